@@ -25,13 +25,13 @@ from gtx.data.public_datasets import fetch
 from gtx.dataset import Dataset, DataSettings
 from gtx.errors import InputError
 from gtx.files import whole_file
-from gtx.molecules import ATOM_COLUMNS
+from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.tasks import Regression
 
 RADII = {1: 0.31, 5: 0.84, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57, 14: 1.11, 15: 1.07, 16: 1.05, 17: 1.02, 35: 1.20}
 """Covalent radii, Å (Cordero et al. 2008, https://doi.org/10.1039/B801115J)."""
 REACH = 1.15  # two atoms nearer than so many times the sum of their radii are bonded; 1.2 joins carbons across cages
-SIZES = {"atom_sizes": [len(values) + 1 for values in ATOM_COLUMNS.values()], "bond_sizes": [2]}
+SIZES = {"atom_sizes": [len(values) + 1 for values in ATOM_FEATURE_VALUES.values()], "bond_sizes": [2]}
 HARTREE = 27.211386  # eV
 QM9_EVERY, QM9_LAST = 40, 119_961  # gdb_1, gdb_41, ... gdb_119961
 
@@ -86,7 +86,7 @@ SETS = {name: QuantumSet(name, "mae", SPLITS, name, is_table=False, target=of) f
 
 
 def store_of(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) -> MoleculeStore:
-    """Make a store; of the columns of `ATOM_COLUMNS` the element alone is filled, the others are "other".
+    """Make a store; of the columns of `ATOM_FEATURE_VALUES` the element alone is filled, the others are "other".
 
     Args:
         num_atoms: `[m]`.
@@ -95,8 +95,8 @@ def store_of(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) 
     """
     numbers, num_atoms = numbers.astype(np.int64), num_atoms.astype(np.int64)
     ends, bond_counts = perceived_bonds(num_atoms, numbers, positions)
-    codes = np.zeros((len(numbers), len(ATOM_COLUMNS)), np.uint8)
-    codes[:, list(ATOM_COLUMNS).index("element")] = numbers  # value i has code i + 1, and the first value is 1
+    codes = np.zeros((len(numbers), len(ATOM_FEATURE_VALUES)), np.uint8)
+    codes[:, list(ATOM_FEATURE_VALUES).index("element")] = numbers  # value i has code i + 1, and the first value is 1
     return MoleculeStore(
         atoms=torch.from_numpy(codes),
         bonds=torch.from_numpy(ends.astype(np.int32)),
@@ -105,7 +105,7 @@ def store_of(num_atoms: np.ndarray, numbers: np.ndarray, positions: np.ndarray) 
         atom_ptr=offsets(num_atoms),
         bond_ptr=offsets(bond_counts),
         positions=torch.from_numpy(positions).float(),
-        atom_columns=tuple(ATOM_COLUMNS),
+        atom_columns=tuple(ATOM_FEATURE_VALUES),
     )
 
 

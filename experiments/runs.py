@@ -24,7 +24,7 @@ from gtx.data import Duplicates, MoleculeStore, Split
 from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import Dataset, DataSettings, hash_file, load_dataset
 from gtx.molecules import Featuriser
-from gtx.prediction import library_versions
+from gtx.prediction import package_versions
 from gtx.tasks import Regression
 
 Fit = Callable[["Run"], tuple[np.ndarray, dict[str, Any]]]
@@ -195,7 +195,7 @@ def circumstances(command: str, threads: int = 1, versions: Mapping[str, str] | 
     """Describe machine, versions (some beyond gtx's own), commit, date and command of a run."""
     return {
         "machine": machine(threads),
-        "versions": library_versions() | dict(versions or {}),
+        "versions": package_versions() | dict(versions or {}),
         "commit": commit(),
         "date": date.today().isoformat(),
         "command": command,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from gtx.data.public_datasets import load_public_dataset
-from gtx.molecules import scaffold
+from gtx.molecules import murcko_scaffold
 
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 
@@ -28,5 +28,5 @@ def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
     for name in names:
         entry = load_public_dataset(name)
         table = pd.read_csv(entry.path)
-        found |= set(map(scaffold, table[entry.smiles_column][table["split"] == "test"]))
+        found |= set(map(murcko_scaffold, table[entry.smiles_column][table["split"] == "test"]))
     return found - {""}

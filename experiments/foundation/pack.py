@@ -14,7 +14,7 @@ from pathlib import Path
 import gtx
 from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
-from gtx.prediction import FOUNDATION, FOUNDATIONS, load_model
+from gtx.prediction import FOUNDATION_MODEL, FOUNDATION_MODELS, load_model
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes
@@ -51,7 +51,7 @@ def main() -> None:
     """Write the model file and its card."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--name", choices=FOUNDATIONS, default=FOUNDATION, help="its name in the package")
+    parser.add_argument("--name", choices=FOUNDATION_MODELS, default=FOUNDATION_MODEL, help="its name in the package")
     args = parser.parse_args()
     content = args.file.read_bytes()
     if len(content) > MOST:

@@ -25,7 +25,7 @@ from experiments.foundation.labels import OUT, read_labels
 from experiments.runs import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
-from gtx.molecules import Featuriser, scaffold
+from gtx.molecules import Featuriser, murcko_scaffold
 from gtx.prediction import ModelHeader, save_model
 from gtx.tasks import AtomRegression, Regression, Task
 from gtx.training import TrainSettings, fit
@@ -55,7 +55,7 @@ def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Task]:
     if args.without:
         strange = scaffolds_of_test_rows(args.without)
         good = [texts[row] for row in found.good]
-        kept = [i for i, text in enumerate(track(good, "Scaffolds")) if scaffold(text) not in strange]
+        kept = [i for i, text in enumerate(track(good, "Scaffolds")) if murcko_scaffold(text) not in strange]
         print(f"{len(good) - len(kept):,} molecules of {len(good):,} have a scaffold of a test row, and are left out")
         store = store.subset(np.array(kept))
     return store, task

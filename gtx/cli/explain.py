@@ -100,12 +100,12 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
-    from gtx.explain import attribute, check_name, explain, rationale
+    from gtx.explain import attribute_prediction, check_figure_name, explain_prediction, find_rationale
     from gtx.prediction import load
     from gtx.prediction.neighbour_columns import neighbour_lines
 
     check_order(arguments.model, arguments.smiles)
-    check_name(arguments.out)
+    check_figure_name(arguments.out)
     if Path(arguments.smiles).is_file():
         raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load(arguments.model, "cpu")
@@ -118,13 +118,13 @@ def run(arguments: Namespace) -> int:
     if arguments.method == "rationale":
         del options["member"]  # the whole model is asked
         limits = {"threshold": arguments.threshold, "most": arguments.most}
-        explanation = rationale(predictor, arguments.smiles, **options, **limits)
+        explanation = find_rationale(predictor, arguments.smiles, **options, **limits)
     elif arguments.method == "attention":
         drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}
-        explanation = explain(predictor, arguments.smiles, **options, **drawn)
+        explanation = explain_prediction(predictor, arguments.smiles, **options, **drawn)
     else:
         parts = {"shapley": "atoms"}.get(arguments.method, arguments.method)
-        explanation = attribute(predictor, arguments.smiles, parts=parts, **options)
+        explanation = attribute_prediction(predictor, arguments.smiles, parts=parts, **options)
     for line in explanation.text().split("\n"):
         say(line)
     explanation.save(arguments.out)

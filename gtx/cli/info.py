@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
 
     from gtx.cli.scores import metric_lines
     from gtx.data.columns import listed
-    from gtx.prediction import FOUNDATIONS, foundation_card
+    from gtx.prediction import FOUNDATION_MODELS, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
     from gtx.tasks import NumberTask
@@ -61,8 +61,8 @@ def run(arguments: Namespace) -> int:
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
-    if arguments.model in FOUNDATIONS:
-        facts |= foundation_card(arguments.model)
+    if arguments.model in FOUNDATION_MODELS:
+        facts |= read_model_card(arguments.model)
     for part in ("train", "val", "test"):
         if part in header.metrics:
             facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part], header.task.metrics, header.units))

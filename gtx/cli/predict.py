@@ -148,15 +148,15 @@ def run(arguments: Namespace) -> int:
     molecules = arguments.molecules if len(arguments.molecules) > 1 else arguments.molecules[0]
     several = isinstance(molecules, list)
     if not several and (os.path.isdir(molecules) or getattr(arguments, "engine", None)):
-        return annex("library.command", f"{printable(molecules)}, a folder,").predict_folder(arguments, molecules)
+        return annex("library.command", f"{printable(molecules)}, a folder,").run_predict_folder(arguments, molecules)
     for name in ("engine", "address", "shard_rows"):
         if getattr(arguments, name, None) is not None:
             single = "or one file" if name == "engine" else "or a file with --engine ray"
             raise InputError(f"--{name.replace('_', '-')} is for a folder of molecules, {single}")
     from gtx.cli.scores import metric_lines
-    from gtx.prediction import Selection, predict_table
+    from gtx.prediction import RowSelection, predict_table
 
-    selection = Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    selection = RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
     predictor = opened(
         arguments.model,
         arguments.neighbours,
@@ -204,11 +204,11 @@ def opened(
     beams: int | None = None,
 ) -> PredictorLike:
     """Load a model, with the predictions of its members and a comparison with training rows on request."""
-    from gtx.prediction import WithNeighbours, load
+    from gtx.prediction import NeighbourPredictor, load
 
     predictor = load(model, device, beams)
     predictor = predictor.with_members() if members else predictor
-    return predictor if neighbours is None and not domain else WithNeighbours(predictor, neighbours, domain)
+    return predictor if neighbours is None and not domain else NeighbourPredictor(predictor, neighbours, domain)
 
 
 def status(ledger: RowLedger) -> int:

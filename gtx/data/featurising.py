@@ -28,7 +28,7 @@ from torch_geometric.data import Data
 
 from gtx.data.store import MoleculeStore, stored_texts
 from gtx.errors import InputError, printable
-from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
 from gtx.molecules.perception import Text
 
 # --- Worker processes: their number, a stream of work through them, and shutdown.
@@ -220,7 +220,7 @@ class FeaturisingResult:
         return np.flatnonzero([error is None for error in self.errors])
 
     @classmethod
-    def join(cls, parts: Sequence[FlatMolecules]) -> FeaturisingResult:
+    def join(cls, parts: Sequence[FeaturisedMolecules]) -> FeaturisingResult:
         """Return the outcome of chunks, one after the other."""
 
         def chain(name: str) -> list:
@@ -246,7 +246,7 @@ def featurise_stream(
     ahead: int = 2,
     *,
     smiles: bool = True,
-) -> Iterator[FlatMolecules]:
+) -> Iterator[FeaturisedMolecules]:
     """Featurise chunks in worker processes, in order.
 
     Args:
@@ -316,7 +316,7 @@ def featurise(
     return done
 
 
-def _tracked(stream: Iterator[FlatMolecules], total: int, label: str) -> Iterator[FlatMolecules]:
+def _tracked(stream: Iterator[FeaturisedMolecules], total: int, label: str) -> Iterator[FeaturisedMolecules]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

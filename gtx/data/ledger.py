@@ -53,7 +53,7 @@ class RowLedger:
         Args:
             rows: as they were read.
             column: name of the column of molecules.
-            errors, warnings: of each row, as in `gtx.molecules.FlatMolecules`.
+            errors, warnings: of each row, as in `gtx.molecules.FeaturisedMolecules`.
         """
         self.enter(rows)
         for row, error, several in zip(rows, errors, warnings, strict=True):

@@ -453,7 +453,7 @@ def _unavailable(entry: PublicDataset, reason: Exception) -> InputError:
 
 
 def _check(entry: PublicDataset, digest: str) -> None:
-    """Refuse a file whose hash differs from `PUBLIC_DATASETS` or, without one there, from that recorded at its download."""
+    """Refuse a file whose hash differs from `PUBLIC_DATASETS` or, without one there, from that of its download."""
     record = _record(entry.path)
     recorded = record.read_text(errors="replace").split() if record.is_file() else [digest]
     expected = entry.sha256 or next(iter(recorded), "that is recorded beside it, which is empty,")

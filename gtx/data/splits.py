@@ -62,7 +62,7 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
     ties by position.)
 
     Args:
-        scaffolds: per row; `gtx.molecules.scaffold` makes them. Molecules without a ring share the empty one.
+        scaffolds: per row; `gtx.molecules.murcko_scaffold` makes them. Molecules without a ring share the empty one.
         sizes: as in `random_split`.
 
     Raises:
@@ -474,9 +474,9 @@ def _random(rows: RowsToSplit) -> Split:
 
 
 def _scaffolds(rows: RowsToSplit) -> list[str]:
-    from gtx.molecules import scaffold
+    from gtx.molecules import murcko_scaffold
 
-    return [scaffold(text) for text in rows.smiles]
+    return [murcko_scaffold(text) for text in rows.smiles]
 
 
 def _clusters(rows: RowsToSplit) -> list[str]:

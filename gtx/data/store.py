@@ -21,7 +21,7 @@ from torch_geometric.data import Batch, Data
 from gtx.files import whole_file
 
 if TYPE_CHECKING:
-    from gtx.molecules import FlatMolecules
+    from gtx.molecules import FeaturisedMolecules
 
 
 LEVELS = {
@@ -57,14 +57,15 @@ class MoleculeStore:
     Attributes:
         atoms: uint8 `[N, A]`, one code per atom and column.
         bonds: int32 `[2, E]`, sender and receiver, numbered within their molecule; every bond in both directions.
-        bond_codes: uint8 `[E, F]`, one code per bond and column of `gtx.molecules.BOND_COLUMNS`.
+        bond_codes: uint8 `[E, F]`, one code per bond and column of `gtx.molecules.BOND_FEATURE_VALUES`.
         descriptors: float32 `[M, D]`, global features u of each molecule; NaN where one could not be computed.
         atom_ptr: int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
         bond_ptr: int64 `[M + 1]`, the same for bonds.
         positions: float32 `[N, 3]` in Å, NaN where unknown; or None.
         y: float64 `[M, T]`, targets in the units of the table (total energies need the digits), NaN for blanks, or
             None.
-        atom_columns: names of the columns of `atoms`, such as `gtx.molecules.ATOM_COLUMNS`; empty for other codes.
+        atom_columns: names of the columns of `atoms`, such as those of `gtx.molecules.ATOM_FEATURE_VALUES`; empty for
+            other codes.
         bounds: float64 `[M, 2T]`, lower and then upper bounds of censored targets, NaN where there is none; or None.
         weights: float64 `[M]`, weight of each molecule in the loss; None for uniform weights.
         atom_y: float64 `[N, T]`, targets of atoms in the units of the table, NaN for blanks, or None.
@@ -93,7 +94,7 @@ class MoleculeStore:
     bond_features: Tensor | None = None
 
     @classmethod
-    def from_flat(cls, chunks: Sequence[FlatMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
+    def from_flat(cls, chunks: Sequence[FeaturisedMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
         """Concatenate featurised molecules.
 
         Args:
@@ -101,14 +102,14 @@ class MoleculeStore:
                 could be read.
             y: targets `[M, T]` of those molecules in the units of the table, NaN for blanks.
         """
-        from gtx.molecules import ATOM_COLUMNS, FlatMolecules
+        from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules
 
-        flat = FlatMolecules.join(chunks)._asdict()
+        flat = FeaturisedMolecules.join(chunks)._asdict()
         store = cls(
             **{name: torch.from_numpy(flat[name]) for name in LEVELS if flat.get(name) is not None},
             atom_ptr=_offsets(flat["atom_counts"]),
             bond_ptr=_offsets(flat["bond_counts"]),
-            atom_columns=tuple(ATOM_COLUMNS),
+            atom_columns=tuple(ATOM_FEATURE_VALUES),
         )
         return store if y is None else store.with_targets(y)
 

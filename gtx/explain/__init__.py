@@ -7,62 +7,62 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.explain.attribution import Attribution, Shapley, attribute, shapley
-    from gtx.explain.explanation import Explanation, check_name, explain
-    from gtx.explain.findings import Account
-    from gtx.explain.rationales import Rationale, rationale
+    from gtx.explain.attribution import Attribution, ShapleyValues, attribute_prediction, compute_shapley_values
+    from gtx.explain.explanation import Explanation, check_figure_name, explain_prediction
+    from gtx.explain.findings import AttentionAnalysis
+    from gtx.explain.rationales import Rationale, find_rationale
     from gtx.explain.relevance import (
-        Removal,
-        bond_distances,
-        by_distance,
-        dense,
-        faithfulness,
-        gradient_weighted,
-        per_atom,
-        rollout,
+        RemovalEffect,
+        attention_rollout,
+        average_by_distance,
+        gradient_weighted_attention,
+        measure_faithfulness,
+        score_atoms,
+        shortest_path_lengths,
+        to_dense_matrices,
     )
-    from gtx.explain.subject import explained_names
+    from gtx.explain.subject import explainable_predictions
 
 
 # the command line reads names without torch
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "explanation": ("explain", "Explanation", "check_name"),
-        "subject": ("explained_names",),
-        "findings": ("Account",),
-        "attribution": ("attribute", "Attribution", "shapley", "Shapley"),
-        "rationales": ("rationale", "Rationale"),
+        "explanation": ("explain_prediction", "Explanation", "check_figure_name"),
+        "subject": ("explainable_predictions",),
+        "findings": ("AttentionAnalysis",),
+        "attribution": ("attribute_prediction", "Attribution", "compute_shapley_values", "ShapleyValues"),
+        "rationales": ("find_rationale", "Rationale"),
         "relevance": (
-            "rollout",
-            "gradient_weighted",
-            "per_atom",
-            "bond_distances",
-            "by_distance",
-            "faithfulness",
-            "Removal",
-            "dense",
+            "attention_rollout",
+            "gradient_weighted_attention",
+            "score_atoms",
+            "shortest_path_lengths",
+            "average_by_distance",
+            "measure_faithfulness",
+            "RemovalEffect",
+            "to_dense_matrices",
         ),
     },
 )
 __all__ = [
-    "Account",
+    "AttentionAnalysis",
     "Attribution",
     "Explanation",
     "Rationale",
-    "Removal",
-    "Shapley",
-    "attribute",
-    "bond_distances",
-    "by_distance",
-    "check_name",
-    "dense",
-    "explain",
-    "explained_names",
-    "faithfulness",
-    "gradient_weighted",
-    "per_atom",
-    "rationale",
-    "rollout",
-    "shapley",
+    "RemovalEffect",
+    "ShapleyValues",
+    "attention_rollout",
+    "attribute_prediction",
+    "average_by_distance",
+    "check_figure_name",
+    "compute_shapley_values",
+    "explain_prediction",
+    "explainable_predictions",
+    "find_rationale",
+    "gradient_weighted_attention",
+    "measure_faithfulness",
+    "score_atoms",
+    "shortest_path_lengths",
+    "to_dense_matrices",
 ]

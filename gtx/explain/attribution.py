@@ -16,7 +16,7 @@ from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
-from gtx.molecules import draw_molecule, substructures
+from gtx.molecules import assign_substructures, draw_molecule
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 
@@ -29,7 +29,7 @@ EXACT = 10
 """Most players for which all sets are taken, 1,024 of them."""
 
 
-class Shapley(NamedTuple):
+class ShapleyValues(NamedTuple):
     """Shapley values of n players.
 
     Attributes:
@@ -43,7 +43,9 @@ class Shapley(NamedTuple):
     sets: int
 
 
-def shapley(change: Callable[[np.ndarray], np.ndarray], players: int, permutations: int = 50, seed: int = 0) -> Shapley:
+def compute_shapley_values(
+    change: Callable[[np.ndarray], np.ndarray], players: int, permutations: int = 50, seed: int = 0
+) -> ShapleyValues:
     r"""Compute the mean of what a player adds to the players before it, over all orders of the players.
 
     \[ \phi_i = \sum_{S \not\ni i} \frac{|S|!\,(n - |S| - 1)!}{n!} \bigl(v(S \cup i) - v(S)\bigr) \]
@@ -66,7 +68,7 @@ def shapley(change: Callable[[np.ndarray], np.ndarray], players: int, permutatio
     return _exact(change, players) if players <= EXACT else _sampled(change, players, permutations, seed)
 
 
-def _exact(change: Callable[[np.ndarray], np.ndarray], n: int) -> Shapley:
+def _exact(change: Callable[[np.ndarray], np.ndarray], n: int) -> ShapleyValues:
     sets = np.arange(2**n)
     present = (sets[:, None] >> np.arange(n)) % 2 == 1
     worth, size = change(~present), present.sum(1)
@@ -75,10 +77,10 @@ def _exact(change: Callable[[np.ndarray], np.ndarray], n: int) -> Shapley:
     for i in range(n):
         without = sets[~present[:, i]]
         values[i] = weight[size[without]] @ (worth[without | 1 << i] - worth[without])
-    return Shapley(values, np.zeros(n), len(sets))
+    return ShapleyValues(values, np.zeros(n), len(sets))
 
 
-def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: int, seed: int) -> Shapley:
+def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: int, seed: int) -> ShapleyValues:
     generator = np.random.default_rng(seed)
     ends = change(np.array([[True] * n, [False] * n]))
     pairs = np.empty((permutations, n))
@@ -92,7 +94,7 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
             gain[players] = np.diff(np.concatenate([ends[:1], change(absent), ends[1:]]))
         pairs[k] = gains.mean(0)
     errors = pairs.std(0, ddof=1) / np.sqrt(permutations)
-    return Shapley(pairs.mean(0), errors, 2 * permutations * (n - 1) + 2)
+    return ShapleyValues(pairs.mean(0), errors, 2 * permutations * (n - 1) + 2)
 
 
 # --- One molecule, one target: the contribution of each atom, or of each substructure.
@@ -121,7 +123,7 @@ class Attribution(Drawn):
     prediction: float
     without: float
     players: np.ndarray
-    parts: Shapley
+    parts: ShapleyValues
     sums: list[str]
     notes: list[str]
     neighbours: list[str]
@@ -162,7 +164,7 @@ class Attribution(Drawn):
         return [*prediction, *self.sums, "Red raises the prediction, blue lowers it: Shapley values, in its unit."]
 
 
-def attribute(
+def attribute_prediction(
     predictor: Predictor,
     smiles: str,
     target: str | None = None,
@@ -191,20 +193,20 @@ def attribute(
         predictor: a trained model.
         smiles: one molecule; a mol block too, for a model that needs coordinates.
         target: name of the target; default the first.
-        parts: what is taken away: single atoms, or substructures (`gtx.molecules.substructures`).
+        parts: what is taken away: single atoms, or substructures (`gtx.molecules.assign_substructures`).
         member: number of the network in an ensemble.
         draws: number of orders drawn, each with its reverse, where there are too many sets to take all; 2 or more.
         seed: of the orders.
         features: values of the feature columns: numbers, or lists of numbers, by name.
 
     Raises:
-        InputError: as `gtx.explain.explain`.
+        InputError: as `gtx.explain.explain_prediction`.
     """
     if draws < 2:
         raise InputError(f"draws: expected 2 or more, got {draws}")
     subject = open_subject(predictor, smiles, target, member, features)
     store, task, column = subject.store, subject.task, subject.column
-    players = np.arange(subject.mol.GetNumAtoms()) if parts == "atoms" else substructures(subject.mol)
+    players = np.arange(subject.mol.GetNumAtoms()) if parts == "atoms" else assign_substructures(subject.mol)
     kernel = None if subject.kernel_member is None else _Kernel.of(subject.kernel_member, store)
 
     def predicted(present: np.ndarray, of_kernel: np.ndarray | None = None) -> np.ndarray:
@@ -216,7 +218,7 @@ def attribute(
 
     every = np.ones((1, int(players.max()) + 1), bool)
     whole, without = float(predicted(every)[0]), float(predicted(~every)[0])
-    values = shapley(lambda sets: predicted(~sets) - whole, every.shape[1], draws, seed)
+    values = compute_shapley_values(lambda sets: predicted(~sets) - whole, every.shape[1], draws, seed)
     sums = [f"the values sum to {whole - without:+.4g}: from the baseline {without:.4g} to the prediction {whole:.4g}"]
     if kernel is None:
         sums += ["baseline: the prediction without any attention"]

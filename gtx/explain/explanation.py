@@ -14,13 +14,13 @@ import numpy as np
 
 from gtx.errors import InputError
 from gtx.explain.findings import Findings, account, chosen, describe, random_model
-from gtx.explain.relevance import bond_distances
+from gtx.explain.relevance import shortest_path_lengths
 from gtx.explain.subject import index, open_subject
 from gtx.files import write_text
 from gtx.prediction import Predictor
 
 
-def check_name(path: str | Path) -> None:
+def check_figure_name(path: str | Path) -> None:
     """Raise InputError unless a figure can be written under that name."""
     if Path(path).suffix not in (".svg", ".html"):
         raise InputError(f"{path}: expected a file name that ends in .svg or .html")
@@ -76,7 +76,7 @@ class Drawn(ABC):
         Raises:
             InputError: the name ends in anything else.
         """
-        check_name(path)
+        check_figure_name(path)
         page = f"<!doctype html><meta charset=utf-8>{self.svg()}<pre>{escape(self.text())}</pre>\n"
         write_text(Path(path), page if Path(path).suffix == ".html" else self.svg() + "\n")
 
@@ -117,11 +117,11 @@ class Explanation(Findings):
         from gtx.explain.figure import page
 
         path = Path(path)
-        check_name(path)
+        check_figure_name(path)
         write_text(path, page(self) if path.suffix == ".html" else self.svg() + "\n")
 
 
-def explain(
+def explain_prediction(
     predictor: Predictor,
     smiles: str,
     target: str | None = None,
@@ -168,7 +168,7 @@ def explain(
         smiles=subject.smiles,
         mol=subject.mol,
         atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in subject.mol.GetAtoms()],
-        distance=bond_distances(subject.store.bonds.numpy(), n),
+        distance=shortest_path_lengths(subject.store.bonds.numpy(), n),
         target=subject.task.prediction_names[subject.column],
         quantity=subject.header.quantity(subject.column),
         layer=layer,

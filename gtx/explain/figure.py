@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gtx.explain.findings import Account, Findings, caption, describe
-from gtx.explain.relevance import by_distance, highest
+from gtx.explain.findings import AttentionAnalysis, Findings, caption, describe
+from gtx.explain.relevance import average_by_distance, highest
 from gtx.molecules import draw_attention, draw_molecule
 from gtx.molecules.drawing import SCALE
 
@@ -72,7 +72,7 @@ def page(findings: Findings) -> str:
     )
 
 
-def _attention(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
+def _attention(sheet: _Sheet, e: Findings, account: AttentionAnalysis, y: float) -> None:
     """Draw a row of panels: one atom's attention, every atom's, and attention by distance."""
     x, middle, right = COLUMNS
     sheet.write(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
@@ -98,7 +98,7 @@ def _attention(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
     distances(sheet.axes(right + 54, y + 16, CELL[0] - 62, 204), apart, means, chosen, names, n, ends)
 
 
-def _scores(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
+def _scores(sheet: _Sheet, e: Findings, account: AttentionAnalysis, y: float) -> None:
     """Draw a row of panels: two scores of the atoms, and the removal test of both."""
     numbers = len(e.atoms) <= MOST_NUMBERS
     titles = {"rollout": "Rollout", "gradient": "Gradient-weighted attention"}
@@ -113,9 +113,9 @@ def _scores(sheet: _Sheet, e: Findings, account: Account, y: float) -> None:
     removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), account)
 
 
-def _by_distance(e: Findings, account: Account) -> tuple[np.ndarray, np.ndarray]:
+def _by_distance(e: Findings, account: AttentionAnalysis) -> tuple[np.ndarray, np.ndarray]:
     """Average attention by distance: for each layer if the figure shows the mean over heads, else for each head."""
-    return by_distance(account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance)
+    return average_by_distance(account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance)
 
 
 class _Sheet:
@@ -238,7 +238,7 @@ def distances(
     axes.legend(loc="upper left", ncols=2, handlelength=1.6, columnspacing=1, borderpad=0)
 
 
-def removals(axes: Axes, account: Account) -> None:
+def removals(axes: Axes, account: AttentionAnalysis) -> None:
     """Draw the size of the change when k atoms are removed, beside random ones; below, the share of smaller changes."""
     first = next(iter(account.faithfulness.values()))
     if not first:

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from gtx.data.ledger import plural
 from gtx.explain.relevance import (
-    Removal,
-    dense,
-    faithfulness,
-    gradient_weighted,
-    per_atom,
+    RemovalEffect,
+    attention_rollout,
+    gradient_weighted_attention,
+    measure_faithfulness,
     rank_correlation,
-    rollout,
+    score_atoms,
+    to_dense_matrices,
 )
 from gtx.explain.subject import Subject, copies, predict_without
 from gtx.models import GraphTransformer, build_model
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Account:
+class AttentionAnalysis:
     """Attention, scores of atoms and prediction of one network for one molecule of n atoms.
 
     Changes are in the target's unit.
@@ -35,10 +35,11 @@ class Account:
     Attributes:
         prediction: of the target; for classes the probability of class 1.
         weights: float64 `[L, H, n, n]`, attention of every layer and head, receivers in rows; 0 where there is no edge.
-        rollout: float64 `[n]`, attention rollout (`gtx.explain.rollout`), mean over the nodes that are read out.
-        gradient: float64 `[n]`, gradient-weighted attention (`gtx.explain.gradient_weighted`), the same mean.
+        rollout: float64 `[n]`, attention rollout (`gtx.explain.attention_rollout`), the mean over the nodes that are
+            read out.
+        gradient: float64 `[n]`, gradient-weighted attention (`gtx.explain.gradient_weighted_attention`), the same mean.
         faithfulness: for "rollout" and "gradient", the effect of removing the atoms with the highest scores, and of
-            removing as many random ones (`gtx.explain.faithfulness`).
+            removing as many random ones (`gtx.explain.measure_faithfulness`).
         without: the change of the prediction when all attention is removed.
     """
 
@@ -46,11 +47,11 @@ class Account:
     weights: np.ndarray
     rollout: np.ndarray
     gradient: np.ndarray
-    faithfulness: dict[str, list[Removal]]
+    faithfulness: dict[str, list[RemovalEffect]]
     without: float
 
 
-def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int = 50) -> Account:
+def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int = 50) -> AttentionAnalysis:
     """Run a network on the molecule of a subject and collect its attention and the scores of its atoms.
 
     Args:
@@ -65,27 +66,27 @@ def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int
     atoms, nodes = maps.place, max(int(maps.edge_index.max()), int(maps.place.max())) + 1
 
     def matrices(layers: list[Tensor] | tuple[Tensor, ...]) -> Tensor:
-        return torch.stack([dense(layer.detach(), maps.edge_index, nodes) for layer in layers])
+        return torch.stack([to_dense_matrices(layer.detach(), maps.edge_index, nodes) for layer in layers])
 
     weights, gradients = matrices(maps.weights), matrices(slopes)
     num_virtual = 0 if model.virtual is None else len(model.virtual.node)
     virtual = torch.arange(nodes - num_virtual, nodes)  # the last nodes
     readers = virtual if model.readout is None else torch.cat([atoms, virtual])
     scores = {
-        "rollout": per_atom(rollout(weights.mean(1)), atoms, readers).numpy(),
-        "gradient": per_atom(gradient_weighted(weights, gradients), atoms, readers).numpy(),
+        "rollout": score_atoms(attention_rollout(weights.mean(1)), atoms, readers).numpy(),
+        "gradient": score_atoms(gradient_weighted_attention(weights, gradients), atoms, readers).numpy(),
     }
     whole = float(predict_without(subject, model, np.zeros((1, len(atoms)), bool))[0])
 
     def change(sets: np.ndarray) -> np.ndarray:
         return predict_without(subject, model, sets) - whole
 
-    return Account(
+    return AttentionAnalysis(
         prediction=whole,
         weights=weights[:, :, atoms][:, :, :, atoms].numpy(),
         rollout=scores["rollout"],
         gradient=scores["gradient"],
-        faithfulness=faithfulness(change, scores, draws=draws, seed=seed),
+        faithfulness=measure_faithfulness(change, scores, draws=draws, seed=seed),
         without=float(change(np.ones((1, len(atoms)), bool))[0]),
     )
 
@@ -108,7 +109,7 @@ def random_model(subject: Subject, seed: int) -> GraphTransformer:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Findings(Account):
+class Findings(AttentionAnalysis):
     """The account of a trained network, beside the account of the same network with random weights.
 
     Attributes:
@@ -136,12 +137,12 @@ class Findings(Account):
     head: int | None
     receiver: int
     seed: int
-    random: Account
+    random: AttentionAnalysis
     blend: str | None
     notes: list[str]
     neighbours: list[str]
 
-    def shown(self, account: Account | None = None) -> np.ndarray:
+    def shown(self, account: AttentionAnalysis | None = None) -> np.ndarray:
         """Return the attention of the chosen layer and head, `[n, n]`, of this network or of another account."""
         return chosen((account or self).weights, self.layer, self.head)
 
@@ -215,7 +216,7 @@ def describe(findings: Findings) -> str:
     return "\n".join(lines)
 
 
-def _table(name: str, account: Account) -> list[str]:
+def _table(name: str, account: AttentionAnalysis) -> list[str]:
     lines = [f"{name:<15}  {'score':<8}  {'k':>3}  {'change':>10}  {'random, mean ± sd':>22}  change less"]
     for score, table in account.faithfulness.items():
         for r in table:

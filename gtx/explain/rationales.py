@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import explained_task, mean_predictions, number_of
-from gtx.molecules import as_molecule, draw_molecule, peelings
+from gtx.molecules import draw_molecule, shrink_substructure, substructure_to_smiles
 from gtx.prediction import Predictor
 from gtx.prediction.neighbour_columns import neighbour_lines
 
@@ -188,7 +188,7 @@ class Rationale(Drawn):
         ]
 
 
-def rationale(
+def find_rationale(
     predictor: Predictor,
     smiles: str,
     target: str | None = None,
@@ -258,7 +258,7 @@ def rationale(
 
     def worth(sets: Sequence[Atoms]) -> np.ndarray:
         """Map predictions to 1/2 at the threshold, 1 at the molecule's, 0 as far on the other side."""
-        smiles_of = [as_molecule(mol, atoms) for atoms in sets]
+        smiles_of = [substructure_to_smiles(mol, atoms) for atoms in sets]
         texts = {i: text for i, text in enumerate(smiles_of) if text}
         values = np.full(len(sets), np.nan)
         if texts:
@@ -267,7 +267,7 @@ def rationale(
         return np.nan_to_num(np.clip((1 + side * (values - threshold) / span) / 2, 0, 1))
 
     atoms = frozenset(range(mol.GetNumAtoms()))
-    search(worth, lambda part: peelings(mol, part), atoms, least, draws, seed)
+    search(worth, lambda part: shrink_substructure(mol, part), atoms, least, draws, seed)
     passing = [
         (len(part), -side * value, sorted(part))
         for part, (_, value) in alone.items()

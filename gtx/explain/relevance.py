@@ -17,7 +17,7 @@ from torch import Tensor
 # --- One score per atom from the attention of all layers.
 
 
-def rollout(weights: Tensor) -> Tensor:
+def attention_rollout(weights: Tensor) -> Tensor:
     r"""Compute attention rollout: the flow from each node to each other, attention and residual counting half each.
 
     \[ R = \tilde A^{(L)} \cdots \tilde A^{(2)} \tilde A^{(1)}, \qquad \tilde A = \tfrac12 A + \tfrac12 I \]
@@ -40,7 +40,7 @@ def rollout(weights: Tensor) -> Tensor:
     return reached
 
 
-def gradient_weighted(weights: Tensor, gradients: Tensor) -> Tensor:
+def gradient_weighted_attention(weights: Tensor, gradients: Tensor) -> Tensor:
     r"""Compute gradient-weighted attention: weights that raise the output, each times its gradient.
 
     \[ \bar A = \tfrac1H \sum_h (\nabla A_h \circ A_h)^+, \qquad R \leftarrow R + \bar A R, \qquad R_0 = I \]
@@ -63,7 +63,7 @@ def gradient_weighted(weights: Tensor, gradients: Tensor) -> Tensor:
     return relevance - eye
 
 
-def per_atom(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
+def score_atoms(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
     """Score each atom as a sender: the mean over the nodes that the prediction is read from.
 
     Args:
@@ -80,7 +80,7 @@ def per_atom(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
 # --- How attention depends on the distance along bonds.
 
 
-def bond_distances(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
+def shortest_path_lengths(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
     """Count the bonds on the shortest path between every two atoms.
 
     Args:
@@ -94,7 +94,7 @@ def bond_distances(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
     return shortest_path(coo_array((ones, (bonds[0], bonds[1])), shape=(num_atoms, num_atoms)).tocsr(), unweighted=True)
 
 
-def by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def average_by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Average the weights of all pairs of atoms at the same distance.
 
     Args:
@@ -111,7 +111,7 @@ def by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, 
 # --- Weights of an edge list as matrices.
 
 
-def dense(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
+def to_dense_matrices(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
     """Write values per edge and head as one matrix per head; 0 where there is no edge.
 
     Args:
@@ -130,7 +130,7 @@ def dense(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
 # --- The removal test: the change of the prediction without the attention of the atoms with the highest scores.
 
 
-class Removal(NamedTuple):
+class RemovalEffect(NamedTuple):
     """Change of the prediction when the attention of k atoms is masked.
 
     Attributes:
@@ -159,13 +159,13 @@ class Removal(NamedTuple):
         return float((np.abs(self.random) < abs(self.change) - 1e-9 * abs(self.change)).mean())
 
 
-def faithfulness(
+def measure_faithfulness(
     change: Callable[[np.ndarray], np.ndarray],
     scores: Mapping[str, np.ndarray],
     sizes: tuple[int, ...] | None = None,
     draws: int = 50,
     seed: int = 0,
-) -> dict[str, list[Removal]]:
+) -> dict[str, list[RemovalEffect]]:
     """Compare removing the atoms with the highest scores with removing as many random atoms.
 
     All scores are compared with the same random sets. Where there are no more than `draws` sets of k atoms, all of them
@@ -181,14 +181,14 @@ def faithfulness(
         seed: of the random sets.
 
     Returns:
-        A table per score, one `Removal` per size; empty for a single atom, where there is nothing to compare.
+        A table per score, one `RemovalEffect` per size; empty for a single atom, where there is nothing to compare.
     """
     n = len(next(iter(scores.values())))
     sizes = set_sizes(n) if sizes is None else sizes
     generator = np.random.default_rng(seed)
     randoms = {k: change(_random_sets(n, k, draws, generator)) for k in sizes}
     return {
-        name: [Removal(k, float(change(_top(score, k)[None])[0]), randoms[k]) for k in sizes]
+        name: [RemovalEffect(k, float(change(_top(score, k)[None])[0]), randoms[k]) for k in sizes]
         for name, score in scores.items()
     }
 

@@ -57,7 +57,7 @@ class Subject(NamedTuple):
     neighbours: list[str]
 
 
-def explained_names(predictor: Predictor) -> list[str]:
+def explainable_predictions(predictor: Predictor) -> list[str]:
     """Name all predictions of a model that can be explained.
 
     Raises:
@@ -88,7 +88,7 @@ def _explained(predictor: Predictor, member: int = 0) -> tuple[NumberTask, Graph
 def open_subject(
     predictor: Predictor, smiles: str, target: str | None, member: int, features: Mapping[str, Any] | None
 ) -> Subject:
-    """Read the molecule and find the target and the network, see `gtx.explain.explain`."""
+    """Read the molecule and find the target and the network, see `gtx.explain.explain_prediction`."""
     header, members = predictor.header, len(predictor.members)
     task, _ = _explained(predictor)
     column = number_of("target", target, task.prediction_names)

@@ -44,7 +44,7 @@ from gtx.fast.graphs import (
     Graphs,
 )
 from gtx.jit import njit
-from gtx.molecules.descriptors import PROPERTY_NAMES, descriptors, to_float32
+from gtx.molecules.descriptors import PROPERTY_NAMES, compute_descriptors, to_float32
 
 _LOGP_EDGES = np.array([-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6])  # as in RDKit's `MolSurf.cpp`
 _REFRACTIVITY_EDGES = np.array([1.29, 1.82, 2.24, 2.45, 2.75, 3.05, 3.63, 3.8, 4.0])
@@ -52,7 +52,7 @@ _CHARGE_EDGES = np.array([-0.3, -0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0
 
 
 def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
-    """Compute the descriptors of m molecules, as `gtx.molecules.descriptors` does: float32 `[m, D]`.
+    """Compute the descriptors of m molecules, as `gtx.molecules.compute_descriptors` does: float32 `[m, D]`.
 
     RDKit computes those of `unsupported` molecules.
 
@@ -76,7 +76,7 @@ def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
         )
     )
     for k in np.flatnonzero(unsupported(graphs)).tolist():
-        values[k] = descriptors(mols[k])
+        values[k] = compute_descriptors(mols[k])
     return values
 
 

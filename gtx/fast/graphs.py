@@ -23,7 +23,7 @@ from rdkit.Chem import BondType, HybridizationType
 from gtx.jit import njit
 from gtx.molecules.graphs import atom_code, bond_code
 
-# columns of `ATOM_COLUMNS` and `BOND_COLUMNS`, and some codes in them
+# columns of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, and some codes in them
 ELEMENT, CHARGE, HYDROGENS, DEGREE, HYBRIDISATION, AROMATIC, RING, CHIRALITY, RADICAL, ISOTOPE = range(10)
 TYPE, STEREO, CONJUGATED, IN_RING = range(4)
 NO, YES = 1, 2
@@ -37,9 +37,9 @@ class Graphs(NamedTuple):
     """m molecules with N atoms, M bonds and R rings, one after the other; all are numbered within their molecule.
 
     Attributes:
-        atoms: uint8 `[N, A]`, a code per atom and column of `ATOM_COLUMNS`.
+        atoms: uint8 `[N, A]`, a code per atom and column of `ATOM_FEATURE_VALUES`.
         tags: uint8 `[N]`, RDKit's `ChiralType`.
-        bonds: uint8 `[M, F]`, a code per bond and column of `BOND_COLUMNS`.
+        bonds: uint8 `[M, F]`, a code per bond and column of `BOND_FEATURE_VALUES`.
         ends: int32 `[M, 2]`, the atoms of each bond.
         rings: int32, the atoms of each ring in order along it.
         atom_ptr, bond_ptr, ring_ptr: int64 `[m + 1]`; molecule k has atoms `atom_ptr[k]` to `atom_ptr[k + 1]`.

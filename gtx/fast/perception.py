@@ -18,9 +18,9 @@ from gtx.molecules import perception as plain
 from gtx.molecules.coordinates import Conformer, make_conformer, without_hydrogens
 from gtx.molecules.descriptors import missing_descriptors
 from gtx.molecules.graphs import (
-    ATOM_COLUMNS,
+    ATOM_FEATURE_VALUES,
     LABEL,
-    FlatMolecules,
+    FeaturisedMolecules,
     atom_code,
     bond_code,
     clean_stereo,
@@ -58,7 +58,7 @@ class ParsedMolecule(NamedTuple):
 
 def perceive(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
-) -> FlatMolecules:
+) -> FeaturisedMolecules:
     """Perceive molecules as `gtx.molecules.perception.perceive`."""
     if not _readable():
         return plain.perceive(settings, texts, coordinates, smiles)
@@ -70,7 +70,7 @@ def perceive(
             batches.append(_perceive(*arguments))
         except (RuntimeError, ValueError):  # RDKit gave up on one that it had read: the plain way shows which
             batches.append(plain.perceive(*arguments))
-    return FlatMolecules.join(batches)
+    return FeaturisedMolecules.join(batches)
 
 
 @cache
@@ -88,7 +88,7 @@ def _readable() -> bool:
 
 def _perceive(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
-) -> FlatMolecules:
+) -> FeaturisedMolecules:
     molecules: list[ParsedMolecule] = []
     errors: list[str | None] = [None] * len(texts)
     for i, text in enumerate(texts):
@@ -96,14 +96,14 @@ def _perceive(
             molecules.append(_parse(settings, text, None if coordinates is None else coordinates[i], smiles))
         except (RuntimeError, ValueError) as error:
             errors[i] = plain.error_message(error)
-    pieces: list[FlatMolecules] = []
+    pieces: list[FeaturisedMolecules] = []
     while molecules or not pieces:
         count, graphs, bare = _read_graphs(settings, molecules)
         pieces.append(_describe(settings, molecules[:count], graphs, bare, smiles))
         if count < len(molecules):  # the next is unusual
-            pieces.append(FlatMolecules.of(plain.describe(settings, _finished(molecules[count]).mol, smiles)))
+            pieces.append(FeaturisedMolecules.of(plain.describe(settings, _finished(molecules[count]).mol, smiles)))
         molecules = molecules[count + 1 :]
-    joined = FlatMolecules.join(pieces)
+    joined = FeaturisedMolecules.join(pieces)
     good = iter(zip(joined.smiles, joined.warnings, strict=True))
     rows = [next(good) if error is None else (None, ()) for error in errors]
     return joined._replace(smiles=[row[0] for row in rows], errors=errors, warnings=[row[1] for row in rows])
@@ -137,7 +137,7 @@ def _read_graphs(settings: Settings, molecules: Sequence[ParsedMolecule]) -> tup
 
 def _describe(
     settings: Settings, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
-) -> FlatMolecules:
+) -> FeaturisedMolecules:
     """Describe molecules in arrays, from their graphs."""
     warnings = _label(molecules, bare)
     mols = [molecule.bare for molecule in molecules]
@@ -155,7 +155,7 @@ def _describe(
             conformer = molecule.conformer or make_conformer(molecule.mol)
             positions.append(conformer.positions)
             warnings[k] += conformer.warnings
-    return FlatMolecules(
+    return FeaturisedMolecules(
         graphs.atoms,
         graphs.both_ways,
         graphs.both_codes,
@@ -184,7 +184,7 @@ def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[st
     for k in np.flatnonzero(named).tolist():
         mol, centre = molecules[k].bare, graphs.codes(k)[0][:, CHIRALITY]
         for i in np.flatnonzero(centre != _NO_CENTRE).tolist():
-            mol.GetAtomWithIdx(i).SetProp(LABEL, ATOM_COLUMNS["chirality"][centre[i] - 1])
+            mol.GetAtomWithIdx(i).SetProp(LABEL, ATOM_FEATURE_VALUES["chirality"][centre[i] - 1])
     return warnings
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from gtx.kernel.counts import Counts
+from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.regression import KernelRidge
-from gtx.kernel.ridge import Solution, solve
+from gtx.kernel.ridge import RidgeSolution, solve_kernel_ridge
 
-__all__ = ["Counts", "DescriptorKernel", "KernelRidge", "Solution", "TanimotoKernel", "solve"]
+__all__ = [
+    "DescriptorKernel",
+    "KernelRidge",
+    "RidgeSolution",
+    "SubstructureCounts",
+    "TanimotoKernel",
+    "solve_kernel_ridge",
+]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Counts:
+class SubstructureCounts:
     """Counts of B molecules, E of them above 0.
 
     Attributes:
@@ -24,7 +24,7 @@ class Counts:
     count: Tensor
 
     @classmethod
-    def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> Counts:
+    def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> SubstructureCounts:
         """Count labels.
 
         Args:
@@ -54,26 +54,28 @@ class Counts:
         """int64 `[B]`: the sum of each molecule's counts."""
         return torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, self.count)
 
-    def restrict(self, kinds: Tensor) -> Counts:
+    def restrict(self, kinds: Tensor) -> SubstructureCounts:
         """Keep the entries whose kind is one of `kinds`, int64 `[V]`, ascending, and replace a kind by its position."""
         place = torch.searchsorted(kinds, self.kind).clamp(max=max(len(kinds) - 1, 0))
         same = kinds[place] == self.kind if len(kinds) else torch.zeros_like(self.kind, dtype=torch.bool)
         kept = torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, same.long())
-        return Counts(offsets(kept), place[same], self.count[same])
+        return SubstructureCounts(offsets(kept), place[same], self.count[same])
 
-    def subset(self, rows: Tensor) -> Counts:
+    def subset(self, rows: Tensor) -> SubstructureCounts:
         """Select the molecules `rows`, int64 `[b]`, in that order."""
         lengths = self.ptr.diff()[rows]
         ptr = offsets(lengths)
         entry = torch.arange(int(ptr[-1]), device=rows.device) - torch.repeat_interleave(
             ptr[:-1] - self.ptr[rows], lengths
         )
-        return Counts(ptr, self.kind[entry], self.count[entry])
+        return SubstructureCounts(ptr, self.kind[entry], self.count[entry])
 
-    def inverted(self, kinds: int) -> Counts:
+    def inverted(self, kinds: int) -> SubstructureCounts:
         """Return the inverted index: for each of so many kinds the molecules that have it, ascending, as `kind`."""
         order = self.kind.argsort(stable=True)
-        return Counts(offsets(torch.bincount(self.kind, minlength=kinds)), self.owner[order], self.count[order])
+        return SubstructureCounts(
+            offsets(torch.bincount(self.kind, minlength=kinds)), self.owner[order], self.count[order]
+        )
 
 
 def offsets(lengths: Tensor) -> Tensor:
@@ -81,14 +83,14 @@ def offsets(lengths: Tensor) -> Tensor:
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
-def intersections(counts: Counts, inverted: Counts, rows: int) -> Tensor:
+def intersections(counts: SubstructureCounts, inverted: SubstructureCounts, rows: int) -> Tensor:
     r"""Compute the size of the intersection of molecules with others: \(\sum_k \min(a_k, b_k)\), float64 `[B, rows]`.
 
     The loops meet only kinds that both molecules have, so the work grows with the entries that match.
 
     Args:
         counts: counts of B molecules; every kind is below `len(inverted)`.
-        inverted: `Counts.inverted` of the other molecules.
+        inverted: `SubstructureCounts.inverted` of the other molecules.
         rows: number of the others.
     """
     if counts.ptr.device.type == "cpu":
@@ -104,7 +106,7 @@ def intersections(counts: Counts, inverted: Counts, rows: int) -> Tensor:
 MATCHES = 1 << 22  # matches that `intersections_by_indices` lists at a time, some 50 bytes each
 
 
-def intersections_by_indices(counts: Counts, inverted: Counts, rows: int) -> Tensor:
+def intersections_by_indices(counts: SubstructureCounts, inverted: SubstructureCounts, rows: int) -> Tensor:
     """Compute `intersections` by index arithmetic, on any device.
 
     Memory stays bounded: it takes as many entries at a time as have `MATCHES` matches, or one.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
-from gtx.kernel.counts import Counts, intersections, offsets
+from gtx.kernel.counts import SubstructureCounts, intersections, offsets
 from gtx.nn import ClippedScaler, TrainingSet, circular_labels
 
 # --- The Tanimoto kernel of substructures.
@@ -40,7 +40,7 @@ class TanimotoKernel(nn.Module):
 
     Attributes:
         kind_label: int64 `[kinds]`, the label of each kind, ascending.
-        ptr, kind, count: counts of the references as in `Counts`; a kind is a position in `kind_label`.
+        ptr, kind, count: counts of the references as in `SubstructureCounts`; a kind is a position in `kind_label`.
         row: int64 `[rows]`, the number of each reference among the training molecules.
     """
 
@@ -99,7 +99,7 @@ class TanimotoKernel(nn.Module):
         rows = torch.arange(len(molecules))
         self._set_counts(self._count(molecules, rows), rows)
 
-    def _set_counts(self, counts: Counts, rows: Tensor) -> None:
+    def _set_counts(self, counts: SubstructureCounts, rows: Tensor) -> None:
         kinds, kind = counts.kind.unique(return_inverse=True)
         self._set("kind_label", kinds)
         self._set("ptr", counts.ptr)
@@ -108,9 +108,9 @@ class TanimotoKernel(nn.Module):
         self._set("row", rows)
         self.check()
 
-    def _count(self, molecules: TrainingSet, rows: Tensor) -> Counts:
+    def _count(self, molecules: TrainingSet, rows: Tensor) -> SubstructureCounts:
         parts = [self.counts(molecules.batch(some)) for some in rows.split(CHUNK)]
-        return Counts(
+        return SubstructureCounts(
             offsets(torch.cat([part.ptr.diff() for part in parts])),
             torch.cat([part.kind for part in parts]),
             torch.cat([part.count for part in parts]),
@@ -118,27 +118,27 @@ class TanimotoKernel(nn.Module):
 
     # comparison
 
-    def counts(self, batch: Batch) -> Counts:
+    def counts(self, batch: Batch) -> SubstructureCounts:
         """Count the substructures in each molecule of a batch; a kind is a label of 64 bits."""
         schemes = enumerate(self.labels)
         labels = torch.cat([circular_labels(batch, **one) + scheme for scheme, one in schemes])
-        found = Counts.from_labels(labels.flatten(), batch.batch.repeat(len(labels)), batch.num_graphs)
-        return Counts(found.ptr, found.kind, found.count.clamp(max=LARGEST_COUNT))
+        found = SubstructureCounts.from_labels(labels.flatten(), batch.batch.repeat(len(labels)), batch.num_graphs)
+        return SubstructureCounts(found.ptr, found.kind, found.count.clamp(max=LARGEST_COUNT))
 
     @property
-    def references(self) -> Counts:
+    def references(self) -> SubstructureCounts:
         """Counts of the references; a kind is a position in `kind_label`."""
-        return Counts(self.ptr, self.kind.long(), self.count.long())
+        return SubstructureCounts(self.ptr, self.kind.long(), self.count.long())
 
     def similarity(self, batch: Batch) -> Tensor:
         """Compute the kernel between the molecules of a batch and the references, float64 `[B, rows]`, from 0 to 1."""
         return self._similarity(self.counts(batch))
 
     @cached_property
-    def _inverted_index(self) -> tuple[Counts, Tensor]:
+    def _inverted_index(self) -> tuple[SubstructureCounts, Tensor]:
         """The references by kind, in int32 for compiled loops, and the sum of each reference's counts."""
         inverted = self.references.inverted(len(self.kind_label))
-        return Counts(inverted.ptr, inverted.kind.int(), inverted.count.int()), self.references.sizes
+        return SubstructureCounts(inverted.ptr, inverted.kind.int(), inverted.count.int()), self.references.sizes
 
     @cached_property
     def _frequent(self) -> tuple[Tensor, Tensor]:
@@ -152,7 +152,7 @@ class TanimotoKernel(nn.Module):
         table[found.owner, found.kind.long()] = found.count
         return place, table
 
-    def _similarity(self, counts: Counts) -> Tensor:
+    def _similarity(self, counts: SubstructureCounts) -> Tensor:
         inverted, sizes = self._inverted_index
         common = intersections(counts.restrict(self.kind_label), inverted, len(sizes))
         return common / (counts.sizes[:, None] + sizes - common)

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
-from gtx.kernel.counts import Counts
+from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
-from gtx.kernel.ridge import Solution, cost, draw, rows_of_equal_cost, solve
+from gtx.kernel.ridge import RidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
 from gtx.nn import TrainingSet, circular_labels
 
 MOST_EXACT, MOST_COST = 8_000, 5e12
@@ -55,10 +55,10 @@ class KernelRidge(TanimotoKernel):
     \[ \hat y(x) = \mu + \sum_i \alpha_i\, k(x, x_i), \qquad
        k = (1 - s_F) \bigl[(1 - s_D)\, k_T + s_D\, k_D\bigr] + s_F\, k_F \]
 
-    over the training molecules i, see `gtx.kernel.solve`. \(k_T\) compares substructures (`TanimotoKernel`), \(k_D\)
-    descriptors and \(k_F\) embeddings by a pretrained network (both `DescriptorKernel`). There is nothing to train by
-    gradients: `solve` finds the weights in closed form, and chooses the kernel of the least leave-one-out error: first
-    \(k_T\) and \(k_D\), then \(k_F\).
+    over the training molecules i, see `gtx.kernel.solve_kernel_ridge`. \(k_T\) compares substructures
+    (`TanimotoKernel`), \(k_D\) descriptors and \(k_F\) embeddings by a pretrained network (both `DescriptorKernel`).
+    There is nothing to train by gradients: `solve` finds the weights in closed form, and chooses the kernel of the
+    least leave-one-out error: first \(k_T\) and \(k_D\), then \(k_F\).
 
     Sources: Griffiths et al. 2023 (arXiv:2212.04450) for Gaussian processes of molecules; Rasmussen & Williams 2006,
     section 4.2.4, for the sum of kernels.
@@ -177,7 +177,7 @@ class KernelRidge(TanimotoKernel):
             return
 
         def error(kernel: Tensor) -> float:
-            off = solve(kernel, torch.arange(len(few)), y).left_out - y
+            off = solve_kernel_ridge(kernel, torch.arange(len(few)), y).left_out - y
             return float(off.square().nanmean(0).mean())
 
         for name, part in self._feature_kernels.items():
@@ -217,7 +217,7 @@ class KernelRidge(TanimotoKernel):
         else:
             self.embeddings = None
 
-    def _solve(self, counts: Counts, features: Mapping[str, Tensor], y: Tensor) -> Solution:
+    def _solve(self, counts: SubstructureCounts, features: Mapping[str, Tensor], y: Tensor) -> RidgeSolution:
         """Learn from n molecules with `features` `[n, D]` each and `y` `[n, C]`; `row` numbers these molecules."""
         exact = len(y) <= MOST_EXACT and cost(y) <= MOST_COST
         chosen = draw(len(y), len(y) if exact else min(INDUCING, rows_of_equal_cost(2 * INDUCING, y)))
@@ -225,7 +225,7 @@ class KernelRidge(TanimotoKernel):
         for name, part in self._feature_kernels.items():
             part.set_references(features[name][chosen])
         kernel = torch.cat([*self._kernels(counts, features)])
-        found = solve(kernel, chosen, y)
+        found = solve_kernel_ridge(kernel, chosen, y)
         solved = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
         for name, values in solved.items():
             self._set(name, values.float())
@@ -244,7 +244,7 @@ class KernelRidge(TanimotoKernel):
         """Compute the kernel between the molecules of a batch and the references, float64 `[B, rows]`, from 0 to 1."""
         return self._blend(self._similarity(self.counts(batch)), self._features(batch))
 
-    def _kernels(self, counts: Counts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
+    def _kernels(self, counts: SubstructureCounts, features: Mapping[str, Tensor]) -> Iterator[Tensor]:
         """Yield the kernel for some molecules at a time, `[CHUNK, rows]`, to bound the memory."""
         for rows in torch.arange(len(counts), device=counts.ptr.device).split(CHUNK):
             some = {name: values[rows] for name, values in features.items()}

@@ -16,7 +16,7 @@ as much as a solution for one ridge."""
 _NOTHING = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
-class Solution(NamedTuple):
+class RidgeSolution(NamedTuple):
     """Solution for C targets, from n rows; predictions are sums over m of them.
 
     Attributes:
@@ -42,7 +42,7 @@ class _Spectrum(NamedTuple):
     back: Tensor  # [m, r]
 
 
-def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
+def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> RidgeSolution:
     r"""Solve kernel ridge regression, the mean of a Gaussian process; each target learns from the rows with a value.
 
     With the kernel K of the rows and \(\lambda\) the ridge of the least squared leave-one-out error,
@@ -64,7 +64,7 @@ def solve(kernel: Tensor, chosen: Tensor, y: Tensor) -> Solution:
         y: float64 `[n, C]`, NaN for blanks; every column has a value.
     """
     n, m = kernel.shape
-    found = Solution(
+    found = RidgeSolution(
         y.new_zeros(m, y.shape[1]),
         y.nanmean(0),
         y.new_ones(y.shape[1]),
@@ -143,7 +143,7 @@ def _best(spectrum: _Spectrum, centred: Tensor) -> tuple[Tensor, Tensor]:
     return RIDGES[best], off[:, best]
 
 
-def _fill(found: Solution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
+def _fill(found: RidgeSolution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
     """Enter the solution for one column."""
     centred = y - found.centre[column]
     ridge, off = _best(spectrum, centred)
@@ -158,7 +158,7 @@ def _fill(found: Solution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column:
 
 
 def _fill_by_factors(
-    found: Solution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
+    found: RidgeSolution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
 ) -> None:
     """Enter the solution for columns that have values in the same rows; the rows `some` choose the ridges."""
     spectrum = _exact(kernel, some)

@@ -8,18 +8,26 @@ from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gtx.library.frames import FramePredictor
-    from gtx.library.predicting import predict_library
-    from gtx.library.preparing import is_store, prepare, store_marks
-    from gtx.library.stored import as_prepared, load_stored
+    from gtx.library.predicting import predict_folder
+    from gtx.library.preparing import hash_store, is_prepared_store, prepare_store
+    from gtx.library.stored import load_prepared_dataset, use_prepared_featuriser
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "predicting": ("predict_library",),
-        "preparing": ("is_store", "prepare", "store_marks"),
-        "stored": ("as_prepared", "load_stored"),
+        "predicting": ("predict_folder",),
+        "preparing": ("is_prepared_store", "prepare_store", "hash_store"),
+        "stored": ("use_prepared_featuriser", "load_prepared_dataset"),
         "frames": ("FramePredictor",),
     },
 )
 
-__all__ = ["FramePredictor", "as_prepared", "is_store", "load_stored", "predict_library", "prepare", "store_marks"]
+__all__ = [
+    "FramePredictor",
+    "hash_store",
+    "is_prepared_store",
+    "load_prepared_dataset",
+    "predict_folder",
+    "prepare_store",
+    "use_prepared_featuriser",
+]

@@ -79,11 +79,11 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Read the molecules and print a summary; return 2 if a file or all rows could not be used."""
     from gtx.cli.options import featuriser_from
-    from gtx.library.preparing import prepare
+    from gtx.library.preparing import prepare_store
 
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
-        outcome = prepare(
+        outcome = prepare_store(
             arguments.molecules,
             arguments.out,
             featuriser=featuriser_from(vars(arguments)),
@@ -115,17 +115,17 @@ def add_folder_options(parser: Parser) -> None:
     group.add_argument("--shard-rows", type=int, metavar="N", help="rows of each Parquet file; default: 50,000")
 
 
-def predict_folder(arguments: Namespace, molecules: str) -> int:
+def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
     from gtx.cli.predict import opened, status
-    from gtx.library.predicting import predict_library
-    from gtx.prediction import Selection
+    from gtx.library.predicting import predict_folder
+    from gtx.prediction import RowSelection
 
     if arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
-        outcome = predict_library(
+        outcome = predict_folder(
             arguments.model,
             molecules,
             arguments.out,
@@ -134,7 +134,7 @@ def predict_folder(arguments: Namespace, molecules: str) -> int:
             beams=arguments.beams,
             device=arguments.device,
             on_error=arguments.on_error,
-            selection=Selection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
+            selection=RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
             workers=arguments.workers,
             engine=arguments.engine,
             address=arguments.address,

@@ -15,7 +15,7 @@ from gtx.data.feature_columns import cell_text
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_components
 from gtx.library.predicting import row_chunk
-from gtx.prediction.foundation import FOUNDATIONS
+from gtx.prediction.foundation import FOUNDATION_MODELS
 from gtx.prediction.loading import load
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, answer_rows, predict_stream
@@ -35,7 +35,7 @@ class FramePredictor:
     """
 
     def __init__(self, model: str | Path, smiles_column: str | None = None, **options: Any) -> None:
-        self.model: str | Path = model if model in FOUNDATIONS else Path(model).resolve()
+        self.model: str | Path = model if model in FOUNDATION_MODELS else Path(model).resolve()
         self.smiles_column = smiles_column
         self.options: dict[str, Any] = options
 

@@ -34,13 +34,13 @@ from gtx.library.workers import (
     process_library,
     shard_result,
 )
-from gtx.prediction.foundation import FOUNDATIONS, model_path
+from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.loading import load
 from gtx.prediction.streaming import (
     EVERY_ROW,
     Chunk,
     PredictorLike,
-    Selection,
+    RowSelection,
     open_for_model,
     predict_rows,
     predict_stream,
@@ -51,7 +51,7 @@ SHARD_ROWS = 50_000
 BEST = "top.parquet"
 
 
-def predict_library(
+def predict_folder(
     model: str | os.PathLike[str],
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -61,7 +61,7 @@ def predict_library(
     beams: int | None = None,
     device: str | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: Selection = EVERY_ROW,
+    selection: RowSelection = EVERY_ROW,
     workers: int | None = None,
     engine: Literal["ray"] | None = None,
     address: str | None = None,
@@ -101,13 +101,13 @@ def predict_library(
         raise InputError(f"engine: expected 'ray', {purpose}got {engine!r}")
     library, outputs = Library.at(source), Outputs(Path(out), selection)
     check_outside(source, outputs.folder, "predictions")
-    file = model if model in FOUNDATIONS else Path(model).resolve()
+    file = model if model in FOUNDATION_MODELS else Path(model).resolve()
     opening = partial(load, file, device=device, beams=beams)
     # actors may have a GPU that this machine lacks
     predictor = load(file, device="cpu", beams=beams) if engine == "ray" else opening()
     columns = MoleculeColumns(smiles_column, list(smiles_columns) if smiles_columns else None)
     facts = {
-        "model": hashlib.sha256(model_path(file).read_bytes()).hexdigest(),
+        "model": hashlib.sha256(resolve_model_path(file).read_bytes()).hexdigest(),
         "library": str(library.root.resolve()),
         "shard_rows": shard_rows,
         "answers": list(predictor.output_columns(())),
@@ -181,7 +181,7 @@ class Prediction(ShardJob):
 
     load: Callable[[], PredictorLike]
     columns: MoleculeColumns = field(default_factory=MoleculeColumns)
-    selection: Selection = EVERY_ROW
+    selection: RowSelection = EVERY_ROW
     readers: int | None = 0
 
     def worker(self) -> ShardPredictor:
@@ -249,7 +249,7 @@ class Outputs:
     """
 
     folder: Path
-    selection: Selection
+    selection: RowSelection
 
     @property
     def parts(self) -> Path:

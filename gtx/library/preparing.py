@@ -31,7 +31,7 @@ from gtx.library.workers import (
     process_library,
     shard_result,
 )
-from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
 
 MOLECULES = "_molecules"
 """Folder of the tensors; readers of data sets skip it because of the underscore."""
@@ -39,7 +39,7 @@ SHARD_ROWS = 10_000
 """Rows of a shard: some 13 MB of drug-like molecules."""
 
 
-def prepare(
+def prepare_store(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -115,7 +115,7 @@ class Preparation(ShardJob):
     """Job of reading all shards.
 
     Attributes:
-        featuriser, smiles_column: as in `prepare`.
+        featuriser, smiles_column: as in `prepare_store`.
     """
 
     featuriser: Featuriser
@@ -139,7 +139,7 @@ class ShardReader(ShardWorker):
 
     def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
         path, size = self.job.parts / shard.part, default_chunk_size(self.job.featuriser)
-        parts: list[FlatMolecules] = []
+        parts: list[FeaturisedMolecules] = []
         smiles = unused_column_name(table.columns, "canonical_smiles")
         header = output_header(table.columns, [smiles])
         tensors = (self.job.parts / MOLECULES / shard.part).with_suffix(".safetensors")
@@ -155,7 +155,7 @@ class ShardReader(ShardWorker):
         MoleculeStore.from_flat(parts).save(tensors, {name: json.dumps(word) for name, word in words.items()})
         return done
 
-    def _read(self, rows: Sequence[Row]) -> FlatMolecules:
+    def _read(self, rows: Sequence[Row]) -> FeaturisedMolecules:
         coordinates = [row.coordinates for row in rows] if any(row.coordinates is not None for row in rows) else None
         return featurise_texts(self.job.featuriser, [row.readable for row in rows], coordinates)
 
@@ -192,13 +192,13 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
             yield found
 
 
-def is_store(source: str | os.PathLike[str]) -> bool:
-    """Return whether `prepare` made this folder."""
+def is_prepared_store(source: str | os.PathLike[str]) -> bool:
+    """Return whether `prepare_store` made this folder."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 
 def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the options with which `prepare` made a store; empty if the folder is no store."""
+    """Read the options with which `prepare_store` made a store; empty if the folder is no store."""
     file = Path(folder) / FACTS
     try:
         found = json.loads(file.read_text()) if file.is_file() else {}
@@ -207,7 +207,7 @@ def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def store_marks(folder: str | os.PathLike[str]) -> str:
+def hash_store(folder: str | os.PathLike[str]) -> str:
     """Compute a hash of the content of a store: names, counts, sizes and times of its files."""
     digest = hashlib.sha256()
     for made in prepared_shards(Path(folder)):

@@ -72,7 +72,7 @@ class StoredDataset(Dataset):
         return self.task.fitted_in_parts(self.on_disk.sample, self.on_disk.portions())
 
 
-def as_prepared(settings: DataSettings) -> DataSettings:
+def use_prepared_featuriser(settings: DataSettings) -> DataSettings:
     """Return the settings with the molecules read as they were prepared.
 
     Raises:
@@ -100,13 +100,13 @@ def as_prepared(settings: DataSettings) -> DataSettings:
     return replace(settings, featuriser=featuriser)
 
 
-def load_stored(settings: DataSettings, cache: Path) -> StoredDataset:
+def load_prepared_dataset(settings: DataSettings, cache: Path) -> StoredDataset:
     """Read the labels of a store, split its molecules, and load validation and test molecules.
 
     Rows of one canonical SMILES are in one set: a hash of it and the seed decides, so no list of SMILES is needed.
 
     Args:
-        settings: from `as_prepared`.
+        settings: from `use_prepared_featuriser`.
         cache: a folder for the labels, a file for each shard.
 
     Raises:

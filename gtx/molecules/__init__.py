@@ -6,32 +6,32 @@ from typing import TYPE_CHECKING
 
 from gtx.lazy import lazy_names
 from gtx.molecules.coordinates import Conformer, make_conformer
-from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES, descriptors
+from gtx.molecules.descriptors import DESCRIPTOR_NAMES, MOLECULE_FEATURES, compute_descriptors
 from gtx.molecules.graphs import (
-    ATOM_COLUMNS,
-    BOND_COLUMNS,
-    FlatMolecules,
+    ATOM_FEATURE_VALUES,
+    BOND_FEATURE_VALUES,
+    FeaturisedMolecules,
     Molecule,
-    atom_codes,
-    bond_codes,
-    bond_ends,
+    bond_edge_index,
+    encode_atoms,
+    encode_bonds,
     label_stereo,
 )
 from gtx.molecules.perception import Featuriser, featurise_texts
-from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, standardise
+from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, standardise_molecule
 from gtx.molecules.settings import FEATURISER_VERSION
 
 if TYPE_CHECKING:
     from gtx.molecules.drawing import draw_attention, draw_grid, draw_molecule
     from gtx.molecules.fragments import (
-        as_molecule,
+        assign_substructures,
         butina_clusters,
         kennard_stone_order,
         morgan_bits,
         morgan_counts,
-        peelings,
-        scaffold,
-        substructures,
+        murcko_scaffold,
+        shrink_substructure,
+        substructure_to_smiles,
     )
 
 
@@ -40,10 +40,10 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "fragments": (
-            "scaffold",
-            "substructures",
-            "as_molecule",
-            "peelings",
+            "murcko_scaffold",
+            "assign_substructures",
+            "substructure_to_smiles",
+            "shrink_substructure",
             "morgan_bits",
             "morgan_counts",
             "butina_clusters",
@@ -57,35 +57,35 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 __all__ = [
-    "ATOM_COLUMNS",
-    "BOND_COLUMNS",
-    "DESCRIPTORS",
+    "ATOM_FEATURE_VALUES",
+    "BOND_FEATURE_VALUES",
+    "DESCRIPTOR_NAMES",
     "FEATURISER_VERSION",
     "MOLECULE_FEATURES",
     "Conformer",
+    "FeaturisedMolecules",
     "Featuriser",
-    "FlatMolecules",
     "Molecule",
     "MoleculeError",
-    "as_molecule",
-    "atom_codes",
-    "bond_codes",
-    "bond_ends",
+    "assign_substructures",
+    "bond_edge_index",
     "butina_clusters",
-    "descriptors",
+    "compute_descriptors",
     "draw_attention",
     "draw_grid",
     "draw_molecule",
+    "encode_atoms",
+    "encode_bonds",
     "featurise_texts",
     "kennard_stone_order",
     "label_stereo",
     "make_conformer",
     "morgan_bits",
     "morgan_counts",
-    "peelings",
+    "murcko_scaffold",
     "read_molblock",
     "read_smiles",
-    "scaffold",
-    "standardise",
-    "substructures",
+    "shrink_substructure",
+    "standardise_molecule",
+    "substructure_to_smiles",
 ]

@@ -14,12 +14,12 @@ from rdkit.Chem import rdMolDescriptors as rd
 from rdkit.Chem.EState import EStateIndices
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
-from gtx.molecules.graphs import FlatMolecules
+from gtx.molecules.graphs import FeaturisedMolecules
 from gtx.molecules.reading import MoleculeError
 
 # --- RDKit's two-dimensional descriptors, all but four: the targets of pretraining.
 #
-# `gtx.molecules.descriptors` holds those cheap enough to be read with every molecule.
+# `gtx.molecules.compute_descriptors` holds those cheap enough to be read with every molecule.
 
 LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
 """Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""
@@ -110,7 +110,7 @@ _ASK = rd.Properties(PROPERTY_NAMES)
 
 _CHARGE_RANGES = 14
 
-DESCRIPTORS: tuple[str, ...] = (
+DESCRIPTOR_NAMES: tuple[str, ...] = (
     *PROPERTY_NAMES,
     "CrippenLogP_heavy",
     "CrippenMR_heavy",
@@ -124,8 +124,8 @@ heavy atoms alone; van der Waals surface (Å²) by ranges of these contributions
 quantum numbers (Nguyen et al. 2009)."""
 
 
-def descriptors(mol: Chem.Mol) -> np.ndarray:
-    """Compute `DESCRIPTORS` of one molecule: float32 `[len(DESCRIPTORS)]`, NaN where RDKit cannot compute one."""
+def compute_descriptors(mol: Chem.Mol) -> np.ndarray:
+    """Compute the descriptors of a molecule: float32 `[len(DESCRIPTOR_NAMES)]`, NaN where RDKit cannot compute one."""
     contributions = np.array(rd._CalcCrippenContribs(mol)).reshape(-1, 2)
     return to_float32(
         np.concatenate(
@@ -148,7 +148,7 @@ def to_float32(values: np.ndarray) -> np.ndarray:
 
 def missing_descriptors(values: np.ndarray) -> tuple[str, ...]:
     """Return the warning that some descriptors of a molecule, `[D]`, are NaN; empty if none is."""
-    names = dict.fromkeys(DESCRIPTORS[j].rstrip("0123456789") for j in np.flatnonzero(np.isnan(values)))
+    names = dict.fromkeys(DESCRIPTOR_NAMES[j].rstrip("0123456789") for j in np.flatnonzero(np.isnan(values)))
     return (f"descriptors RDKit cannot compute: {', '.join(names)}",) if names else ()
 
 
@@ -193,8 +193,8 @@ RDKit's two-dimensional descriptors, some 5 ms a molecule."""
 
 
 def with_molecule_features(
-    chosen: Sequence[str], molecules: FlatMolecules, read: Callable[[int], Chem.Mol]
-) -> FlatMolecules:
+    chosen: Sequence[str], molecules: FeaturisedMolecules, read: Callable[[int], Chem.Mol]
+) -> FeaturisedMolecules:
     """Append features to the descriptors of molecules.
 
     Args:

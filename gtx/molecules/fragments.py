@@ -63,7 +63,7 @@ def _read(texts: Any) -> Iterator[Chem.Mol]:
 # --- Bemis-Murcko scaffolds: rings and their linkers.
 
 
-def scaffold(molecule: str | Chem.Mol) -> str:
+def murcko_scaffold(molecule: str | Chem.Mol) -> str:
     """Return the canonical SMILES, without stereochemistry, of the molecule's scaffold; empty if it has no ring.
 
     The scaffold of Bemis and Murcko (1996, 10.1021/jm9602928) as MoleculeNet uses it: rings, the chains between them
@@ -83,7 +83,7 @@ def scaffold(molecule: str | Chem.Mol) -> str:
 # --- BRICS fragments: the substructures between bonds that synthesis makes.
 
 
-def substructures(mol: Chem.Mol) -> np.ndarray:
+def assign_substructures(mol: Chem.Mol) -> np.ndarray:
     """Assign each atom to a substructure: int `[n]`, from 0 in the order of their first atoms.
 
     Bonds of BRICS are cut (Degen et al. 2008, 10.1002/cmdc.200800178). A molecule without such a bond is one
@@ -104,7 +104,7 @@ def substructures(mol: Chem.Mol) -> np.ndarray:
 Atoms = frozenset[int]
 
 
-def peelings(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
+def shrink_substructure(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
     """Return the connected substructures that remain when an end of a chain, or a whole ring, is removed.
 
     Rings are those of the smallest set; of a fused ring only the atoms of no other complete ring are removed.
@@ -131,7 +131,7 @@ def _connected(mol: Chem.Mol, atoms: Atoms) -> bool:
     return len(reached) == len(atoms)
 
 
-def as_molecule(mol: Chem.Mol, atoms: Iterable[int]) -> str | None:
+def substructure_to_smiles(mol: Chem.Mol, atoms: Iterable[int]) -> str | None:
     """Return the SMILES of a substructure, hydrogens in place of the bonds that were cut.
 
     None where it is no molecule.

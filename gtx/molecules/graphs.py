@@ -18,9 +18,9 @@ class Molecule(NamedTuple):
     """Featurised molecule with n atoms and m bonds.
 
     Attributes:
-        atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_COLUMNS`.
+        atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_FEATURE_VALUES`.
         bonds: int32 `[2, 2m]`, sender and receiver of every bond in both directions.
-        bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_COLUMNS`.
+        bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_FEATURE_VALUES`.
         positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
         descriptors: float32 `[D]`, NaN where one could not be computed.
         smiles: the canonical isomeric SMILES; None if not requested.
@@ -36,7 +36,7 @@ class Molecule(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class FlatMolecules(NamedTuple):
+class FeaturisedMolecules(NamedTuple):
     """Outcome of featurising n texts, of which m could be read, with N atoms and E directed bonds in all.
 
     Arrays are as in `gtx.data.MoleculeStore`; `smiles`, `errors` and `warnings` have one entry per text.
@@ -57,14 +57,14 @@ class FlatMolecules(NamedTuple):
     )
 
     @classmethod
-    def of(cls, molecule: Molecule) -> FlatMolecules:
+    def of(cls, molecule: Molecule) -> FeaturisedMolecules:
         """Make a batch of one molecule."""
         atoms, bonds, bond_codes, positions, descriptors, smiles, warnings = molecule
         counts = np.array([len(atoms)]), np.array([len(bond_codes)])
         return cls(atoms, bonds, bond_codes, descriptors[None], *counts, positions, [smiles], [None], [warnings])
 
     @classmethod
-    def join(cls, chunks: Sequence[FlatMolecules]) -> FlatMolecules:
+    def join(cls, chunks: Sequence[FeaturisedMolecules]) -> FeaturisedMolecules:
         """Concatenate the outcomes of chunks of texts, one or more."""
         joined: list[Any] = []
         for name, *columns in zip(cls._fields, *chunks, strict=True):
@@ -82,11 +82,11 @@ class FlatMolecules(NamedTuple):
         return Molecule(self.atoms, self.bonds, self.bond_codes, self.positions, values, smiles, warnings)
 
 
-# --- Atoms and bonds as small integer codes, one per column of `ATOM_COLUMNS` and `BOND_COLUMNS`.
+# --- Atoms and bonds as small integer codes, one per column of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`.
 #
 # Code 0 means "other": a value the table does not list. Value i of a column has code i + 1.
 
-ATOM_COLUMNS: dict[str, tuple[Any, ...]] = {
+ATOM_FEATURE_VALUES: dict[str, tuple[Any, ...]] = {
     "element": tuple(range(1, 119)),
     "charge": tuple(range(-4, 5)),
     "hydrogens": tuple(range(5)),
@@ -105,7 +105,7 @@ nodes. ring: size of the smallest ring through the atom, 0 outside rings. chiral
 electrons. isotope: a mass number is given.
 """
 
-BOND_COLUMNS: dict[str, tuple[Any, ...]] = {
+BOND_FEATURE_VALUES: dict[str, tuple[Any, ...]] = {
     "type": ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "DATIVE"),
     "stereo": ("none", "E", "Z", "e", "z", "M", "P", "m", "p"),
     "conjugated": (False, True),
@@ -124,10 +124,10 @@ def bond_code(name: str, value: object) -> int:
     return _BOND[BOND_INDEX[name]].get(value, 0)
 
 
-_ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_COLUMNS.values()]
-_BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_COLUMNS.values()]
-ATOM_INDEX = {name: place for place, name in enumerate(ATOM_COLUMNS)}
-BOND_INDEX = {name: place for place, name in enumerate(BOND_COLUMNS)}
+_ATOM = [{value: code for code, value in enumerate(values, 1)} for values in ATOM_FEATURE_VALUES.values()]
+_BOND = [{value: code for code, value in enumerate(values, 1)} for values in BOND_FEATURE_VALUES.values()]
+ATOM_INDEX = {name: place for place, name in enumerate(ATOM_FEATURE_VALUES)}
+BOND_INDEX = {name: place for place, name in enumerate(BOND_FEATURE_VALUES)}
 
 
 # --- Names of codes.
@@ -138,10 +138,10 @@ def name_code(kind: str, column: int, code: int) -> str:
 
     Args:
         kind: "atom" or "bond".
-        column: place of the column in `ATOM_COLUMNS` or `BOND_COLUMNS`.
-        code: as in `atom_codes` or `bond_codes`; 0 stands for any value the column does not list.
+        column: place of the column in `ATOM_FEATURE_VALUES` or `BOND_FEATURE_VALUES`.
+        code: as in `encode_atoms` or `encode_bonds`; 0 stands for any value the column does not list.
     """
-    name, values = list((ATOM_COLUMNS if kind == "atom" else BOND_COLUMNS).items())[column]
+    name, values = list((ATOM_FEATURE_VALUES if kind == "atom" else BOND_FEATURE_VALUES).items())[column]
     if name == "element":
         return f"element {Chem.GetPeriodicTable().GetElementSymbol(values[code - 1]) if code else 'unknown'}"
     return f"{kind} {name} {values[code - 1]}" if code else f"{kind} {name} of another kind"
@@ -250,19 +250,25 @@ _BOND_CODES: dict[str, Callable[[Chem.Bond], object]] = {
 }
 
 
-def atom_codes(mol: Chem.Mol) -> np.ndarray:
-    """Encode each atom, one code per column: uint8 `[n, len(ATOM_COLUMNS)]`; chirality as `label_stereo` left it."""
-    rows = [[atom_code(name, _ATOM_CODES[name](atom)) for name in ATOM_COLUMNS] for atom in mol.GetAtoms()]
-    return np.array(rows, np.uint8).reshape(-1, len(ATOM_COLUMNS))
+def encode_atoms(mol: Chem.Mol) -> np.ndarray:
+    """Encode the features of each atom as integer codes: uint8 `[n, len(ATOM_FEATURE_VALUES)]`.
+
+    The chirality is the label that `label_stereo` has set.
+    """
+    rows = [[atom_code(name, _ATOM_CODES[name](atom)) for name in ATOM_FEATURE_VALUES] for atom in mol.GetAtoms()]
+    return np.array(rows, np.uint8).reshape(-1, len(ATOM_FEATURE_VALUES))
 
 
-def bond_ends(mol: Chem.Mol) -> np.ndarray:
+def bond_edge_index(mol: Chem.Mol) -> np.ndarray:
     """Return sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`, bond k at 2k and 2k + 1."""
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     return np.array([way for i, j in ends for way in ((i, j), (j, i))], np.int32).reshape(-1, 2).T
 
 
-def bond_codes(mol: Chem.Mol) -> np.ndarray:
-    """Encode each directed bond, one code per column, in the order of `bond_ends`: uint8 `[2m, len(BOND_COLUMNS)]`."""
-    rows = [[bond_code(name, _BOND_CODES[name](bond)) for name in BOND_COLUMNS] for bond in mol.GetBonds()]
-    return np.array(rows, np.uint8).reshape(-1, len(BOND_COLUMNS)).repeat(2, axis=0)
+def encode_bonds(mol: Chem.Mol) -> np.ndarray:
+    """Encode the features of each directed bond as integer codes: uint8 `[2m, len(BOND_FEATURE_VALUES)]`.
+
+    The order is that of `bond_edge_index`.
+    """
+    rows = [[bond_code(name, _BOND_CODES[name](bond)) for name in BOND_FEATURE_VALUES] for bond in mol.GetBonds()]
+    return np.array(rows, np.uint8).reshape(-1, len(BOND_FEATURE_VALUES)).repeat(2, axis=0)

@@ -21,22 +21,22 @@ from gtx.molecules.coordinates import (
     with_coordinates,
     without_hydrogens,
 )
-from gtx.molecules.descriptors import DESCRIPTORS, descriptors, missing_descriptors, with_molecule_features
+from gtx.molecules.descriptors import DESCRIPTOR_NAMES, compute_descriptors, missing_descriptors, with_molecule_features
 from gtx.molecules.graphs import (
-    ATOM_COLUMNS,
+    ATOM_FEATURE_VALUES,
     ATOM_INDEX,
-    BOND_COLUMNS,
+    BOND_FEATURE_VALUES,
     BOND_INDEX,
-    FlatMolecules,
+    FeaturisedMolecules,
     Molecule,
-    atom_codes,
-    bond_codes,
-    bond_ends,
+    bond_edge_index,
     copy_labels,
+    encode_atoms,
+    encode_bonds,
     label_stereo,
     quietly,
 )
-from gtx.molecules.reading import MoleculeError, parse_smiles, read_molblock, skim_smiles, standardise
+from gtx.molecules.reading import MoleculeError, parse_smiles, read_molblock, skim_smiles, standardise_molecule
 from gtx.molecules.settings import Settings, Text, flatten_components, join_components
 
 
@@ -88,7 +88,7 @@ def featurise_texts(
     coordinates: Sequence[np.ndarray | None] | None = None,
     *,
     smiles: bool = True,
-) -> FlatMolecules:
+) -> FeaturisedMolecules:
     """Featurise texts; a molecule at fault leaves an error, never an exception.
 
     Args:
@@ -119,7 +119,7 @@ UNNAMED = "stereochemistry that CIP rules could not name is ignored"
 
 def perceive(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
-) -> FlatMolecules:
+) -> FeaturisedMolecules:
     """Featurise texts, within `quietly`; a molecule at fault leaves an error.
 
     Args:
@@ -130,10 +130,10 @@ def perceive(
     for i, text in enumerate(texts):
         try:
             mol, _ = read_molecule(settings, text, None if coordinates is None else coordinates[i])
-            parts.append(FlatMolecules.of(describe(settings, mol, smiles)))
+            parts.append(FeaturisedMolecules.of(describe(settings, mol, smiles)))
         except (RuntimeError, ValueError) as error:  # RDKit may give up on a molecule that it has read
             parts.append(no_molecules(settings, error_message(error)))
-    return FlatMolecules.join(parts)
+    return FeaturisedMolecules.join(parts)
 
 
 def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
@@ -147,27 +147,27 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
     label_stereo(bare)  # hydrogen atoms or not, labels, descriptors and SMILES are the same
     if order is not None:
         copy_labels(bare, mol, order)
-    atoms, bonds = atom_codes(mol), bond_codes(mol)
+    atoms, bonds = encode_atoms(mol), encode_bonds(mol)
     named = atoms[:, ATOM_INDEX["chirality"]].all() and bonds[:, BOND_INDEX["stereo"]].all()
-    values = descriptors(bare) if settings.descriptors else np.zeros(0, np.float32)
+    values = compute_descriptors(bare) if settings.descriptors else np.zeros(0, np.float32)
     written = Chem.MolToSmiles(bare) if smiles else None
     positions, notes = conformer or (make_conformer(mol) if settings.conformers else (None, ()))
     warnings = (*(() if named else (UNNAMED,)), *missing_descriptors(values), *notes)
-    return Molecule(atoms, bond_ends(mol), bonds, positions, values, written, warnings)
+    return Molecule(atoms, bond_edge_index(mol), bonds, positions, values, written, warnings)
 
 
-def no_molecules(settings: Settings, *errors: str) -> FlatMolecules:
+def no_molecules(settings: Settings, *errors: str) -> FeaturisedMolecules:
     """Return the outcome of texts that cannot be read, or of no text.
 
     Args:
         settings: how molecules are read.
         errors: why each cannot be read.
     """
-    return FlatMolecules(
-        np.zeros((0, len(ATOM_COLUMNS)), np.uint8),
+    return FeaturisedMolecules(
+        np.zeros((0, len(ATOM_FEATURE_VALUES)), np.uint8),
         np.zeros((2, 0), np.int32),
-        np.zeros((0, len(BOND_COLUMNS)), np.uint8),
-        np.zeros((0, len(DESCRIPTORS) if settings.descriptors else 0), np.float32),
+        np.zeros((0, len(BOND_FEATURE_VALUES)), np.uint8),
+        np.zeros((0, len(DESCRIPTOR_NAMES) if settings.descriptors else 0), np.float32),
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
         np.zeros((0, 3), np.float32) if settings.coordinates else None,
@@ -236,5 +236,5 @@ def given_conformer(settings: Settings, mol: Chem.Mol) -> Conformer | None:
 def _standardised(mol: Chem.Mol, hydrogens: bool) -> Chem.Mol:
     """Standardise a molecule without its hydrogen atoms; those with coordinates are restored if `hydrogens`."""
     bare, _ = without_hydrogens(mol)
-    bare = standardise(bare)
+    bare = standardise_molecule(bare)
     return restore_hydrogens(bare, mol) if hydrogens and mol.GetNumConformers() else bare

@@ -226,7 +226,7 @@ _LARGEST = rdMolStandardize.LargestFragmentChooser()
 _NEUTRAL = rdMolStandardize.Uncharger()
 
 
-def standardise(mol: Chem.Mol) -> Chem.Mol:
+def standardise_molecule(mol: Chem.Mol) -> Chem.Mol:
     """Return the largest fragment of `mol`, neutralised where adding or removing protons can do it; a new molecule.
 
     Charges that protons cannot undo stay, as in quaternary ammonium; so do zwitterions of such (betaine). Nothing else
@@ -249,7 +249,7 @@ def flat_parent(smiles: str) -> str:
         MoleculeError: it cannot be read.
     """
     with quietly():
-        mol = standardise(read_smiles(smiles))
+        mol = standardise_molecule(read_smiles(smiles))
         Chem.RemoveStereochemistry(mol)
         return Chem.MolToSmiles(mol)
 

@@ -13,8 +13,8 @@ from rdkit import rdBase
 
 from gtx.errors import InputError, printable
 from gtx.molecules.coordinates import CONFORMER_VERSION
-from gtx.molecules.descriptors import DESCRIPTORS, MOLECULE_FEATURES
-from gtx.molecules.graphs import ATOM_COLUMNS, BOND_COLUMNS, FlatMolecules
+from gtx.molecules.descriptors import DESCRIPTOR_NAMES, MOLECULE_FEATURES
+from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules
 from gtx.schema import plain_fields, whole
 
 # --- Rows of several molecules, such as a solute and a solvent: read one by one, joined to one row of arrays.
@@ -62,7 +62,7 @@ def flatten_components(
     return texts, [positions for first in coordinates for positions in (first, *others)]
 
 
-def join_components(names: Sequence[str], texts: Sequence[str], molecules: FlatMolecules) -> FlatMolecules:
+def join_components(names: Sequence[str], texts: Sequence[str], molecules: FeaturisedMolecules) -> FeaturisedMolecules:
     """Join the K components of each of n rows to one molecule.
 
     The atoms of a row are those of its components, one after the other, and `component_sizes` counts those of each;
@@ -91,7 +91,7 @@ def join_components(names: Sequence[str], texts: Sequence[str], molecules: FlatM
         reasons = ((i, molecules.errors[i]) for i in row)
         errors.append("; ".join(attribute(i, reason) for i, reason in reasons if reason) or None)
         warnings.append(tuple(attribute(i, warning) for i in row for warning in molecules.warnings[i]))
-    return FlatMolecules(
+    return FeaturisedMolecules(
         atoms=molecules.atoms[of_atom],
         bonds=molecules.bonds[:, of_bond] + before,
         bond_codes=molecules.bond_codes[of_bond],
@@ -158,7 +158,14 @@ class Settings:
 
         A model file stores it. It does not depend on the version of RDKit, so a file is read with any.
         """
-        what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), ATOM_COLUMNS, BOND_COLUMNS, DESCRIPTORS]
+        what = [
+            FEATURISER_VERSION,
+            CONFORMER_VERSION,
+            self.to_dict(),
+            ATOM_FEATURE_VALUES,
+            BOND_FEATURE_VALUES,
+            DESCRIPTOR_NAMES,
+        ]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -178,22 +185,22 @@ class Settings:
     def num_descriptors(self) -> int:
         """D, the number of global descriptors, further features included; of several components, of each."""
         further = sum(len(MOLECULE_FEATURES[kind].names) for kind in self.molecule_features)
-        return (len(DESCRIPTORS) if self.descriptors else 0) + further
+        return (len(DESCRIPTOR_NAMES) if self.descriptors else 0) + further
 
     @property
     def atom_sizes(self) -> tuple[int, ...]:
         """Codes per atom column, "other" included."""
-        return tuple(len(values) + 1 for values in ATOM_COLUMNS.values())
+        return tuple(len(values) + 1 for values in ATOM_FEATURE_VALUES.values())
 
     @property
     def bond_sizes(self) -> tuple[int, ...]:
         """Codes per bond column, "other" included."""
-        return tuple(len(values) + 1 for values in BOND_COLUMNS.values())
+        return tuple(len(values) + 1 for values in BOND_FEATURE_VALUES.values())
 
     @property
     def constitution(self) -> dict[str, list[int]]:
         """Numbers of the columns of "atoms" and of "bonds" without those of stereochemistry."""
         return {
-            "atoms": [i for i, name in enumerate(ATOM_COLUMNS) if name != "chirality"],
-            "bonds": [i for i, name in enumerate(BOND_COLUMNS) if name != "stereo"],
+            "atoms": [i for i, name in enumerate(ATOM_FEATURE_VALUES) if name != "chirality"],
+            "bonds": [i for i, name in enumerate(BOND_FEATURE_VALUES) if name != "stereo"],
         }

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.prediction.foundation import ASSAYS, FOUNDATION, FOUNDATIONS, describe_seen, foundation_card, model_path
+    from gtx.prediction.foundation import (
+        ASSAY_FOUNDATION_MODEL,
+        FOUNDATION_MODEL,
+        FOUNDATION_MODELS,
+        describe_pretraining_overlap,
+        read_model_card,
+        resolve_model_path,
+    )
     from gtx.prediction.loading import load
-    from gtx.prediction.model_file import ModelHeader, library_versions, load_model, save_model
-    from gtx.prediction.neighbour_columns import WithNeighbours
+    from gtx.prediction.model_file import ModelHeader, load_model, package_versions, save_model
+    from gtx.prediction.neighbour_columns import NeighbourPredictor
     from gtx.prediction.predictor import Predictor
-    from gtx.prediction.streaming import Selection, predict_table
+    from gtx.prediction.streaming import RowSelection, predict_table
 
 
 # the command line reads names without torch
@@ -23,39 +30,39 @@ __getattr__, __dir__ = lazy_names(
             "ModelHeader",
             "load_model",
             "save_model",
-            "library_versions",
+            "package_versions",
         ),
         "loading": ("load",),
-        "neighbour_columns": ("WithNeighbours",),
+        "neighbour_columns": ("NeighbourPredictor",),
         "foundation": (
-            "ASSAYS",
-            "FOUNDATION",
-            "FOUNDATIONS",
-            "foundation_card",
-            "model_path",
-            "describe_seen",
+            "ASSAY_FOUNDATION_MODEL",
+            "FOUNDATION_MODEL",
+            "FOUNDATION_MODELS",
+            "read_model_card",
+            "resolve_model_path",
+            "describe_pretraining_overlap",
         ),
         "predictor": ("Predictor",),
         "streaming": (
             "predict_table",
-            "Selection",
+            "RowSelection",
         ),
     },
 )
 __all__ = [
-    "ASSAYS",
-    "FOUNDATION",
-    "FOUNDATIONS",
+    "ASSAY_FOUNDATION_MODEL",
+    "FOUNDATION_MODEL",
+    "FOUNDATION_MODELS",
     "ModelHeader",
+    "NeighbourPredictor",
     "Predictor",
-    "Selection",
-    "WithNeighbours",
-    "describe_seen",
-    "foundation_card",
-    "library_versions",
+    "RowSelection",
+    "describe_pretraining_overlap",
     "load",
     "load_model",
-    "model_path",
+    "package_versions",
     "predict_table",
+    "read_model_card",
+    "resolve_model_path",
     "save_model",
 ]

@@ -14,25 +14,25 @@ from gtx.errors import InputError
 
 # --- The file, checked, and the data card.
 
-FOUNDATION = "foundation"
+FOUNDATION_MODEL = "foundation"
 """Name of the start of networks in place of a model file; a file of that name is `./foundation`, or a `Path`."""
-ASSAYS = "foundation-assays"
+ASSAY_FOUNDATION_MODEL = "foundation-assays"
 """Name of the network whose embedding a kernel compares."""
-FOUNDATIONS = (FOUNDATION, ASSAYS)
+FOUNDATION_MODELS = (FOUNDATION_MODEL, ASSAY_FOUNDATION_MODEL)
 """Names of the pretrained models that come with gtx."""
 
 _FOLDER = Path(__file__).with_name("foundation")
 
 
-def model_path(path: str | Path) -> Path:
+def resolve_model_path(path: str | Path) -> Path:
     """Return the file that a path, or the name of a foundation, stands for.
 
     Raises:
         InputError: the file that comes with gtx is missing, or its checksum is not that of its card.
     """
-    if not isinstance(path, str) or path not in FOUNDATIONS:
+    if not isinstance(path, str) or path not in FOUNDATION_MODELS:
         return Path(path)
-    file, expected = _FOLDER / f"{path}.gtx", foundation_card(path)["sha256"]
+    file, expected = _FOLDER / f"{path}.gtx", read_model_card(path)["sha256"]
     try:
         found = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as reason:
@@ -42,7 +42,7 @@ def model_path(path: str | Path) -> Path:
     return file
 
 
-def foundation_card(name: str = FOUNDATION) -> dict[str, Any]:
+def read_model_card(name: str = FOUNDATION_MODEL) -> dict[str, Any]:
     """Read the card of a foundation: `sha256`, and texts by heading.
 
     Raises:
@@ -84,17 +84,17 @@ def _place(text: str, texts: int) -> int:
 
 def identity(smiles: str) -> tuple[str, str]:
     """Return the flat SMILES of a molecule's neutral parent and of its scaffold; empty where there is none."""
-    from gtx.molecules import MoleculeError, scaffold
+    from gtx.molecules import MoleculeError, murcko_scaffold
     from gtx.molecules.reading import flat_parent
 
     try:
         flat = flat_parent(smiles)
     except MoleculeError:
         return "", ""
-    return flat, scaffold(flat)
+    return flat, murcko_scaffold(flat)
 
 
-def describe_seen(smiles: Iterable[str]) -> str:
+def describe_pretraining_overlap(smiles: Iterable[str]) -> str:
     """Describe how many molecules, and how many of their scaffolds, are in the corpus of the foundations.
 
     Raises:

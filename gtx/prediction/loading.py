@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
-from gtx.prediction.foundation import ASSAYS, foundation_card
+from gtx.prediction.foundation import ASSAY_FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import load_model, read_model
 from gtx.prediction.predictor import Predictor, without_onednn
 from gtx.tasks import Task
@@ -75,7 +75,7 @@ Module = TypeVar("Module", bound=nn.Module)
 @lru_cache(maxsize=4)
 def _network(sha256: str, device: str) -> GraphTransformer:
     """Load the foundation of kernels to a device; the checksum of its file is the key of the cache."""
-    (network,), _ = load_model(ASSAYS)
+    (network,), _ = load_model(ASSAY_FOUNDATION_MODEL)
     assert isinstance(network, GraphTransformer)
     return network.to(device)
 
@@ -104,7 +104,7 @@ def foundation_spec() -> dict[str, Any]:
     Raises:
         InputError: the foundation is missing or damaged.
     """
-    sha256 = foundation_card(ASSAYS)["sha256"]
+    sha256 = read_model_card(ASSAY_FOUNDATION_MODEL)["sha256"]
     return {"sha256": sha256, "width": _network(sha256, "cpu").width}
 
 

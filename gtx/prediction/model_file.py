@@ -28,7 +28,7 @@ from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
 from gtx.models.building import SPEC
 from gtx.molecules import Featuriser
-from gtx.prediction.foundation import FOUNDATIONS, model_path
+from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
@@ -39,7 +39,7 @@ from gtx.tasks import TASKS, NumberTask, Task
 LIBRARIES = ("torch", "torch-geometric", "rdkit", "pytorch-lightning", "numpy")
 
 
-def library_versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Return the versions of gtx, Python and the libraries that decide a result."""
     found = {"gtx": gtx.__version__, "python": platform.python_version()}
     for library in LIBRARIES:
@@ -234,7 +234,7 @@ class ModelHeader:
     split: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=library_versions)
+    versions: dict[str, str] = field(default_factory=package_versions)
 
     @property
     def targets(self) -> list[str]:
@@ -418,7 +418,7 @@ def read_model(
         InputError: there is no such file, or it is damaged, foreign or of another version; the message names the entry
             or the tensor at fault.
     """
-    path = model_path(path)
+    path = resolve_model_path(path)
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
@@ -430,7 +430,7 @@ def read_model(
                 return members, header, None
             return members, header, read_kernel_member(file, spec, header.task.num_predictions)
     except FileNotFoundError:
-        near = did_you_mean(str(path), FOUNDATIONS)
+        near = did_you_mean(str(path), FOUNDATION_MODELS)
         raise InputError(f"no such file: {path}{near}") from None
     except OSError as reason:
         if Path(path).is_dir():

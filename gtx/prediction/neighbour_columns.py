@@ -43,7 +43,7 @@ MOST = 1000
 """Maximum number of neighbours of a row; each has columns of its own."""
 
 
-class WithNeighbours:
+class NeighbourPredictor:
     """Predictor that adds a comparison with the training rows to its answers, see `PredictorLike`.
 
     The columns are `similarity`, the similarity to the nearest training molecule; with `domain` the columns of

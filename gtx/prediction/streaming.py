@@ -37,7 +37,7 @@ from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
 from gtx.data.tables import open_table
 from gtx.data.targets import add_components, parse_number
 from gtx.errors import InputError
-from gtx.molecules import FlatMolecules, featurise_texts
+from gtx.molecules import FeaturisedMolecules, featurise_texts
 from gtx.molecules.perception import Text
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.neighbours import Overlap, OverlapCounter
@@ -80,7 +80,7 @@ class Condition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Selection:
+class RowSelection:
     """Selection of the rows of a table to write; by default all.
 
     Attributes:
@@ -107,7 +107,9 @@ class Selection:
             raise InputError("lowest sets the order of top and by: it needs both")
 
     @classmethod
-    def read(cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False) -> Selection:
+    def read(
+        cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False
+    ) -> RowSelection:
         """Make a selection with the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None for none."""
         parts = () if text is None else re.split(r"\s+and\s+", text)
         return cls(tuple(map(Condition.read, parts)), top, by, lowest)
@@ -128,7 +130,7 @@ class Selection:
 
 
 class Sieve:
-    """State of a `Selection` over a stream of rows; it holds only the best rows so far.
+    """State of a `RowSelection` over a stream of rows; it holds only the best rows so far.
 
     Attributes:
         written: number of rows selected so far.
@@ -284,7 +286,7 @@ def answer_rows(answers: Answers) -> list[tuple[Cell, ...]]:
 
 
 def predict_featurised(
-    predictor: PredictorLike, parts: Sequence[FlatMolecules], features: Sequence[RowFeatures | None]
+    predictor: PredictorLike, parts: Sequence[FeaturisedMolecules], features: Sequence[RowFeatures | None]
 ) -> ChunkAnswers:
     """Predict texts that are featurised already, with the feature columns of each."""
     done, wanted = FeaturisingResult.join(parts), predictor.header.features
@@ -322,7 +324,7 @@ def _opened(file: Path) -> PredictorLike:
 
 # --- Tables of any length, by worker processes where there are many rows.
 
-EVERY_ROW = Selection()
+EVERY_ROW = RowSelection()
 
 
 @dataclass(frozen=True)
@@ -352,7 +354,7 @@ def predict_table(
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: Selection = EVERY_ROW,
+    selection: RowSelection = EVERY_ROW,
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:

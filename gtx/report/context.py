@@ -232,10 +232,10 @@ class LevelReport(RunReport):
 
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
     """Atoms of each molecule, int `[n]`, and in how many molecules each element is found, the commonest first."""
-    from gtx.molecules import ATOM_COLUMNS
+    from gtx.molecules import ATOM_FEATURE_VALUES
     from gtx.molecules.graphs import name_code
 
-    column = list(ATOM_COLUMNS).index("element")
+    column = list(ATOM_FEATURE_VALUES).index("element")
     num_atoms = np.diff(store.atom_ptr.numpy())
     molecule = np.repeat(np.arange(len(num_atoms)), num_atoms)
     once = np.unique(molecule * 256 + store.atoms[:, column].numpy())  # a molecule's element, however many its atoms

@@ -179,11 +179,11 @@ def neighbours(report: RunReport, near: NearestNeighbours, rows: list[int]) -> d
 
 def scaffold_kinds(report: RunReport, near: NearestNeighbours) -> np.ndarray:
     """Classify the compared molecules: "no ring", or whether a training molecule has the same scaffold."""
-    from gtx.molecules import MoleculeError, scaffold
+    from gtx.molecules import MoleculeError, murcko_scaffold
 
     def of(row: int) -> str | None:
         try:
-            return scaffold(report.smiles[row])
+            return murcko_scaffold(report.smiles[row])
         except MoleculeError:
             return None
 

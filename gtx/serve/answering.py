@@ -26,8 +26,8 @@ from gtx.data.featurising import make_process_pool, stop_workers
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.errors import InputError
-from gtx.explain import Attribution, Explanation, attribute, explain
-from gtx.molecules import FlatMolecules, MoleculeError, draw_molecule, featurise_texts, read_smiles
+from gtx.explain import Attribution, Explanation, attribute_prediction, explain_prediction
+from gtx.molecules import FeaturisedMolecules, MoleculeError, draw_molecule, featurise_texts, read_smiles
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, output_rows, predict_featurised
@@ -169,7 +169,7 @@ class Batcher:
         for job, answer in zip(jobs, split(answered, [job.size for job in jobs]), strict=True):
             job.future.set_result(answer)
 
-    def _read(self, texts: Sequence[Text], coordinates: Sequence[np.ndarray | None]) -> FlatMolecules:
+    def _read(self, texts: Sequence[Text], coordinates: Sequence[np.ndarray | None]) -> FeaturisedMolecules:
         read = partial(featurise_texts, self.predictor.header.featuriser, smiles=False)
         if self._reader is None:
             return read(texts, coordinates)
@@ -322,7 +322,7 @@ class Pictures:
         """Explain a molecule by a picture, `svg`, and lines of `text`.
 
         Raises:
-            InputError: as `gtx.explain.explain`, or the molecule is too large.
+            InputError: as `gtx.explain.explain_prediction`, or the molecule is too large.
             Busy: `MOST_WAITING` requests wait already.
         """
         if self._queue.qsize() >= MOST_WAITING:
@@ -345,10 +345,10 @@ class Pictures:
         smiles, target, features = request.smiles, request.target, request.features
         result: Explanation | Attribution
         if request.method == "attention":
-            result = explain(self.predictor, smiles, target, draws=DRAWS, features=features)
+            result = explain_prediction(self.predictor, smiles, target, draws=DRAWS, features=features)
         else:
             parts: Literal["atoms", "substructures"] = "atoms" if request.method == "shapley" else "substructures"
-            result = attribute(self.predictor, smiles, target, parts, draws=DRAWS, features=features)
+            result = attribute_prediction(self.predictor, smiles, target, parts, draws=DRAWS, features=features)
         return {"svg": result.svg(), "text": result.text()}
 
     def _check(self, smiles: str) -> None:

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 import gtx
 from gtx.errors import InputError
-from gtx.explain import explained_names
+from gtx.explain import explainable_predictions
 from gtx.molecules import MoleculeError
 from gtx.prediction import Predictor
 from gtx.serve import requests as bodies
@@ -228,7 +228,7 @@ def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
     """Build the answer of `GET /model`."""
     header = predictor.header
     try:
-        explained = explained_names(predictor)
+        explained = explainable_predictions(predictor)
     except InputError:
         explained = []
     return {

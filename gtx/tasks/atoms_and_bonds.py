@@ -15,7 +15,7 @@ from torch_geometric.utils import softmax
 
 from gtx.data.feature_columns import parse_labels, parse_list
 from gtx.errors import InputError, did_you_mean, printable
-from gtx.molecules.graphs import ATOM_COLUMNS, ATOM_INDEX
+from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number, one_of
 from gtx.tasks.classification import Classification, Multiclass
 from gtx.tasks.labels import check_count, in_order, label_indices, listed, written
@@ -217,7 +217,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
         if isinstance(self.sum_to, (int, float)):
             return like.new_full((count,), self.sum_to)
         code = atoms[:, ATOM_INDEX[CHARGE]].to(like.dtype)
-        formal = torch.where(code > 0, code - 1 + ATOM_COLUMNS[CHARGE][0], torch.nan)
+        formal = torch.where(code > 0, code - 1 + ATOM_FEATURE_VALUES[CHARGE][0], torch.nan)
         return like.new_zeros(count).index_add(0, molecule, formal)
 
     def settled_outputs(self, output: Tensor, batch: Any) -> Tensor:

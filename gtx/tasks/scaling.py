@@ -11,13 +11,13 @@ from torch import Tensor
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.molecules import ATOM_COLUMNS
+from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.schema import ListOf, OrNone, Record, number
 
 EXTENSIVE = 0.95
 """The share of a target's variance among training molecules that composition explains if the target is extensive: of
 atomisation energies 0.998, of solubilities, free energies of solvation and gaps at most 0.73."""
-ELEMENTS = len(ATOM_COLUMNS["element"]) + 1
+ELEMENTS = len(ATOM_FEATURE_VALUES["element"]) + 1
 """Columns of a composition: one per atomic number, and column 0 for atoms of no known element."""
 
 

@@ -42,7 +42,7 @@ from gtx.dataset import (
 from gtx.dataset.loading import describe_duplicates
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
-from gtx.prediction import library_versions
+from gtx.prediction import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
@@ -407,7 +407,7 @@ def benchmark(
         "table": table,
         "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],
         "machine": f"{platform.machine()}, {default_worker_count()} cores, {jobs} splits at a time",
-        "versions": library_versions(),
+        "versions": package_versions(),
     }
     write_text(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
     return Benchmark(out, task, table, notes)

@@ -23,7 +23,7 @@ from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
-from gtx.prediction import ModelHeader, Predictor, load_model, model_path, save_model
+from gtx.prediction import ModelHeader, Predictor, load_model, resolve_model_path, save_model
 from gtx.tasks import Inferred, NumberTask, Regression, Task, require
 from gtx.training import Member, TrainSettings, WeightTransfer, fit
 from gtx.training.fitting import check_machine
@@ -74,7 +74,9 @@ class FineTuning:
         features = source.features
         if new_head and not hasattr(networks[0], HEAD):
             raise InputError(f"--new-head: model {header.model['name']} has no head that could be made anew")
-        return cls(header, members, featuriser, Path(path).name, hash_file(model_path(path)), features, new_head)
+        return cls(
+            header, members, featuriser, Path(path).name, hash_file(resolve_model_path(path)), features, new_head
+        )
 
     def tuned(self, settings: TrainSettings, task: Task | Inferred | None = None) -> TrainSettings:
         """Fill in the settings for fine-tuning of the header, where the user has set none.
@@ -231,7 +233,7 @@ def adapt(
             another model.
     """
     check_machine(settings)
-    out, origin = Path(out), {"file": Path(model).name, "sha256": hash_file(model_path(model))}
+    out, origin = Path(out), {"file": Path(model).name, "sha256": hash_file(resolve_model_path(model))}
     marks = settings.decisive() | {
         "table": hash_file(table) if Path(table).is_file() else None,
         "smiles_column": smiles_column,

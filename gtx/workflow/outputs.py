@@ -13,7 +13,7 @@ from gtx.data.ledger import plural
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
-from gtx.prediction import Predictor, library_versions
+from gtx.prediction import Predictor, package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, draw, measure_bands, nearest_similarity
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH
@@ -183,7 +183,7 @@ def report_facts(
         "histories": [member.history for member in members],
         "best_epochs": [member.best_epoch for member in members],
         "settings": {"model": model, "training": predictor.header.settings},
-        "versions": library_versions(),
+        "versions": package_versions(),
         "model_file": str(out / "model.gtx"),
         "model": description,
         "alone": metrics["alone"],

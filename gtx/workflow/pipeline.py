@@ -93,10 +93,10 @@ def train(
     out = Path(out)
     begin = time.perf_counter()
     library = annex("library", f"{data.data}, a folder,") if Path(data.data).is_dir() else None
-    if library is not None and not library.is_store(data.data):
+    if library is not None and not library.is_prepared_store(data.data):
         library = None
     if library is not None:
-        data, settings, baselines = library.as_prepared(data), without_all_rows(settings), False
+        data, settings, baselines = library.use_prepared_featuriser(data), without_all_rows(settings), False
     prepared = data.featuriser
     data, settings, fine_tuning = prepare(data, settings, start, new_head)
     if library is not None and data.featuriser.hash != prepared.hash:
@@ -108,7 +108,7 @@ def train(
         discard(out, (CACHE,))
     with main_first():  # the others read its cache
         if library is not None:
-            dataset = library.load_stored(data, out / CACHE)
+            dataset = library.load_prepared_dataset(data, out / CACHE)
         else:
             dataset = load_dataset(data, cache=out / CACHE, progress=settings.progress and main)
     plan = Plan.make(dataset, data, settings, fine_tuning)

@@ -13,7 +13,7 @@ from torch import nn
 from gtx.dataset import DataSettings, LabelledMolecules, identify_data
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.prediction import FOUNDATION, ModelHeader, describe_seen
+from gtx.prediction import FOUNDATION_MODEL, ModelHeader, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows, draw, nearest_similarity
 from gtx.tasks import NumberTask, Task
@@ -101,10 +101,10 @@ class Plan:
     @cached_property
     def seen(self) -> dict[str, str]:
         """Number of test molecules in the corpus of the foundation, as `{"seen": ...}`; empty if that is not used."""
-        start = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION
+        start = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
         used = start or "foundation" in kernel_parts(self.settings, self.data.featuriser)
         test = [self.molecules.smiles[i] for i in self.molecules.split["test"]]
-        return {"seen": describe_seen(test)} if used and test else {}
+        return {"seen": describe_pretraining_overlap(test)} if used and test else {}
 
     @property
     def units(self) -> dict[str, str]:

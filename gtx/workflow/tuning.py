@@ -17,7 +17,7 @@ from gtx.data import TableWriter
 from gtx.dataset import DataSettings, identify_data
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
-from gtx.prediction import FOUNDATION
+from gtx.prediction import FOUNDATION_MODEL
 from gtx.tasks import require
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
@@ -263,10 +263,10 @@ def _check(data: DataSettings, trials: int, hours: float | None, folds: int | No
 def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:
     """Return the default starts: from scratch, and from the foundation if the settings allow it."""
     try:
-        prepare(data, settings, FOUNDATION)
+        prepare(data, settings, FOUNDATION_MODEL)
     except InputError:
         return (SCRATCH,)
-    return SCRATCH, FOUNDATION
+    return SCRATCH, FOUNDATION_MODEL
 
 
 def _models(data: DataSettings, settings: TrainSettings, requested: Sequence[str] | None) -> tuple[str, ...]:

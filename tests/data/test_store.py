@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.data import MoleculeStore
 from gtx.data.store import stored_texts
-from gtx.molecules import ATOM_COLUMNS, Featuriser
+from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser
 from tests.molecules_for_tests import SMILES, store
 
 
@@ -74,7 +74,7 @@ def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path)
 
 def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeStore, tmp_path: Path) -> None:
     molecules.save(tmp_path / "named"), replace(molecules, atom_columns=()).save(tmp_path / "nameless")
-    assert molecules.atom_columns == tuple(ATOM_COLUMNS)
+    assert molecules.atom_columns == tuple(ATOM_FEATURE_VALUES)
     opened, part = MoleculeStore.open(tmp_path / "named"), molecules.subset(np.array([6, 5]))
     for other in (opened, part, molecules.to("cpu"), pickle.loads(pickle.dumps(molecules))):
         assert other.atom_columns == molecules.atom_columns

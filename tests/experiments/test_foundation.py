@@ -76,7 +76,7 @@ def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: p
     found = gtx.load("foundation", device="cpu")
     assert found.header.settings["tuning"] == pretrain.TUNING
     assert set(found.header.targets) < set(RDKIT_DESCRIPTORS) and "MolWt" in found.header.targets
-    assert "54 molecules to learn from" in foundation.foundation_card()["corpus"]
+    assert "54 molecules to learn from" in foundation.read_model_card()["corpus"]
     assert found.predict(["CCO"])["MolWt_pred"].notna().all()
 
 
@@ -126,10 +126,10 @@ def test_the_filter_tells_what_the_foundation_has_seen(
     seen.main()
     assert "4 molecules; of 1 others 0.00% are" in capsys.readouterr().out
     table = ["C[C@H](N)C(=O)[O-].[Na+]", "Nc1ccccc1", "CCCCC", "nonsense", "C1CCNC1C"]
-    assert foundation.describe_seen(table) == "1 of these 5 molecules, and 2 of their 2 scaffolds"
+    assert foundation.describe_pretraining_overlap(table) == "1 of these 5 molecules, and 2 of their 2 scaffolds"
     (tmp_path / "seen.npz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not in this gtx"):
-        foundation.describe_seen(table)
+        foundation.describe_pretraining_overlap(table)
 
 
 def test_the_teacher_says_what_its_package_says() -> None:

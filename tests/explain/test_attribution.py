@@ -11,10 +11,10 @@ import torch
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.explain import attribute, explain, shapley
+from gtx.explain import attribute_prediction, compute_shapley_values, explain_prediction
 from gtx.models import build_model
 from gtx.models.kernel import kernel
-from gtx.molecules import Featuriser, read_smiles, substructures
+from gtx.molecules import Featuriser, assign_substructures, read_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import Classification, Regression
@@ -31,25 +31,27 @@ def game(sets: np.ndarray) -> np.ndarray:
 
 def test_values_of_a_game_that_is_known() -> None:
     expected = WORTH + np.array([2.0, 2.0, 0, 0, 0, 0])  # what two bring together is shared
-    exact = shapley(game, 6)
+    exact = compute_shapley_values(game, 6)
     np.testing.assert_allclose(exact.values, expected, atol=1e-12)
     assert exact.sets == 64 and not exact.errors.any()
 
     def among_more(sets: np.ndarray) -> np.ndarray:
         return game(sets[:, :6])
 
-    drawn = shapley(among_more, 12, permutations=400, seed=1)
+    drawn = compute_shapley_values(among_more, 12, permutations=400, seed=1)
     np.testing.assert_allclose(drawn.values.sum(), -game(np.ones((1, 6), bool))[0])  # whatever is drawn
     np.testing.assert_allclose(drawn.values[:6], expected, atol=1e-9)  # an order and its reverse share it alike
-    three = shapley(lambda sets: -1.0 * sets[:, :3].all(1), 12, permutations=400)  # one of three is enough
+    three = compute_shapley_values(
+        lambda sets: -1.0 * sets[:, :3].all(1), 12, permutations=400
+    )  # one of three is enough
     assert (np.abs(three.values[:3] - 1 / 3) < 4 * three.errors[:3]).all() and (three.errors[:3] > 0).all()
 
 
 @pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
 def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smiles: str) -> None:
-    of_attention = explain(predictor, smiles, draws=1)
+    of_attention = explain_prediction(predictor, smiles, draws=1)
     for parts in ("atoms", "substructures"):
-        found = attribute(predictor, smiles, parts=parts, draws=2)
+        found = attribute_prediction(predictor, smiles, parts=parts, draws=2)
         assert found.prediction == pytest.approx(of_attention.prediction)
         assert found.parts.values.sum() == pytest.approx(-of_attention.without, abs=1e-9)
         assert np.abs(found.parts.values).max() > 1e-4
@@ -75,10 +77,10 @@ def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
 @pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
 def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smiles: str) -> None:
     (said,) = mixed.predict([smiles])["y_pred"]
-    found = attribute(mixed, smiles, draws=2)
+    found = attribute_prediction(mixed, smiles, draws=2)
     assert found.prediction == pytest.approx(said, abs=1e-4)
     assert found.parts.values.sum() == pytest.approx(found.prediction - found.without, abs=1e-9)
-    alone = attribute(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
+    alone = attribute_prediction(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
     batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
     told, text = mixed.kernel_member.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
@@ -90,26 +92,26 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
 
 
 def test_symmetric_atoms_have_equal_values_and_others_do_not(predictor: Predictor) -> None:
-    values = attribute(predictor, "CC(C)(C)Cl").parts.values
+    values = attribute_prediction(predictor, "CC(C)(C)Cl").parts.values
     np.testing.assert_allclose(values[[0, 2, 3]], values[0], atol=1e-9)
     assert abs(values[0] - values[4]) > 1e-6
-    ring = attribute(predictor, "c1ccncc1").parts.values
+    ring = attribute_prediction(predictor, "c1ccncc1").parts.values
     np.testing.assert_allclose(ring[[1, 2]], ring[[5, 4]], atol=1e-9)
 
 
 def test_atoms_in_another_order_have_the_same_values(predictor: Predictor) -> None:
-    forward, backward = (attribute(predictor, smiles).parts.values for smiles in ("CCOC=O", "O=COCC"))
+    forward, backward = (attribute_prediction(predictor, smiles).parts.values for smiles in ("CCOC=O", "O=COCC"))
     np.testing.assert_allclose(forward, backward[::-1], atol=1e-9)
 
 
 def test_substructures_are_cut_where_brics_cuts() -> None:
-    assert substructures(read_smiles("CC(=O)Nc1ccc(O)cc1")).tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2]
-    assert substructures(read_smiles("c1ccccc1")).tolist() == [0] * 6
-    assert substructures(read_smiles("CCO.Cl")).tolist() == [0, 0, 0, 1]
+    assert assign_substructures(read_smiles("CC(=O)Nc1ccc(O)cc1")).tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2]
+    assert assign_substructures(read_smiles("c1ccccc1")).tolist() == [0] * 6
+    assert assign_substructures(read_smiles("CCO.Cl")).tolist() == [0, 0, 0, 1]
 
 
 def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path) -> None:
-    found = attribute(predictor, "CC(=O)Nc1ccc(O)cc1", parts="substructures")
+    found = attribute_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", parts="substructures")
     text = found.text()
     assert "C0 C1 O2" in text and "all sets" in text and "descriptors also reach the prediction" in text
     for name in ("a.svg", "a.html"):
@@ -117,4 +119,4 @@ def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path
         assert "<svg" in (tmp_path / name).read_text()
     assert "C0 C1 O2" in (tmp_path / "a.html").read_text()
     with pytest.raises(InputError, match="draws: expected 2 or more, got 1"):
-        attribute(predictor, "CCO", draws=1)
+        attribute_prediction(predictor, "CCO", draws=1)

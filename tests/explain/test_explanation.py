@@ -13,7 +13,7 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 from gtx.errors import InputError
-from gtx.explain import bond_distances, explain
+from gtx.explain import explain_prediction, shortest_path_lengths
 from gtx.explain.explanation import most_uneven
 from gtx.explain.relevance import highest
 from gtx.explain.subject import copies
@@ -28,21 +28,21 @@ N = 11
 def test_it_explains_the_prediction_of_the_member_and_target(predictor: Predictor) -> None:
     frame = predictor.predict(SMILES)
     for target in predictor.header.targets:
-        each = [explain(predictor, SMILES, target, member=member, draws=2).prediction for member in (0, 1)]
+        each = [explain_prediction(predictor, SMILES, target, member=member, draws=2).prediction for member in (0, 1)]
         assert abs(each[0] - each[1]) > 1e-4
         np.testing.assert_allclose(np.mean(each), frame[f"{target}_pred"][0], rtol=1e-4)
 
 
 def test_a_quantity_has_its_unit(predictor: Predictor) -> None:
     known = Predictor(predictor.members, replace(predictor.header, units={"gap": "eV"}), "cpu")
-    assert [explain(known, SMILES, name, draws=2).quantity for name in known.header.targets] == [
+    assert [explain_prediction(known, SMILES, name, draws=2).quantity for name in known.header.targets] == [
         "gap (eV)",
         "solvation_water",
     ]
 
 
 def test_weights_are_the_models_own(predictor: Predictor) -> None:
-    e = explain(predictor, SMILES)
+    e = explain_prediction(predictor, SMILES)
     assert e.weights.shape == (2, 2, N, N) and e.weights.dtype == np.float64
     np.testing.assert_allclose(e.weights.sum(-1), 1)  # receivers in rows
     member = predictor.members[0]
@@ -51,11 +51,11 @@ def test_weights_are_the_models_own(predictor: Predictor) -> None:
     np.testing.assert_allclose(e.weights[1, 0].ravel(), seen.weights[1][:, 0].detach(), atol=1e-5)
     assert e.atoms[:3] == ["C0", "C1", "O2"] and e.distance[0, 2] == 2
     np.testing.assert_array_equal(e.shown(), e.weights[1].mean(0))
-    np.testing.assert_array_equal(explain(predictor, SMILES, layer=0, head=1).shown(), e.weights[0, 1])
+    np.testing.assert_array_equal(explain_prediction(predictor, SMILES, layer=0, head=1).shown(), e.weights[0, 1])
 
 
 def test_a_removal_is_a_graph_without_these_edges(predictor: Predictor) -> None:
-    e = explain(predictor, SMILES)
+    e = explain_prediction(predictor, SMILES)
     model = deepcopy(predictor.members[0]).double()
     batch = copies(predictor._featurise([SMILES], 0)[1].store)
     graph = model.graph(batch)
@@ -70,7 +70,7 @@ def test_a_removal_is_a_graph_without_these_edges(predictor: Predictor) -> None:
 
 
 def test_scores_follow_the_atoms_when_they_are_renumbered(predictor: Predictor) -> None:
-    one, other = explain(predictor, "CCCO"), explain(predictor, "OCCC")
+    one, other = explain_prediction(predictor, "CCCO"), explain_prediction(predictor, "OCCC")
     np.testing.assert_allclose(one.rollout, other.rollout[::-1])
     np.testing.assert_allclose(one.gradient, other.gradient[::-1])
     np.testing.assert_allclose(one.weights, other.weights[:, :, ::-1, ::-1])
@@ -79,7 +79,7 @@ def test_scores_follow_the_atoms_when_they_are_renumbered(predictor: Predictor) 
 def test_random_weights_are_those_of_the_seed_and_change_nothing(predictor: Predictor) -> None:
     before = predictor.predict(SMILES)
     state = torch.get_rng_state()
-    one, same, other = (explain(predictor, SMILES, seed=seed, draws=2) for seed in (3, 3, 4))
+    one, same, other = (explain_prediction(predictor, SMILES, seed=seed, draws=2) for seed in (3, 3, 4))
     assert torch.equal(torch.get_rng_state(), state)
     assert predictor.predict(SMILES).equals(before) and all(p.grad is None for p in predictor.members[0].parameters())
     np.testing.assert_array_equal(one.random.weights, same.random.weights)
@@ -90,11 +90,13 @@ def test_random_weights_are_those_of_the_seed_and_change_nothing(predictor: Pred
 
 
 def test_random_weights_know_the_atoms_that_training_had(predictor: Predictor) -> None:
-    notes = explain(predictor, "C[Se]C").notes
+    notes = explain_prediction(predictor, "C[Se]C").notes
     assert any("element Se" in note for note in notes) and not any(
-        "element" in n for n in explain(predictor, "CO").notes
+        "element" in n for n in explain_prediction(predictor, "CO").notes
     )
-    two = explain(predictor, "CO").random  # carbon and oxygen differ for random weights: both are known elements
+    two = explain_prediction(
+        predictor, "CO"
+    ).random  # carbon and oxygen differ for random weights: both are known elements
     assert abs(two.rollout[0] - two.rollout[1]) > 1e-6
 
 
@@ -113,7 +115,7 @@ def test_every_architecture_can_be_explained(name: str, untrained: Callable[...,
         mol = Chem.AddHs(Chem.MolFromSmiles(text))
         AllChem.EmbedMolecule(mol, randomSeed=1)
         text = Chem.MolToMolBlock(Chem.RemoveHs(mol))
-    e = explain(untrained(name), text, draws=2)
+    e = explain_prediction(untrained(name), text, draws=2)
     assert e.weights.shape[2:] == (5, 5) and np.isfinite(e.weights).all()
     assert np.isfinite([e.rollout, e.gradient]).all() and (e.gradient >= 0).all() and e.gradient.max() > 0
     bonds_alone = name in ("gat", "gatv2", "gaan")
@@ -128,20 +130,20 @@ def test_every_architecture_can_be_explained(name: str, untrained: Callable[...,
 
 
 def test_virtual_nodes_carry_what_is_read_out(untrained: Callable[..., Predictor]) -> None:
-    e = explain(untrained("standard", virtual_nodes=2, readout=[]), "CCO")
+    e = explain_prediction(untrained("standard", virtual_nodes=2, readout=[]), "CCO")
     assert e.weights.shape == (2, 2, 3, 3) and (e.weights.sum(-1) < 1).all()  # the rest comes from virtual nodes
     assert 0 < e.rollout.sum() < 1
 
 
 def test_a_probability_changes_within_its_bounds(untrained: Callable[..., Predictor]) -> None:
-    e = explain(untrained("standard", task=Classification("y")), SMILES)
+    e = explain_prediction(untrained("standard", task=Classification("y")), SMILES)
     assert 0 < e.prediction < 1 and 0 < e.prediction + e.without < 1
     assert "probability of y" in e.text()
 
 
 @pytest.mark.parametrize("smiles", ["C", "[Na+].[Cl-]", "CC", "C" * 30])
 def test_odd_molecules(smiles: str, predictor: Predictor) -> None:
-    e = explain(predictor, smiles, draws=2)
+    e = explain_prediction(predictor, smiles, draws=2)
     assert np.isfinite(e.rollout).all() and len(e.rollout) == len(e.atoms)
     assert bool(e.faithfulness["rollout"]) == (smiles != "C")
     assert e.text() and (len(e.atoms) > 2 or "<svg" in e.svg())
@@ -163,11 +165,11 @@ def test_odd_molecules(smiles: str, predictor: Predictor) -> None:
 )
 def test_what_is_not_there_is_said_in_a_line(options: dict, message: str, predictor: Predictor) -> None:
     with pytest.raises(InputError, match=message) as error:
-        explain(predictor, **{"smiles": SMILES} | options)
+        explain_prediction(predictor, **{"smiles": SMILES} | options)
     assert "\n" not in str(error.value)
 
 
 def test_distances_are_those_of_rdkit(predictor: Predictor) -> None:
     expected = Chem.GetDistanceMatrix(Chem.MolFromSmiles(SMILES))
-    np.testing.assert_array_equal(explain(predictor, SMILES).distance, expected)
-    assert bond_distances(np.zeros((2, 0), int), 1).tolist() == [[0]]
+    np.testing.assert_array_equal(explain_prediction(predictor, SMILES).distance, expected)
+    assert shortest_path_lengths(np.zeros((2, 0), int), 1).tolist() == [[0]]

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import gtx.explain.figure
 from gtx.errors import InputError
-from gtx.explain import Explanation, by_distance, explain
+from gtx.explain import Explanation, average_by_distance, explain_prediction
 from gtx.explain.findings import caption
 from gtx.molecules import draw_attention
 from gtx.prediction import Predictor
@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def explanation(predictor: Predictor) -> Explanation:
-    return explain(predictor, "CC(=O)Nc1ccc(O)cc1", receiver=2)
+    return explain_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", receiver=2)
 
 
 def words(svg: str) -> str:
@@ -58,8 +58,8 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
     "smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCCCCCCCCCCCC.Cl", "C.C", "CCO"]
 )
 def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smiles: str) -> None:
-    e = explain(predictor, smiles, draws=1)
-    apart, means = by_distance(e.weights.mean(1), e.distance)
+    e = explain_prediction(predictor, smiles, draws=1)
+    apart, means = average_by_distance(e.weights.mean(1), e.distance)
     axes = Figure().add_subplot()
     gtx.explain.figure.distances(axes, apart, means, 0, ["layer 0", "layer 1"], len(e.atoms), (0.0, 1.0))
     places, labels = axes.get_xticks(), [label.get_text() for label in axes.get_xticklabels()]
@@ -98,7 +98,7 @@ def test_files(explanation: Explanation, tmp_path: Path) -> None:
 
 
 def test_a_head_is_compared_with_the_other_heads(predictor: Predictor) -> None:
-    said = words(explain(predictor, "CCO", layer=0, head=1).svg())
+    said = words(explain_prediction(predictor, "CCO", layer=0, head=1).svg())
     assert "head 1" in said and "layer 0 of 2, head 1 of 2" in said
 
 

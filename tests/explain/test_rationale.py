@@ -13,10 +13,10 @@ import gtx
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.explain import rationale
+from gtx.explain import find_rationale
 from gtx.explain.rationales import Atoms, search
 from gtx.models.kernel import kernel as ridge
-from gtx.molecules import Featuriser, as_molecule, peelings, read_smiles
+from gtx.molecules import Featuriser, read_smiles, shrink_substructure, substructure_to_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression
 from tests.tables import molecules
@@ -50,7 +50,9 @@ def test_the_search_finds_what_is_planted_in_bounded_work() -> None:
         return np.array([float(planted <= atoms) for atoms in sets])
 
     def look(seed: int) -> dict[Atoms, float]:
-        return search(worth, lambda atoms: peelings(mol, atoms), frozenset(range(mol.GetNumAtoms())), 4, 30, seed)
+        return search(
+            worth, lambda atoms: shrink_substructure(mol, atoms), frozenset(range(mol.GetNumAtoms())), 4, 30, seed
+        )
 
     found = look(0)
     smallest = min((atoms for atoms, value in found.items() if value), key=len)
@@ -60,25 +62,25 @@ def test_the_search_finds_what_is_planted_in_bounded_work() -> None:
 
 
 def test_a_trained_models_planted_substructure_is_found(nitriles: Predictor) -> None:
-    found = rationale(nitriles, LARGE, threshold=0.4, least=2, draws=30)
+    found = find_rationale(nitriles, LARGE, threshold=0.4, least=2, draws=30)
     assert found.prediction > 0.4 and found.part_prediction >= 0.4 and len(found.atoms) <= 8
     assert set(read_smiles(LARGE).GetSubstructMatch(Chem.MolFromSmarts("C#N"))) <= set(found.atoms.tolist())
     own = nitriles.predict(found.part).nitriles_pred[0]
     assert own == pytest.approx(found.part_prediction) and f"{found.part} ({len(found.atoms)} atoms" in found.text()
-    below = rationale(nitriles, LARGE, threshold=5.0, least=6, draws=2)
+    below = find_rationale(nitriles, LARGE, threshold=5.0, least=6, draws=2)
     assert "stays below it" in below.text() and len(below.atoms) == 6
-    none = rationale(nitriles, LARGE, threshold=0.4, most=1, least=1, draws=1)
+    none = find_rationale(nitriles, LARGE, threshold=0.4, most=1, least=1, draws=1)
     assert none.part is None and "none of at most 1 atoms stays above it" in none.text()
 
 
 def test_peelings_are_connected_and_take_whole_rings() -> None:
     mol = read_smiles("Cc1ccc2ccccc2c1")  # a methyl group at naphthalene
     atoms = frozenset(range(mol.GetNumAtoms()))
-    without_methyl, without_ring = sorted(peelings(mol, atoms), key=len, reverse=True)
-    assert as_molecule(mol, without_methyl) == "c1ccc2ccccc2c1"
-    assert as_molecule(mol, without_ring) == "Cc1ccccc1"
-    assert {len(atoms) for atoms in peelings(mol, without_methyl)} == {6}
-    assert peelings(read_smiles("C"), frozenset({0})) == []
+    without_methyl, without_ring = sorted(shrink_substructure(mol, atoms), key=len, reverse=True)
+    assert substructure_to_smiles(mol, without_methyl) == "c1ccc2ccccc2c1"
+    assert substructure_to_smiles(mol, without_ring) == "Cc1ccccc1"
+    assert {len(atoms) for atoms in shrink_substructure(mol, without_methyl)} == {6}
+    assert shrink_substructure(read_smiles("C"), frozenset({0})) == []
 
 
 @pytest.mark.parametrize(
@@ -92,15 +94,15 @@ def test_peelings_are_connected_and_take_whole_rings() -> None:
     ],
 )
 def test_hydrogens_take_the_place_of_what_is_cut(smiles: str, left: list[int], expected: str) -> None:
-    assert as_molecule(read_smiles(smiles), left) == Chem.CanonSmiles(expected)
+    assert substructure_to_smiles(read_smiles(smiles), left) == Chem.CanonSmiles(expected)
 
 
 def test_what_has_no_rationale_is_one_line(nitriles: Predictor) -> None:
     with pytest.raises(InputError, match="threshold: expected a value of nitriles"):
-        rationale(nitriles, "CCO")
+        find_rationale(nitriles, "CCO")
     with pytest.raises(InputError, match="most: expected 4 or more, got 3"):
-        rationale(nitriles, "CCO", threshold=0, most=3)
+        find_rationale(nitriles, "CCO", threshold=0, most=3)
     with pytest.raises(InputError, match="task sequence does not support explanations"):
-        rationale(gtx.load(GOLDEN / "sequence.gtx"), "CCO")
+        find_rationale(gtx.load(GOLDEN / "sequence.gtx"), "CCO")
     classes = gtx.load(GOLDEN / "classification.gtx", device="cpu")
-    assert rationale(classes, "CCCCO", draws=1).threshold == 0.5
+    assert find_rationale(classes, "CCCCO", draws=1).threshold == 0.5

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import torch
 
-from gtx.explain import gradient_weighted, per_atom, rollout
+from gtx.explain import attention_rollout, gradient_weighted_attention, score_atoms
 
 FIRST = torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])  # 0 and 1 look at 0, 2 looks at 1
 SECOND = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 1, 0]])  # 2 looks at 1 again
 
 
 def test_rollout_by_hand() -> None:
-    reached = rollout(torch.stack([FIRST, SECOND]))
+    reached = attention_rollout(torch.stack([FIRST, SECOND]))
     # first layer, halved with the residual: rows (1 0 0), (1/2 1/2 0), (0 1/2 1/2)
     # second layer: row 2 is half its own first row and half that of atom 1
     expected = torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.5, 0.25]])
     torch.testing.assert_close(reached, expected)
     everyone = torch.arange(3)
-    torch.testing.assert_close(per_atom(reached, everyone, everyone), torch.tensor([1.75, 1.0, 0.25]) / 3)
+    torch.testing.assert_close(score_atoms(reached, everyone, everyone), torch.tensor([1.75, 1.0, 0.25]) / 3)
 
 
 def test_rollout_of_no_layer_is_the_residual_and_rows_sum_to_one() -> None:
-    torch.testing.assert_close(rollout(torch.zeros(0, 3, 3)), torch.eye(3))
+    torch.testing.assert_close(attention_rollout(torch.zeros(0, 3, 3)), torch.eye(3))
     weights = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    torch.testing.assert_close(rollout(weights).sum(1), torch.ones(7))
+    torch.testing.assert_close(attention_rollout(weights).sum(1), torch.ones(7))
 
 
 def test_gradient_weighted_by_hand() -> None:
@@ -33,7 +33,7 @@ def test_gradient_weighted_by_hand() -> None:
     gradients[1, 0, 2, 1] = 2.0
     # after layer 1: I + rows (1 0 0), (1 0 0), (0 0 0); layer 2 adds twice row 1 = (1 1 0) to row 2, and to rows 0, 1
     expected = torch.tensor([[3.0, 0, 0], [2, 1, 0], [2, 2, 0]])
-    torch.testing.assert_close(gradient_weighted(weights, gradients), expected)
+    torch.testing.assert_close(gradient_weighted_attention(weights, gradients), expected)
 
 
 def test_gradient_weighted_equals_a_plain_loop() -> None:
@@ -47,14 +47,14 @@ def test_gradient_weighted_equals_a_plain_loop() -> None:
             [relevance[i][j] + sum(mean[i][k] * relevance[k][j] for k in range(5)) for j in range(5)] for i in range(5)
         ]
     expected = torch.tensor(relevance, dtype=torch.float64) - torch.eye(5, dtype=torch.float64)
-    torch.testing.assert_close(gradient_weighted(weights, gradients), expected)
+    torch.testing.assert_close(gradient_weighted_attention(weights, gradients), expected)
 
 
 def test_nodes_that_are_no_atoms_carry_but_have_no_score() -> None:
     # atoms 0 and 2 know each other only through node 1
     through = torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]])
-    reached = rollout(torch.stack([through, through]))
+    reached = attention_rollout(torch.stack([through, through]))
     assert reached[0, 2] == 0.25
     atoms, virtual = torch.tensor([0, 2]), torch.tensor([1])
-    torch.testing.assert_close(per_atom(reached, atoms, virtual), reached[1, [0, 2]])
-    torch.testing.assert_close(per_atom(reached, atoms, atoms), reached[[0, 2]].mean(0)[[0, 2]])
+    torch.testing.assert_close(score_atoms(reached, atoms, virtual), reached[1, [0, 2]])
+    torch.testing.assert_close(score_atoms(reached, atoms, atoms), reached[[0, 2]].mean(0)[[0, 2]])

@@ -13,7 +13,7 @@ from rdkit.Chem import rdMolDescriptors as rd
 from gtx.fast.atom_properties import find_neighbours
 from gtx.fast.descriptors import quantum_numbers, rotatable, tabulate, unsupported
 from gtx.fast.graphs import Graphs, binary
-from gtx.molecules import DESCRIPTORS, descriptors, read_smiles
+from gtx.molecules import DESCRIPTOR_NAMES, compute_descriptors, read_smiles
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 
@@ -38,10 +38,10 @@ def test_compiled_values_are_those_of_rdkit(shared_data: Path) -> None:
     mols, graphs = graphs_of(mols)
     assert unsupported(graphs).mean() < 0.1
     for mol, ours in zip(mols, tabulate(graphs, mols), strict=True):
-        theirs = descriptors(mol)
+        theirs = compute_descriptors(mol)
         assert np.array_equal(ours, theirs, equal_nan=True), (
             Chem.MolToSmiles(mol),
-            np.array(DESCRIPTORS)[ours != theirs],
+            np.array(DESCRIPTOR_NAMES)[ours != theirs],
         )
 
 

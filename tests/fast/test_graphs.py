@@ -13,12 +13,12 @@ from gtx.fast import graphs as columns
 from gtx.fast.graphs import Graphs, binary, form_version
 from gtx.fast.perception import encode_labels
 from gtx.molecules import (
-    ATOM_COLUMNS,
-    BOND_COLUMNS,
+    ATOM_FEATURE_VALUES,
+    BOND_FEATURE_VALUES,
     Featuriser,
-    atom_codes,
-    bond_codes,
-    bond_ends,
+    bond_edge_index,
+    encode_atoms,
+    encode_bonds,
     read_molblock,
     read_smiles,
 )
@@ -43,9 +43,9 @@ def check(mols: Sequence[Chem.Mol]) -> int:
             bond.GetStereo() != Chem.BondStereo.STEREONONE for bond in mol.GetBonds()
         ]
         encode_labels(mol, atoms, bonds)
-        assert np.array_equal(atoms, atom_codes(mol)) and np.array_equal(bonds.repeat(2, 0), bond_codes(mol))
+        assert np.array_equal(atoms, encode_atoms(mol)) and np.array_equal(bonds.repeat(2, 0), encode_bonds(mol))
         ends, info = graphs.ends[slice(*graphs.bond_ptr[k : k + 2])], mol.GetRingInfo()
-        assert ends.T.tolist() == bond_ends(mol)[:, ::2].tolist()
+        assert ends.T.tolist() == bond_edge_index(mol)[:, ::2].tolist()
         rings = [graphs.member_ptr[r : r + 2] for r in range(*graphs.ring_ptr[k : k + 2])]
         assert [graphs.rings[slice(*ring)].tolist() for ring in rings] == [list(ring) for ring in info.AtomRings()]
         assert graphs.atom_rings[first:last].tolist() == [info.NumAtomRings(i) for i in range(len(atoms))]
@@ -81,7 +81,7 @@ def test_stereo_that_is_left_open() -> None:
     mol = read_molblock(crossed)
     assert check([mol]) == 0 and mol.GetBondWithIdx(1).GetStereo() == Chem.BondStereo.STEREOANY  # refers to no atoms
     featuriser = Featuriser(descriptors=False)
-    assert (featuriser(crossed).bond_codes[:, list(BOND_COLUMNS).index("stereo")] == 1).all()
+    assert (featuriser(crossed).bond_codes[:, list(BOND_FEATURE_VALUES).index("stereo")] == 1).all()
 
 
 def test_most_molecules_take_the_fast_way_and_the_rest_the_plain_one() -> None:
@@ -117,9 +117,18 @@ def test_the_constants_of_compiled_code_are_those_of_the_columns() -> None:
         assert getattr(columns, name.upper()) == place
     assert list(BOND_INDEX) == ["type", "stereo", "conjugated", "ring"]
     assert [*BOND_INDEX.values()] == [columns.TYPE, columns.STEREO, columns.CONJUGATED, columns.IN_RING]
-    assert ATOM_COLUMNS["charge"].index(0) == columns.NEUTRAL - 1
-    assert ATOM_COLUMNS["chirality"] == ("none", "R", "S", "r", "s")
-    assert ATOM_COLUMNS["element"][0] == 1 and ATOM_COLUMNS["hydrogens"][0] == ATOM_COLUMNS["degree"][0] == 0
-    assert ATOM_COLUMNS["hybridisation"][1:4] == ("SP", "SP2", "SP3") and ATOM_COLUMNS["ring"][:2] == (0, 3)
-    assert BOND_COLUMNS["type"][:4] == ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-    assert all(table[name] == (False, True) for table, name in ((ATOM_COLUMNS, "aromatic"), (BOND_COLUMNS, "ring")))
+    assert ATOM_FEATURE_VALUES["charge"].index(0) == columns.NEUTRAL - 1
+    assert ATOM_FEATURE_VALUES["chirality"] == ("none", "R", "S", "r", "s")
+    assert (
+        ATOM_FEATURE_VALUES["element"][0] == 1
+        and ATOM_FEATURE_VALUES["hydrogens"][0] == ATOM_FEATURE_VALUES["degree"][0] == 0
+    )
+    assert ATOM_FEATURE_VALUES["hybridisation"][1:4] == ("SP", "SP2", "SP3") and ATOM_FEATURE_VALUES["ring"][:2] == (
+        0,
+        3,
+    )
+    assert BOND_FEATURE_VALUES["type"][:4] == ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+    assert all(
+        table[name] == (False, True)
+        for table, name in ((ATOM_FEATURE_VALUES, "aromatic"), (BOND_FEATURE_VALUES, "ring"))
+    )

@@ -21,7 +21,7 @@ from rdkit.Chem import AllChem
 
 import gtx.fast
 from gtx.fast import perception as fast
-from gtx.molecules import Featuriser, FlatMolecules, featurise_texts, perception
+from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts, perception
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
 from tests.molecules_for_tests import SMILES
 
@@ -47,7 +47,7 @@ SOME = [*SMILES[:7], *ODD, *STEREO, *METALS[:4], *FAULTY, *EXAMPLES[:40]]
 
 def both(
     monkeypatch: pytest.MonkeyPatch, featuriser: Featuriser, texts: Sequence[str], *given: object, smiles: bool = True
-) -> tuple[FlatMolecules, FlatMolecules]:
+) -> tuple[FeaturisedMolecules, FeaturisedMolecules]:
     """The outcome of texts by the compiled way and by the plain one."""
     found = []
     for switch in ("1", "0"):
@@ -56,7 +56,7 @@ def both(
     return found[0], found[1]
 
 
-def differences(one: FlatMolecules, other: FlatMolecules) -> dict[int, list[str]]:
+def differences(one: FeaturisedMolecules, other: FeaturisedMolecules) -> dict[int, list[str]]:
     """The fields in which two outcomes of the same texts differ, by the number of the text; NaN equals NaN."""
     found: dict[int, list[str]] = {}
     rows = []

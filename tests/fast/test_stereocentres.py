@@ -11,14 +11,14 @@ from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 
 from gtx.fast.stereocentres import label_centres
-from gtx.molecules import ATOM_COLUMNS, Featuriser, featurise_texts, label_stereo, read_smiles
+from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser, featurise_texts, label_stereo, read_smiles
 from gtx.molecules.graphs import quietly, stereo_label
 from gtx.molecules.reading import skim_smiles
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import SYMMETRIC, rewritings, sample
 
-CHIRALITY = list(ATOM_COLUMNS).index("chirality")
-NAMES = np.array(["", *ATOM_COLUMNS["chirality"]])
+CHIRALITY = list(ATOM_FEATURE_VALUES).index("chirality")
+NAMES = np.array(["", *ATOM_FEATURE_VALUES["chirality"]])
 
 
 def names(texts: Sequence[str]) -> list[list[str] | None]:

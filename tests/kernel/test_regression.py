@@ -15,7 +15,7 @@ import gtx.kernel.regression
 from gtx.closed_form import fit_closed_form
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.kernel import KernelRidge, solve
+from gtx.kernel import KernelRidge, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.models.kernel import kernel
 from gtx.tasks import Classification, Multiclass, Regression
@@ -184,7 +184,7 @@ def test_leaving_out_with_three_kernels_is_what_solving_without_the_row_predicts
     assert model.kernel_names == ["substructures", "descriptors", "foundation"]
     y = Regression(("a", "b")).fitted(train).scaled(train).double()
     k = model.kernel(train.batch())
-    found = solve(k, torch.arange(30), y)
+    found = solve_kernel_ridge(k, torch.arange(30), y)
     for column in range(2):
         for i in range(30):
             rest = torch.arange(30) != i

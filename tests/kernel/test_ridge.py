@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gtx.kernel.ridge
-from gtx.kernel.ridge import RIDGES, _best, _exact, _nystroem, _root, cost, draw, rows_of_equal_cost, solve
+from gtx.kernel.ridge import RIDGES, _best, _exact, _nystroem, _root, cost, draw, rows_of_equal_cost, solve_kernel_ridge
 
 
 def problem(n: int = 40, columns: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
@@ -19,7 +19,7 @@ def problem(n: int = 40, columns: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_each_row_is_predicted_as_if_it_were_left_out() -> None:
     kernel, y = problem()
-    found = solve(kernel, torch.arange(40), y)
+    found = solve_kernel_ridge(kernel, torch.arange(40), y)
     for i in (0, 7, 39):
         rest = torch.arange(40) != i
         for column in range(2):
@@ -34,14 +34,14 @@ def test_the_ridge_is_the_one_that_predicts_left_out_rows_best() -> None:
     for ridge in RIDGES:
         inverse = torch.linalg.inv(kernel + ridge * torch.eye(40))
         errors.append(float((inverse @ (y - y.mean()) / inverse.diag()[:, None]).square().mean()))
-    assert solve(kernel, torch.arange(40), y).ridge[0] == RIDGES[torch.tensor(errors).argmin()]
+    assert solve_kernel_ridge(kernel, torch.arange(40), y).ridge[0] == RIDGES[torch.tensor(errors).argmin()]
 
 
 def test_blanks_are_as_rows_that_are_not_there() -> None:
     kernel, y = problem()
     y[::3, 1] = torch.nan
-    found, rows = solve(kernel, torch.arange(40), y), (~y[:, 1].isnan()).nonzero().flatten()
-    alone = solve(kernel[rows][:, rows], torch.arange(len(rows)), y[rows, 1:])
+    found, rows = solve_kernel_ridge(kernel, torch.arange(40), y), (~y[:, 1].isnan()).nonzero().flatten()
+    alone = solve_kernel_ridge(kernel[rows][:, rows], torch.arange(len(rows)), y[rows, 1:])
     assert rows_of_equal_cost(1000, y) == int(1000 / 2 ** (1 / 3)) and cost(y) == 40**3 + 26**3
     torch.testing.assert_close(found.dual[rows, 1], alone.dual[:, 0])
     assert (found.dual[::3, 1] == 0).all() and found.left_out[::3, 1].isnan().all()
@@ -51,16 +51,16 @@ def test_blanks_are_as_rows_that_are_not_there() -> None:
 def test_of_many_rows_some_choose_the_ridge_and_all_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, y = problem()
     y[::3, 1] = torch.nan
-    exact = solve(kernel, torch.arange(40), y)
+    exact = solve_kernel_ridge(kernel, torch.arange(40), y)
     monkeypatch.setattr(gtx.kernel.ridge, "MOST_SPECTRUM", 20)
-    found = solve(kernel, torch.arange(40), y)
+    found = solve_kernel_ridge(kernel, torch.arange(40), y)
     for column in range(2):
         rows = (~y[:, column].isnan()).nonzero().flatten()
         some = rows[draw(len(rows), 15)]  # 20 / 2 ** (1 / 3), for two patterns
         ridge, _ = _best(_exact(kernel, some), y[some, column] - y[rows, column].mean())
         assert found.ridge[column] == ridge
     monkeypatch.setattr(gtx.kernel.ridge, "_best", lambda *_: (exact.ridge[0], None))
-    factors = solve(kernel, torch.arange(40), y[:, :1])
+    factors = solve_kernel_ridge(kernel, torch.arange(40), y[:, :1])
     for one, other in zip(factors, exact, strict=True):
         torch.testing.assert_close(one[..., 0], other[..., 0])
     assert found.left_out[::3, 1].isnan().all() and (found.dual[::3, 1] == 0).all()
@@ -68,14 +68,14 @@ def test_of_many_rows_some_choose_the_ridge_and_all_are_learned_from(monkeypatch
 
 def test_nystroem_with_every_row_is_exact_and_with_some_it_leaves_out_alike() -> None:
     kernel, y = problem()
-    exact, root = solve(kernel, torch.arange(40), y), _root(kernel)
+    exact, root = solve_kernel_ridge(kernel, torch.arange(40), y), _root(kernel)
     spectrum = _nystroem(kernel @ root, root)
     ridge = exact.ridge[0]
     dual = spectrum.back @ (spectrum.vectors.T @ (y[:, 0] - y[:, 0].mean()) / (spectrum.values + ridge))
     torch.testing.assert_close(kernel @ dual, kernel @ exact.dual[:, 0], rtol=1e-4, atol=1e-5)
 
     chosen = torch.arange(0, 40, 3)
-    some = solve(kernel[:, chosen], chosen, y)
+    some = solve_kernel_ridge(kernel[:, chosen], chosen, y)
     between = kernel[:, chosen] @ torch.linalg.inv(kernel[chosen][:, chosen] + 1e-9 * torch.eye(14)) @ kernel[chosen]
     rest = torch.arange(40) != 5
     inverse = torch.linalg.inv(between[rest][:, rest] + some.ridge[0] * torch.eye(39))
@@ -87,5 +87,5 @@ def test_nystroem_with_every_row_is_exact_and_with_some_it_leaves_out_alike() ->
 def test_a_target_that_does_not_vary_is_its_mean() -> None:
     kernel, y = problem()
     y[:, 0] = 3.0
-    found = solve(kernel, torch.arange(40), y)
+    found = solve_kernel_ridge(kernel, torch.arange(40), y)
     assert found.centre[0] == 3 and (found.dual[:, 0] == 0).all() and found.scale[0] == 0

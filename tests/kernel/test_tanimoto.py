@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 import gtx.kernel.counts
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
-from gtx.kernel import Counts, TanimotoKernel
+from gtx.kernel import SubstructureCounts, TanimotoKernel
 from gtx.kernel.counts import intersections, intersections_by_indices
 from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
 from tests.tables import molecules
@@ -85,7 +85,7 @@ def test_what_is_not_held_makes_a_molecule_larger_and_no_more(
         in_portions = intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many))
     assert in_portions.equal(whole) and largest.numel <= max(len(SMILES) * len(many), len(inverted.kind))
     assert inverted.subset(counts.restrict(model.kind_label).kind).kind.numel() > 1.5 * largest.numel
-    none = Counts(torch.zeros(2, dtype=torch.long), *2 * [torch.zeros(0, dtype=torch.long)])
+    none = SubstructureCounts(torch.zeros(2, dtype=torch.long), *2 * [torch.zeros(0, dtype=torch.long)])
     assert (intersections_by_indices(none, inverted, len(many)) == 0).all()
 
 

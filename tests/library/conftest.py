@@ -21,7 +21,7 @@ MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five molecules are in hand together, not 500."""
     for room in ("gtx.prediction.streaming", "gtx.library.predicting"):
-        monkeypatch.setattr(f"{room}.chunk_size", lambda featuriser: 5)
+        monkeypatch.setattr(f"{room}.default_chunk_size", lambda featuriser: 5)
 
 
 @pytest.fixture

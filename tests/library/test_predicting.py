@@ -14,11 +14,11 @@ import pytest
 import gtx
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
-from gtx.library import predict_library, predicting
+from gtx.library import predict_folder, predicting
 from gtx.library.predicting import ShardPredictor
 from gtx.library.tables import Shard
 from gtx.library.workers import InProcess, LibraryOutcome, WorkerDied
-from gtx.prediction import Selection, predict_table
+from gtx.prediction import RowSelection, predict_table
 
 from .conftest import MODEL, dying
 
@@ -31,7 +31,7 @@ FILES = ["a.csv", "c.parquet", "more/b.smi.gz"]
 def predict(library: Path, tmp_path: Path) -> Callable[..., LibraryOutcome]:
     """Of the library, in this process unless told otherwise."""
     usual = {"device": "cpu", "workers": 0, "shard_rows": 10}
-    return lambda **options: predict_library(MODEL, library, tmp_path / "out", **usual | options)
+    return lambda **options: predict_folder(MODEL, library, tmp_path / "out", **usual | options)
 
 
 def parts(out: Path, file: str) -> pa.Table:
@@ -95,7 +95,7 @@ def test_predictions_of_something_else_are_left_alone(predict: Callable, library
     with pytest.raises(InputError, match=r"holds other predictions with .*: shard_rows .10 there, 20 now.\. Choose"):
         predict(shard_rows=20)
     with pytest.raises(InputError, match=r"holds other predictions with .*: conditions "):
-        predict(selection=Selection.read("y_pred > 1"))
+        predict(selection=RowSelection.read("y_pred > 1"))
     (library / "a.csv").write_text("smiles\nC\n")
     with pytest.raises(InputError, match=r"a\.csv has changed since .*a\.csv-000000000000.parquet was written"):
         predict()
@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_predicted(
     assert outcome.problems[1].startswith("more/b.smi.gz: cannot read ")
     assert len(outcome.problems) == 2 and outcome.ledger.rows == 35
     with pytest.raises(InputError, match=r"a\.csv: row 20, "):
-        predict_library(MODEL, library, tmp_path / "failing", workers=0, on_error="fail", device="cpu")
+        predict_folder(MODEL, library, tmp_path / "failing", workers=0, on_error="fail", device="cpu")
 
 
 def test_each_file_of_a_folder_counts_once_and_what_is_no_file_is_named(
@@ -140,7 +140,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     predict: Callable, library: Path, tmp_path: Path
 ) -> None:
     name = f"{gtx.load(MODEL).header.targets[0]}_pred"
-    selection = Selection.read(f"{name} > -100", 7, name, lowest=True)
+    selection = RowSelection.read(f"{name} > -100", 7, name, lowest=True)
     outcome = predict(selection=selection, shard_rows=5)
     tables = [alone(library, file, tmp_path) for file in FILES]
     whole = pa.concat_tables(tables, promote_options="permissive").to_pandas()
@@ -149,7 +149,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     pd.testing.assert_frame_equal(pd.read_parquet(outcome.path), expected.reset_index(drop=True))
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(outcome.path))
     with pytest.raises(InputError, match="there is no column 'y'"):
-        predict_library(MODEL, library, tmp_path / "other", selection=Selection(top=1, by="y"), device="cpu")
+        predict_folder(MODEL, library, tmp_path / "other", selection=RowSelection(top=1, by="y"), device="cpu")
 
 
 # Workers that die

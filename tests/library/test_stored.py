@@ -19,8 +19,8 @@ from gtx.cli import main
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.library import stored
-from gtx.library.preparing import prepare, prepared_shards
-from gtx.library.stored import DataOnDisk, WindowBatches, as_prepared, load_stored
+from gtx.library.preparing import prepare_store, prepared_shards
+from gtx.library.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
 from gtx.training import TrainSettings
 from gtx.workflow import train
 
@@ -40,12 +40,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table["part"] = ["val" if i % 6 == 0 else "test" if i % 6 == 1 else "train" for i in range(len(TEXTS))]
     table.loc[3, "y"] = np.nan
     table.to_csv(folder / "a.csv", index=False)
-    prepare(folder / "a.csv", folder / "store", workers=0, shard_rows=10)
+    prepare_store(folder / "a.csv", folder / "store", workers=0, shard_rows=10)
     return folder
 
 
 def read(prepared: Path, cache: Path, *targets: str, **more: Any) -> stored.StoredDataset:
-    return load_stored(as_prepared(DataSettings(str(prepared / "store"), targets or ("y",), **more)), cache)
+    return load_prepared_dataset(
+        use_prepared_featuriser(DataSettings(str(prepared / "store"), targets or ("y",), **more)), cache
+    )
 
 
 def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +82,7 @@ def test_warnings_of_shards_are_kept_as_messages(prepared: Path, tmp_path: Path)
     rows.loc[0, "part"] = "none"
     rows.to_parquet(file)
     settings = DataSettings(str(tmp_path / "store"), ("y",), split_column="part")
-    (messages,) = load_stored(as_prepared(settings), tmp_path).files[0].ledger.warnings.values()
+    (messages,) = load_prepared_dataset(use_prepared_featuriser(settings), tmp_path).files[0].ledger.warnings.values()
     assert len(messages) == 1 and messages[0].startswith("a.csv, row 1, ") and "train, val and test" in messages[0]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from rdkit import Chem, rdBase
 from rdkit.Chem.inchi import MolToInchiKey
 
-from gtx.molecules import ATOM_COLUMNS, BOND_COLUMNS, Molecule
+from gtx.molecules import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, Molecule
 
 SYMMETRIC = [
     "OC1C(O)C(O)C(O)C(O)C1O",
@@ -115,7 +115,7 @@ def coloured_graph(molecule: Molecule) -> tuple:
 
 def labels(molecule: Molecule) -> tuple[str, str]:
     """CIP labels of atoms and of bonds, sorted."""
-    atom, bond = list(ATOM_COLUMNS).index("chirality"), list(BOND_COLUMNS).index("stereo")
-    atoms = np.array(["?", *ATOM_COLUMNS["chirality"]])[molecule.atoms[:, atom]]
-    bonds = np.array(["?", *BOND_COLUMNS["stereo"]])[molecule.bond_codes[::2, bond]]
+    atom, bond = list(ATOM_FEATURE_VALUES).index("chirality"), list(BOND_FEATURE_VALUES).index("stereo")
+    atoms = np.array(["?", *ATOM_FEATURE_VALUES["chirality"]])[molecule.atoms[:, atom]]
+    bonds = np.array(["?", *BOND_FEATURE_VALUES["stereo"]])[molecule.bond_codes[::2, bond]]
     return "".join(sorted(atoms[atoms != "none"])), "".join(sorted(bonds[bonds != "none"]))

@@ -9,14 +9,14 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
-from gtx.molecules import ATOM_COLUMNS, Featuriser, Molecule, coordinates, make_conformer, read_smiles
+from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser, Molecule, coordinates, make_conformer, read_smiles
 from tests.molecules_for_tests import SMILES
 
 from .rewriting import CAGES, ODD, rewritings, sample
 
 MADE = Featuriser(conformers=True)
 NODES = Featuriser(conformers=True, hydrogens=True)
-ELEMENT = list(ATOM_COLUMNS).index("element")
+ELEMENT = list(ATOM_FEATURE_VALUES).index("element")
 ALANINE = "C[C@H](N)C(=O)O"
 
 

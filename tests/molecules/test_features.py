@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from gtx.molecules import ATOM_COLUMNS, BOND_COLUMNS, Featuriser, atom_codes, bond_codes, bond_ends, read_smiles
+from gtx.molecules import (
+    ATOM_FEATURE_VALUES,
+    BOND_FEATURE_VALUES,
+    Featuriser,
+    bond_edge_index,
+    encode_atoms,
+    encode_bonds,
+    read_smiles,
+)
 
 from .rewriting import CAGES, ODD, coloured_graph, rewritings, sample
 
@@ -21,18 +29,18 @@ FEATURISER = Featuriser(descriptors=False)
 
 @cache
 def atom_table(smiles: str) -> np.ndarray:
-    return atom_codes(read_smiles(smiles))
+    return encode_atoms(read_smiles(smiles))
 
 
 def atoms(smiles: str, column: str) -> list:
     """Values of one column; None for other."""
-    values = (None, *ATOM_COLUMNS[column])
-    return [values[code] for code in atom_table(smiles)[:, list(ATOM_COLUMNS).index(column)]]
+    values = (None, *ATOM_FEATURE_VALUES[column])
+    return [values[code] for code in atom_table(smiles)[:, list(ATOM_FEATURE_VALUES).index(column)]]
 
 
 def bonds(smiles: str, column: str) -> list:
-    values = (None, *BOND_COLUMNS[column])
-    return [values[code] for code in bond_codes(read_smiles(smiles))[::2, list(BOND_COLUMNS).index(column)]]
+    values = (None, *BOND_FEATURE_VALUES[column])
+    return [values[code] for code in encode_bonds(read_smiles(smiles))[::2, list(BOND_FEATURE_VALUES).index(column)]]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +85,7 @@ def test_bond_columns(smiles: str, column: str, expected: list) -> None:
 
 def test_bonds_go_both_ways() -> None:
     mol = read_smiles("CC(=O)Oc1ccccc1C(=O)O")
-    ends, codes = bond_ends(mol), bond_codes(mol)
+    ends, codes = bond_edge_index(mol), encode_bonds(mol)
     assert ends.dtype == np.int32 and codes.dtype == np.uint8 and ends.shape == (2, len(codes)) == (2, 26)
     assert (ends[:, ::2] == ends[::-1, 1::2]).all() and (codes[::2] == codes[1::2]).all()
     assert {frozenset(pair) for pair in ends.T.tolist()} == {
@@ -89,8 +97,11 @@ def test_bonds_go_both_ways() -> None:
 def test_shapes_and_ranges_of_odd_molecules(text: str) -> None:
     molecule = FEATURISER(text)
     n = len(molecule.atoms)
-    assert molecule.atoms.shape == (n, len(ATOM_COLUMNS)) and molecule.bonds.shape == (2, len(molecule.bond_codes))
-    assert molecule.bond_codes.shape[1] == len(BOND_COLUMNS)
+    assert molecule.atoms.shape == (n, len(ATOM_FEATURE_VALUES)) and molecule.bonds.shape == (
+        2,
+        len(molecule.bond_codes),
+    )
+    assert molecule.bond_codes.shape[1] == len(BOND_FEATURE_VALUES)
     assert all(array.flags.writeable for array in molecule[:3])  # or torch.from_numpy would complain
     assert (molecule.atoms < FEATURISER.atom_sizes).all() and (molecule.bond_codes < FEATURISER.bond_sizes).all()
     assert molecule.bonds.size == 0 or molecule.bonds.max() < n
@@ -141,7 +152,7 @@ def test_ogb_has_the_same_features(shared_data: Path) -> None:
         seen = [
             [atoms_by[name][i] for name in ("element", "degree", "charge", "hydrogens", "radical", "hybridisation")]
             + [atoms_by["aromatic"][i], atoms_by["ring"][i] > 0]
-            for atoms_by in [{name: atoms(smiles, name) for name in ATOM_COLUMNS}]
+            for atoms_by in [{name: atoms(smiles, name) for name in ATOM_FEATURE_VALUES}]
             for i in range(mol.GetNumAtoms())
         ]
         theirs = [
@@ -153,7 +164,7 @@ def test_ogb_has_the_same_features(shared_data: Path) -> None:
         assert seen == theirs, smiles
         ours = dict(
             zip(
-                map(frozenset, bond_ends(mol).T[::2].tolist()),
+                map(frozenset, bond_edge_index(mol).T[::2].tolist()),
                 zip(bonds(smiles, "type"), bonds(smiles, "conjugated"), strict=True),
                 strict=True,
             )

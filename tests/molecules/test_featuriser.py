@@ -13,7 +13,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
 from gtx.molecules import (
-    ATOM_COLUMNS,
+    ATOM_FEATURE_VALUES,
     Featuriser,
     MoleculeError,
     featurise_texts,
@@ -40,7 +40,7 @@ def places(alanine: Chem.Mol) -> np.ndarray:
 
 
 def elements(molecule: object) -> list[int]:
-    return molecule.atoms[:, list(ATOM_COLUMNS).index("element")].tolist()
+    return molecule.atoms[:, list(ATOM_FEATURE_VALUES).index("element")].tolist()
 
 
 def test_coordinates_of_heavy_atoms_or_of_all(places: np.ndarray) -> None:

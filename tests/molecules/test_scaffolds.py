@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gtx.molecules import MoleculeError, read_smiles, scaffold
+from gtx.molecules import MoleculeError, murcko_scaffold, read_smiles
 
 from .rewriting import ODD, rewritings, sample
 
@@ -24,14 +24,14 @@ from .rewriting import ODD, rewritings, sample
     ],
 )
 def test_known_scaffolds(smiles: str, expected: str) -> None:
-    assert scaffold(smiles) == scaffold(read_smiles(smiles)) == expected
+    assert murcko_scaffold(smiles) == murcko_scaffold(read_smiles(smiles)) == expected
 
 
 def test_every_real_molecule_has_one_however_written(shared_data: Path) -> None:
     for text in [*ODD, *sample(shared_data, 40, stereo=False, seed=3)]:
-        assert {scaffold(written) for written in (text, *rewritings(text, 2))} == {scaffold(text)}, text
+        assert {murcko_scaffold(written) for written in (text, *rewritings(text, 2))} == {murcko_scaffold(text)}, text
 
 
 def test_an_unreadable_smiles_is_an_error() -> None:
     with pytest.raises(MoleculeError, match="unclosed ring"):
-        scaffold("C1CC")
+        murcko_scaffold("C1CC")

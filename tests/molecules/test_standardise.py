@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rdkit import Chem
 
-from gtx.molecules import read_smiles, standardise
+from gtx.molecules import read_smiles, standardise_molecule
 
 from .rewriting import rewritings
 
@@ -31,10 +31,10 @@ from .rewriting import rewritings
 )
 def test_standardised(smiles: str, expected: str) -> None:
     for written in (smiles, *rewritings(smiles, 4)):
-        assert Chem.MolToSmiles(standardise(read_smiles(written))) == expected
+        assert Chem.MolToSmiles(standardise_molecule(read_smiles(written))) == expected
 
 
 def test_the_molecule_itself_is_left_alone() -> None:
     mol = read_smiles("C[NH3+].[Cl-]")
-    standardise(mol)
+    standardise_molecule(mol)
     assert Chem.MolToSmiles(mol) == "C[NH3+].[Cl-]"

@@ -249,7 +249,7 @@ def test_a_model_on_a_gpu_stays_there_and_workers_read(
             return predictor.predict_store(store)
 
     (tmp_path / "in.csv").write_text("smiles\n" + "C\nCCO\nC1CC\n" * 40)
-    monkeypatch.setattr("gtx.prediction.streaming.chunk_size", lambda featuriser: 10)
+    monkeypatch.setattr("gtx.prediction.streaming.default_chunk_size", lambda featuriser: 10)
     for workers, model in ((2, Elsewhere()), (0, predictor)):
         predict_table(model, tmp_path / "in.csv", tmp_path / f"{workers}.csv", workers=workers)
     assert asked == [54, 26]  # of 80 and of 40 rows: several chunks at a time

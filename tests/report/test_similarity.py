@@ -9,7 +9,7 @@ from scipy import sparse
 
 from gtx.data import similarity
 from gtx.data.similarity import find_most_similar
-from gtx.molecules import morgan_counts, scaffold
+from gtx.molecules import morgan_counts, murcko_scaffold
 from gtx.report.molecules import compared, group_scores, groups, nearest, neighbours, scaffold_kinds
 
 from .conftest import SMILES, SPLIT
@@ -38,9 +38,9 @@ def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_re
     report = make_report()
     near = nearest(report)
     kinds = scaffold_kinds(report, near)
-    known = {scaffold(SMILES[row]) for row in SPLIT["train"]}
+    known = {murcko_scaffold(SMILES[row]) for row in SPLIT["train"]}
     for row, kind in zip(near.rows, kinds, strict=True):
-        own = scaffold(SMILES[row])
+        own = murcko_scaffold(SMILES[row])
         assert kind == ("no ring" if not own else "known scaffold" if own in known else "new scaffold")
     scored = group_scores(report, near, kinds, "ridge")
     assert sum(group["molecules"] for group in scored) == 2 * len(near.rows)

@@ -10,7 +10,7 @@ import pytest
 
 from gtx.data import Split
 from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load_dataset
-from gtx.molecules import scaffold
+from gtx.molecules import murcko_scaffold
 from gtx.tasks import Classification, Regression
 from gtx.training import TrainSettings
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
@@ -56,7 +56,7 @@ def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: D
 
 
 def test_scaffolds_stay_together(data: DataSettings, dataset: Dataset) -> None:
-    assert_folds(dataset, folds_of(dataset, replace(data, split="scaffold"), 3, 1)[0], scaffold)
+    assert_folds(dataset, folds_of(dataset, replace(data, split="scaffold"), 3, 1)[0], murcko_scaffold)
 
 
 def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:

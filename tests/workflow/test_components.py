@@ -17,7 +17,7 @@ from gtx.data import FeatureColumns
 from gtx.data.columns import RowFeatures
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
-from gtx.explain import explain
+from gtx.explain import explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, load_model, save_model
@@ -117,7 +117,7 @@ def test_columns_that_lack_are_said(
     with pytest.raises(InputError, match=r"expected rows of 2 SMILES, solute, solvent, or a table .* number 0.*'CCO'"):
         predictor.predict(["CCO", "O"])
     with pytest.raises(InputError, match="only models of one molecule a row are explained"):
-        explain(predictor, "CCO")
+        explain_prediction(predictor, "CCO")
     words = ["predict", str(table.parent / "run" / "model.gtx"), str(table)]
     for wrong, said in (
         (["--smiles-columns", "solute"], "this model reads solute and solvent: expected 2 --smiles-columns, got 1"),

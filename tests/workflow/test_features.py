@@ -14,7 +14,7 @@ from gtx.cli import main
 from gtx.data import FeatureColumns
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
-from gtx.explain import explain
+from gtx.explain import explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.training import TrainSettings
@@ -117,7 +117,7 @@ def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predic
     with pytest.raises(InputError, match=f"this model needs the feature 'temperature': {remedy}"):
         predictor.predict(["CCO"])
     with pytest.raises(InputError, match="needs the feature 'ph' of the molecule: give --features ph=VALUE, or"):
-        explain(predictor, "CCO", features={"temperature": 298})
+        explain_prediction(predictor, "CCO", features={"temperature": 298})
     with pytest.raises(
         InputError, match="feature 'ph' of number 1, counted from 0, 'acid': is not a number; expected a number"
     ):

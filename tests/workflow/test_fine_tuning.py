@@ -20,7 +20,7 @@ from gtx.cli import main
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.molecules import DESCRIPTORS, Featuriser, scaffold
+from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelHeader, foundation, load_model, save_model
 from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
@@ -59,7 +59,7 @@ def carded(folder: Path) -> Path:
     digest = hashlib.sha256((folder / "foundation.gtx").read_bytes()).hexdigest()
     (folder / "foundation.json").write_text(json.dumps({"sha256": digest, "corpus": "made up"}))
     known = molecules(60)["smiles"][::2]
-    filters = {"molecules": known, "scaffolds": map(scaffold, known)}
+    filters = {"molecules": known, "scaffolds": map(murcko_scaffold, known)}
     np.savez(folder / "seen.npz", **{name: foundation.make_filter(texts) for name, texts in filters.items()})
     return folder
 
@@ -104,7 +104,9 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     found = tuned(data, tmp_path / "out")
     arguments = found.header.model["arguments"]
     assert (
-        arguments["num_descriptors"] == len(DESCRIPTORS) and arguments["substructures"] and arguments["channels"] == 16
+        arguments["num_descriptors"] == len(DESCRIPTOR_NAMES)
+        and arguments["substructures"]
+        and arguments["channels"] == 16
     )
     assert found.header.featuriser.descriptors
     settings = yaml.safe_load((tmp_path / "out" / "config.yaml").read_text())["settings"]
@@ -248,7 +250,7 @@ def test_an_estimator_starts_from_it_too(brought: Path) -> None:
     model.fit(frame["smiles"], frame["solvation_water"])
     header = model.predictor_.header
     assert header.settings["rates"] == TUNING["rates"] and header.model["arguments"]["num_descriptors"] == len(
-        DESCRIPTORS
+        DESCRIPTOR_NAMES
     )
     with pytest.raises(InputError, match="keeps its architecture"):
         gtx.MoleculeRegressor(start="foundation", model="gps").fit(frame["smiles"], frame["gap"])

@@ -17,7 +17,7 @@ import gtx
 from gtx.data import FeatureColumns, featurise, open_table
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
-from gtx.explain import attribute, explain, rationale
+from gtx.explain import attribute_prediction, explain_prediction, find_rationale
 from gtx.library import FramePredictor
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
@@ -265,16 +265,16 @@ def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
 
 def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
     given = {"shift": [100, 120, 100], "order": "[1, 1]"}
-    seen = explain(predictor, "CCO", draws=1, features=given).prediction
+    seen = explain_prediction(predictor, "CCO", draws=1, features=given).prediction
     told = pd.DataFrame({"smiles": ["CCO"], **{name: [value] for name, value in given.items()}})
     assert seen == pytest.approx(answers(predictor, told)[0, 0], rel=1e-4)
-    assert np.isfinite(attribute(predictor, "CCO", draws=2, features=given).prediction)
+    assert np.isfinite(attribute_prediction(predictor, "CCO", draws=2, features=given).prediction)
     with pytest.raises(
         InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
     ):
-        explain(predictor, "CCO", draws=1, features=given | {"shift": [1]})
+        explain_prediction(predictor, "CCO", draws=1, features=given | {"shift": [1]})
     with pytest.raises(InputError, match="this model reads shift and order of atoms or bonds"):
-        rationale(predictor, "CCO", threshold=0, features=given)
+        find_rationale(predictor, "CCO", threshold=0, features=given)
 
 
 def test_an_estimator_reads_lists_of_a_frame(file: Path) -> None:
