@@ -22,7 +22,7 @@ from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
 from gtx.data.tables import open_table
 from gtx.data.targets import parse_number
-from gtx.models.kernel import kernel
+from gtx.models import kernel
 from gtx.molecules import Featuriser
 from gtx.select.choosing import STRATEGIES, replay
 from gtx.tasks import Regression

@@ -34,7 +34,7 @@ from gtx.data import MoleculeStore
 from gtx.data.public_datasets import load_public_dataset
 from gtx.errors import InputError
 from gtx.files import whole_file
-from gtx.models.kernel import kernel
+from gtx.models import kernel
 
 PAGE = RESULTS / "foundation-ceiling.md"
 SETS: dict[str, PublicSet] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 _LEVELS = 1 << 16
 
@@ -30,3 +30,23 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     bits = words.view(torch.int16)[: x.numel()].view(x.shape)
     kept = (bits >= level - _LEVELS // 2).to(x.dtype)
     return x * kept.mul_(_LEVELS / max(_LEVELS - level, 1))
+
+
+class Dropout(nn.Module):
+    """`gtx.attention.dropout` in training, nothing in evaluation.
+
+    Args:
+        p: 0 <= p < 1.
+    """
+
+    def __init__(self, p: float = 0.0) -> None:
+        super().__init__()
+        if not 0.0 <= p < 1.0:
+            raise ValueError(f"expected 0 <= p < 1, got {p}")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p, self.training)
+
+    def __repr__(self) -> str:
+        return f"Dropout({self.p})"

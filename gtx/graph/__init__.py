@@ -16,8 +16,7 @@ from gtx.graph.edge_sets import (
     circular_labels,
     with_virtual,
 )
-from gtx.graph.packing import Packing
-from gtx.graph.size_order import SizeOrder, SizeRange
+from gtx.graph.packing import Packing, SizeOrder, SizeRange
 
 __all__ = [
     "AllPairs",

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, Packing
-from gtx.graph.size_order import SizeOrder, SizeRange
+from gtx.graph.packing import Buckets, Packing, SizeOrder, SizeRange
 
 
 class Capacity(NamedTuple):

@@ -10,8 +10,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, Packing
-from gtx.graph.size_order import SizeOrder, SizeRange
+from gtx.graph.packing import Buckets, Packing, SizeOrder, SizeRange
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
-from gtx.models.building import build_model
-from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, WRITERS, Architecture
+from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, WRITERS, Architecture, build_model
 from gtx.models.composites import Components, OverConformers
 from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
-from gtx.models.kernel import kernel
 from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
-from gtx.models.standard import standard
+from gtx.models.standard import kernel, standard
 from gtx.models.token_transformer import BASE, TokenTransformer
 
 __all__ = [

@@ -9,8 +9,7 @@ from torch import nn
 
 from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
 from gtx.encodings import Bonds, Degree, EdgePath, GaussianDistance, RandomWalk, ShortestPath
-from gtx.models.graph_transformer import GraphTransformer, head_width
-from gtx.models.published import published
+from gtx.models.graph_transformer import GraphTransformer, head_width, published
 from gtx.nn import (
     BondMessages,
     DegreeScaler,

@@ -1,19 +1,26 @@
-"""The named models."""
+"""The named models, and a network out of plain values, as `config.yaml` and model files hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from torch import nn
 
 from gtx.architectures import DESCRIBED
+from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
+from gtx.models.composites import Components
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
-from gtx.models.kernel import kernel
 from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
-from gtx.models.standard import standard
+from gtx.models.standard import kernel, standard
+from gtx.models.token_transformer import TokenTransformer
+from gtx.nn import Substructures
+from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
 
 class Architecture(NamedTuple):
@@ -69,3 +76,50 @@ CLOSED_FORM: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimot
 
 WRITERS: dict[str, Callable[..., MoleculeToSequence]] = {"molecule_to_sequence": molecule_to_sequence}
 """Models of `gtx train --task sequence`, as `make(size, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`."""
+
+
+SPEC = Record(
+    {"name": text(), "arguments": MappingOf(anything())},
+    {"components": Record({"count": whole(2, 10)}, {"separate": flag(), "further": whole()})},
+)
+
+
+def build_model(spec: Mapping[str, Any]) -> nn.Module:
+    """Make the untrained network of a specification.
+
+    Args:
+        spec: `{"name": one of ARCHITECTURES, CLOSED_FORM or WRITERS, "arguments": {...}}`, see `gtx models`; for
+            rows of several molecules, `"components"` too, the arguments of `gtx.models.Components`, in which the model
+            encodes each of them.
+
+    Raises:
+        InputError: there is no such model, or an argument is of another kind than the model takes.
+        TypeError, ValueError: the model itself refuses its arguments.
+    """
+    SPEC.check(spec, "model")
+    name, arguments = spec["name"], spec["arguments"]
+    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | CLOSED_FORM | WRITERS
+    if name not in makers:
+        raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(makers)}")
+    further = TokenTransformer if name in WRITERS else GraphTransformer
+    _check(makers[name], further, arguments, "model.arguments")
+    if "components" in spec:
+        return Components(partial(makers[name], **arguments), **spec["components"])
+    return makers[name](**arguments)
+
+
+def _check(make: Callable[..., nn.Module], further: type[nn.Module], arguments: Mapping[str, Any], entry: str) -> None:
+    """Check the type of each argument of a model; the model itself refuses an unknown one.
+
+    Args:
+        make: the model.
+        further: the class that gets the arguments which `make` does not name.
+        arguments: by name.
+        entry: name of their section in the file, for messages.
+    """
+    kinds: dict[str, Kind] = {**kinds_of(further.__init__), **kinds_of(make)}
+    Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)
+    if isinstance(arguments.get("substructures"), Mapping):
+        Record({}, kinds_of(Substructures.__init__)).check(arguments["substructures"], f"{entry}.substructures")
+    if isinstance(arguments.get("encoder"), Mapping):
+        _check(standard, GraphTransformer, arguments["encoder"], f"{entry}.encoder")

@@ -22,8 +22,7 @@ from gtx.encodings import (
     SummedDistance,
 )
 from gtx.graph import WithinDistance
-from gtx.models.graph_transformer import GraphTransformer, head_width
-from gtx.models.published import published
+from gtx.models.graph_transformer import GraphTransformer, head_width, published
 from gtx.nn import EdgeAttention, GraphTransformerLayer, TwoChannels, VectorLayer
 
 # --- The Molecule Attention Transformer.

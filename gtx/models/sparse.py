@@ -10,8 +10,7 @@ from torch import nn
 from gtx.attention import GAT, GATv2, HeadGate, ModulatedDot, ScaledDot
 from gtx.encodings import Bonds, RandomWalk
 from gtx.graph import BondedPairs, Expander
-from gtx.models.graph_transformer import GraphTransformer, head_width
-from gtx.models.published import published
+from gtx.models.graph_transformer import GraphTransformer, head_width, published
 from gtx.nn import BondMessages, EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.

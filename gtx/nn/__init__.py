@@ -1,10 +1,10 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
+from gtx.attention.dropout import Dropout
 from gtx.gelu import GELU
 from gtx.graph import circular_labels
 from gtx.nn.bonds import BondMessages, BondReadout, BondTokens, EmbeddedCodes, Nodes, VirtualNodes
 from gtx.nn.decoder_layer import DecoderLayer, KeyValues, TokenEmbedding
-from gtx.nn.dropout import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.embedding import CodeEmbedding, PairEmbedding, PairPortions, TwoChannels, Vocabulary, embed
 from gtx.nn.features import ClippedScaler, Substructures, TrainingSet, UserFeatures

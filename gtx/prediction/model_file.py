@@ -26,7 +26,7 @@ from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
-from gtx.models.building import SPEC
+from gtx.models.catalogue import SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember

@@ -12,8 +12,7 @@ from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.explain import attribute_prediction, compute_shapley_values, explain_prediction
-from gtx.models import build_model
-from gtx.models.kernel import kernel
+from gtx.models import build_model, kernel
 from gtx.molecules import Featuriser, assign_substructures, read_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember

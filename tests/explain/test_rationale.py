@@ -15,7 +15,7 @@ from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.explain import find_rationale
 from gtx.explain.rationales import Atoms, search
-from gtx.models.kernel import kernel as ridge
+from gtx.models import kernel as ridge
 from gtx.molecules import Featuriser, read_smiles, shrink_substructure, substructure_to_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression

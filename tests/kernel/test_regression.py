@@ -17,7 +17,7 @@ from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
-from gtx.models.kernel import kernel
+from gtx.models import kernel
 from gtx.tasks import Classification, Multiclass, Regression
 from tests.molecules_for_tests import SMILES, store, whole_batch
 from tests.tables import molecules

@@ -8,7 +8,7 @@ import torch
 from gtx.closed_form import fit_closed_form
 from gtx.data import MoleculeStore
 from gtx.kernel import KernelRidge
-from gtx.models.kernel import kernel
+from gtx.models import kernel
 from gtx.select.choosing import choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import Regression
 from tests.molecules_for_tests import store

@@ -12,8 +12,7 @@ import torch
 from gtx.cli import main
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
-from gtx.models import build_model
-from gtx.models.kernel import kernel
+from gtx.models import build_model, kernel
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
 from gtx.prediction.kernel_member import KernelMember

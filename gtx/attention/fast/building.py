@@ -1,4 +1,4 @@
-"""C compiled on this machine, for this CPU, when it is first needed."""
+"""Loops in C, compiled on this machine for this CPU at first use: when they may run, and their second derivatives."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from gtx.code_cache import cache_folder, find, keep
 
@@ -105,3 +109,41 @@ def _processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     known = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
     return "\n".join([platform.machine(), platform.system(), *sorted(set(known))])
+
+
+def are_plain(*tensors: Tensor, dtype: torch.dtype = torch.float32) -> bool:
+    """Return whether these are tensors of this type on a CPU, neither traced nor transformed."""
+    return (
+        not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled("cpu")
+        and not torch._C._are_functorch_transforms_active()
+        and all(
+            type(x.data if isinstance(x, torch.nn.Parameter) else x) is Tensor
+            and x.device.type == "cpu"
+            and x.dtype == dtype
+            for x in tensors
+        )
+    )
+
+
+def are_learned(*tensors: Tensor) -> bool:
+    """Return whether one of these needs a gradient."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def plain_gradients(
+    definition: Callable[..., Tensor], tensors: Sequence[Tensor | None], needed: Sequence[bool], d_out: Tensor
+) -> list[Tensor | None]:
+    """Compute the gradients of a compiled loop by its plain form, so that they can be differentiated again.
+
+    Args:
+        definition: the plain form, of these tensors.
+        tensors: what the loop was given.
+        needed: of which tensors the gradient is wanted; others get None.
+        d_out: the gradient of the loop's output.
+    """
+    # as views: where one tensor was made from another, its gradient is not that of the other too
+    views = [None if x is None else x.view_as(x) for x in tensors]
+    wanted = [x for x, need in zip(views, needed, strict=True) if need and x is not None]
+    found = iter(torch.autograd.grad(definition(*views), wanted, d_out, create_graph=True))
+    return [next(found) if need else None for need in needed]

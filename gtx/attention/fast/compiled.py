@@ -15,8 +15,7 @@ from torch_geometric.utils import scatter, softmax
 
 from gtx.attention.dropout import dropout as drop
 from gtx.attention.edge_states import EdgeFeatures
-from gtx.attention.fast.building import build, run
-from gtx.attention.fast.derivatives import plain_gradients
+from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import BipartiteGraph, CompleteGraph
@@ -43,9 +42,8 @@ def can_run(
     H, C, D = query.shape[1], query.shape[2], value.shape[2]
     tensors = [x for x in (query, key, value, edges.features, edges.bias) if x is not None]
     return (
-        not torch.compiler.is_compiling()
+        are_plain(*tensors, dtype=query.dtype)
         and not graph.has_ghost
-        and all(x.device.type == "cpu" and x.dtype == query.dtype and type(x) is Tensor for x in map(_plain, tensors))
         and query.dtype in (torch.float32, torch.float64)
         and score.bilinear
         and type(normaliser) is Softmax
@@ -54,14 +52,8 @@ def can_run(
         and H in (1, 2, 4, 8, 16)
         and min(C, D) > 0
         and max(C, D) <= _MOST
-        and not torch.is_autocast_enabled("cpu")
-        and not torch._C._are_functorch_transforms_active()
         and _library(query.dtype, H, C, D, edges.used_channels) is not None
     )
-
-
-def _plain(x: Tensor) -> Tensor:
-    return x.data if isinstance(x, torch.nn.Parameter) else x
 
 
 def attention(
