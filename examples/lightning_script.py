@@ -13,7 +13,7 @@ from gtx.dataset import DataSettings
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.training import Member, MoleculeData, PropertyModule
+from gtx.training import EnsembleMember, MoleculeDataModule, TrainingModule
 from gtx.training.optimise import BestEpoch, WeightAverage
 
 
@@ -26,7 +26,7 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
         options: of the Trainer, such as precision="bf16-mixed" or gradient_clip_val=1.0.
     """
     read = Featuriser()
-    data = MoleculeData.from_table(DataSettings(table, (target,), featuriser=read))
+    data = MoleculeDataModule.from_table(DataSettings(table, (target,), featuriser=read))
     sizes = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
     arguments = {"out_channels": data.task.out_channels, **sizes, "num_descriptors": read.num_descriptors}
     spec = {"name": "standard", "arguments": arguments}
@@ -36,12 +36,12 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
     average = WeightAverage(0.99)  # validation sees the averaged weights
     best = BestEpoch(average, patience=0)
     trainer = Trainer(callbacks=[average, best], num_sanity_val_steps=0, **options)
-    module = PropertyModule(model, data.task)
+    module = TrainingModule(model, data.task)
     trainer.fit(module, data)
 
     model.load_state_dict(best.weights)
     (scores,) = trainer.test(module, data)
-    member = Member(model.cpu().eval(), data.task, [], best.epoch, best.score)
+    member = EnsembleMember(model.cpu().eval(), data.task, [], best.epoch, best.score)
     Predictor.of([member], read, spec=spec).save(file)
     return scores
 

@@ -22,7 +22,7 @@ from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.prediction.neighbours import BANDS, measure_bands
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 
 SETS = (
     "scaffold/esol",
@@ -60,7 +60,7 @@ def by_band(name: str, seed: int, model: str) -> pd.DataFrame:
     data = DataSettings(str(found.path), [target], smiles_column=found.smiles_column, seed=seed, workers=0)
     settings = TrainSettings(model=model, seed=seed, threads=1, accelerator="cpu", progress=False)
     with TemporaryDirectory() as folder:
-        train(data, settings, Path(folder, "run"), baselines=False, report=False)
+        train_model(data, settings, Path(folder, "run"), baselines=False, report=False)
         predictor = gtx.load(Path(folder, "run", "model.gtx"), "cpu")
         table = pd.read_csv(Path(folder, "run", "predictions.csv"))
     table = table[(table.iloc[:, -3] == "test") & table["error"].isna()]  # the set may have a column `split` of its own

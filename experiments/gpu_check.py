@@ -42,8 +42,8 @@ from gtx.attention.fast import size_classes, verification
 from gtx.data import ConstantShapeStore, MoleculeStore, precompute_features
 from gtx.training import TrainSettings, fit
 from gtx.training.capture import Captured, CapturedModule, WholeStep, check_capture
-from gtx.training.data import MoleculeData
-from gtx.training.module import PropertyModule
+from gtx.training.data import MoleculeDataModule
+from gtx.training.module import TrainingModule
 
 PRECISIONS = {
     "float32": (torch.float32, "highest"),
@@ -112,7 +112,7 @@ def step(note: Notes, device: torch.device, quick: bool) -> None:
 
     def check() -> dict[str, Any]:
         module, _, _ = _training(store, 16, device)
-        data = MoleculeData(module.task, store, store.subset(torch.arange(0)), settings=module.settings)
+        data = MoleculeDataModule(module.task, store, store.subset(torch.arange(0)), settings=module.settings)
         return {"refused": check_capture(module, data, Precision(), device)}
 
     def rate(molecules: int, precision: torch.dtype, products: str) -> dict[str, Any]:
@@ -165,9 +165,9 @@ def train(note: Notes, device: torch.device, quick: bool) -> None:
     rows, val = store.subset(torch.arange(held_out, len(store))), store.subset(torch.arange(held_out))
 
     def run(folder: str, stop: bool = False, **settings: Any) -> tuple[dict[str, Any], Tensor]:
-        begin = PropertyModule.on_train_epoch_start
+        begin = TrainingModule.on_train_epoch_start
 
-        def started(self: PropertyModule) -> None:
+        def started(self: TrainingModule) -> None:
             begin(self)
             if stop and self.current_epoch == 1:
                 raise KeyboardInterrupt
@@ -175,11 +175,11 @@ def train(note: Notes, device: torch.device, quick: bool) -> None:
         accelerator = "gpu" if device.type == "cuda" else "cpu"
         given = {"epochs": 2 if quick else 6, "progress": False, "precision": "32-true", "accelerator": accelerator}
         task, _, _, model = default_model()
-        PropertyModule.on_train_epoch_start = started
+        TrainingModule.on_train_epoch_start = started
         try:
             (member,) = fit(model, task, rows, val, TrainSettings(**given | settings), folder)
         finally:
-            PropertyModule.on_train_epoch_start = begin
+            TrainingModule.on_train_epoch_start = begin
         facts = {"score": member.best_score, "seconds_of_epochs": [line["seconds"] for line in member.history]}
         return facts, torch.cat([weight.detach().flatten().double().cpu() for weight in member.model.parameters()])
 

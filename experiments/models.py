@@ -27,9 +27,9 @@ from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models import build_model
 from gtx.prediction import load
-from gtx.training import Member, TrainSettings, fit
-from gtx.workflow import adapt, train
-from gtx.workflow.specs import model_spec
+from gtx.training import EnsembleMember, TrainSettings, fit
+from gtx.workflow import adapt_pretrained_model, train_model
+from gtx.workflow.specs import make_model_spec
 
 WHOLE = "-whole"
 """End of the name of a model that learns from the validation rows too, when they have chosen."""
@@ -155,7 +155,7 @@ def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any
     arguments = {"blend": "no", **model.settings, "model_arguments": dict(model.arguments)}
     settings = TrainSettings(**arguments, seed=run.seed, threads=1, progress=False)
     start = adapted(model.start, run) if model.adapted and model.start else model.start
-    train(data, settings, run.folder, start=start, baselines=False, report=False)
+    train_model(data, settings, run.folder, start=start, baselines=False, report=False)
     prediction, facts = predictions_of([run.folder / "model.gtx"], run)
     # the kernel of the file has learned from the validation rows; their scores are of before
     val = run.dataset.split["val"]
@@ -172,7 +172,7 @@ def adapted(start: str, run: Run) -> Path:
     with whole_file(table, "w") as made:
         smiles.to_csv(made, index=False)
     settings = TrainSettings(epochs=10, lr=3e-4, clip=0.5, seed=run.seed, threads=1, progress=False)
-    adapt(start, str(table), out, settings, smiles_column=smiles.name, workers=0)
+    adapt_pretrained_model(start, str(table), out, settings, smiles_column=smiles.name, workers=0)
     return out
 
 
@@ -222,7 +222,7 @@ def fit_network(
     """
     dataset = run.dataset
     settings = settings or TrainSettings(seed=run.seed, threads=1, progress=False)
-    spec = spec or model_spec(settings, run.data.featuriser, dataset.task, len(dataset.split["train"]))
+    spec = spec or make_model_spec(settings, run.data.featuriser, dataset.task, len(dataset.split["train"]))
     train, val = (dataset.store.subset(dataset.split[part]) for part in ("train", "val"))
     marks = {"data": hash_file(run.data.data), "split": split_digest(dataset), "model": spec}
     make, processor = make or partial(build_model, spec), time.process_time()
@@ -241,7 +241,7 @@ def fit_network(
 
 
 @torch.inference_mode()
-def network_outputs(member: Member, store: MoleculeStore) -> np.ndarray:
+def network_outputs(member: EnsembleMember, store: MoleculeStore) -> np.ndarray:
     """Predict float64 `[m, T]` in the targets' own units, by any model that takes a batch."""
     output = torch.empty(len(store), member.task.out_channels, dtype=torch.float64)
     for rows in PairBudgetSampler(store.sizes, 50_000, max_molecules=256, shuffle=False):

@@ -32,9 +32,9 @@ import gtx
 from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomRegression, BondRegression, Counts, MultiLevel, Regression, Shares, Task
+from gtx.tasks import AtomRegression, BondRegression, CountRegression, MultiLevelTask, Regression, ShareRegression, Task
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 
 SETTINGS = TrainSettings(epochs=20, threads=1, accelerator="cpu", blend="no", progress=False)
 LOW, HIGH = -5.0, -1.5
@@ -61,7 +61,7 @@ def predicted(table: pd.DataFrame, task: Task, descriptors: bool = True, columns
             workers=0,
             featuriser=Featuriser(descriptors=descriptors, components=columns),
         )
-        train(data, SETTINGS, Path(folder, "run"), baselines=False, report=False)
+        train_model(data, SETTINGS, Path(folder, "run"), baselines=False, report=False)
         asked = table[table.split == "test"]
         asked = asked[[*columns]] if columns else asked.smiles
         return gtx.load(Path(folder, "run", "model.gtx"), device="cpu").predict(asked)
@@ -100,7 +100,7 @@ def counts() -> list[dict]:
     for split, each in (("scaffold", table), ("random", shuffled)):
         y = each.active[each.split == "test"].to_numpy()
         ways = {
-            "`--task counts`": predicted(each, Counts(["active"])).active_pred.to_numpy(),
+            "`--task counts`": predicted(each, CountRegression(["active"])).active_pred.to_numpy(),
             "`--task regression`": predicted(each, Regression(["active"])).active_pred.to_numpy(),
             "the mean": np.full(len(y), each.active[each.split == "train"].mean()),
         }
@@ -117,7 +117,7 @@ def shares() -> list[dict]:
     y = table[table.split == "test"][[*ELEMENTS]].to_numpy()
     names = [f"{name}_pred" for name in ELEMENTS]
     ways = {
-        "`--task shares`": predicted(table, Shares(ELEMENTS), descriptors=False)[names].to_numpy(),
+        "`--task shares`": predicted(table, ShareRegression(ELEMENTS), descriptors=False)[names].to_numpy(),
         "`--task regression`": predicted(table, Regression(ELEMENTS), descriptors=False)[names].to_numpy(),
         "the mean": np.tile(table[table.split == "train"][[*ELEMENTS]].mean(), (len(y), 1)),
     }
@@ -167,7 +167,7 @@ def together() -> list[dict]:
     alone = Regression(names[0]), AtomRegression(names[1]), BondRegression(names[2])
     test = table[table.split == "test"]
     ways = {
-        "one model": predicted(table, MultiLevel(parts=alone)),
+        "one model": predicted(table, MultiLevelTask(parts=alone)),
         "three models": pd.concat([predicted(table, task)[f"{task.targets[0]}_pred"] for task in alone], axis=1),
     }
     rows = []

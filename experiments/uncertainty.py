@@ -18,9 +18,9 @@ import pandas as pd
 from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.tasks import Regression
-from gtx.tasks.uncertainty import METHODS
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 
 SCORES = ("coverage", "width", "nll", "ence", "miscalibration_area", "spearman", "auroc")
 
@@ -29,7 +29,9 @@ def main() -> None:
     """Train, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", default="scaffold/freesolv", help="a set of `gtx data` with one target")
-    parser.add_argument("--methods", nargs="+", choices=["none", *METHODS], default=["none", *METHODS])
+    parser.add_argument(
+        "--methods", nargs="+", choices=["none", *UNCERTAINTY_METHODS], default=["none", *UNCERTAINTY_METHODS]
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--epochs", type=int, help="default: that of `gtx train`")
     given = parser.parse_args()
@@ -51,7 +53,7 @@ def scores(name: str, method: str, seed: int, epochs: int | None) -> dict[str, f
         ensemble=5 if method == "ensemble" else 1, seed=seed, threads=1, accelerator="cpu", progress=False, **more
     )
     with TemporaryDirectory() as folder:
-        metrics = train(data, settings, Path(folder, "run"), baselines=False, report=False).metrics
+        metrics = train_model(data, settings, Path(folder, "run"), baselines=False, report=False).metrics
         table = pd.read_csv(Path(folder, "run", "predictions.csv"))
     table = table[table.iloc[:, -3] == "test"]  # the set may have a column `split` of its own
     low, high = table[f"{target}_low"], table[f"{target}_high"]

@@ -23,9 +23,9 @@ from gtx.data import MoleculeStore
 from gtx.errors import printable
 from gtx.models import CLOSED_FORM
 from gtx.report.kinds import TITLES
-from gtx.tasks import MultiLevel
+from gtx.tasks import MultiLevelTask
 from gtx.tasks.multi_level import join_baselines
-from gtx.tasks.numbers import NumberTask
+from gtx.tasks.numbers import NumericTask
 
 if TYPE_CHECKING:
     from gtx.dataset import Dataset
@@ -55,7 +55,7 @@ class Baselines(NamedTuple):
     """Scores and predictions of the baselines.
 
     Attributes:
-        scores: by baseline, those of `train`, `val` and `test`, see `NumberTask.evaluate`, and `settings`, as JSON.
+        scores: by baseline, those of `train`, `val` and `test`, see `NumericTask.evaluate`, and `settings`, as JSON.
         predictions: by baseline, float64 `[n, P]` of all molecules, for tasks of numbers or classes.
     """
 
@@ -78,11 +78,11 @@ def score_baselines(
     from rich.console import Console
     from rich.markup import escape
 
-    if isinstance(task, MultiLevel):
+    if isinstance(task, MultiLevelTask):
         results = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
         predictions = {name: values for result in results for name, values in result.predictions.items()}
         return Baselines(join_baselines([result.scores for result in results], task.parts), predictions)
-    if not isinstance(task, NumberTask):
+    if not isinstance(task, NumericTask):
         return Baselines(task.baselines(dataset.store, dataset.split), {})
     console = Console(stderr=True, quiet=not progress)
     with console.status("Baselines") as status:
@@ -95,7 +95,7 @@ def score_baselines(
 
 
 def baselines(
-    smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumberTask, **options: Any
+    smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumericTask, **options: Any
 ) -> Baselines:
     """Score the baselines on a split; for the arguments see `predict_baselines`."""
     y, results = np.asarray(y, dtype=np.float64), Baselines({}, {})
@@ -106,7 +106,7 @@ def baselines(
     return results
 
 
-def baseline_inputs(store: MoleculeStore, task: NumberTask) -> dict[str, Any]:
+def baseline_inputs(store: MoleculeStore, task: NumericTask) -> dict[str, Any]:
     """Collect the inputs that model and baselines share, as arguments `store`, `descriptors` and `known`."""
     return {"store": store, "descriptors": store.descriptors.cpu().numpy(), "known": task.known_part(store)}
 
@@ -115,7 +115,7 @@ def predict_baselines(
     smiles: Sequence[str],
     y: np.ndarray,
     split: Mapping[str, np.ndarray],
-    task: NumberTask,
+    task: NumericTask,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     descriptors: np.ndarray | None = None,
@@ -198,7 +198,7 @@ def predict_baselines(
 
 
 def _by_similarity(
-    store: MoleculeStore, train: np.ndarray, task: NumberTask, kernel: KernelRidge | None
+    store: MoleculeStore, train: np.ndarray, task: NumericTask, kernel: KernelRidge | None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Predict with a kernel; also return its settings."""
     if kernel is None:
@@ -211,7 +211,7 @@ def _by_similarity(
 
 
 def _methods(
-    counts: sparse.csr_array, descriptors: sparse.csr_array | None, task: NumberTask, rows: int, seed: int
+    counts: sparse.csr_array, descriptors: sparse.csr_array | None, task: NumericTask, rows: int, seed: int
 ) -> Iterator[Method]:
     def joined(counts: sparse.csr_array) -> sparse.csr_array:
         return counts if descriptors is None else sparse.hstack([counts, descriptors], format="csr")
@@ -246,7 +246,7 @@ def _methods(
     yield Method("random_forest", joined(counts), estimator, {})
 
 
-def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, task: NumberTask) -> dict[str, float]:
+def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, task: NumericTask) -> dict[str, float]:
     if not method.grid:
         return {}
     if len(val) >= MIN_VALIDATION_ROWS and _learnable(y[val], task):
@@ -257,13 +257,13 @@ def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, t
     return search.fit(method.inputs, y).best_params_
 
 
-def _folder(y: np.ndarray, task: NumberTask) -> KFold | StratifiedKFold:
+def _folder(y: np.ndarray, task: NumericTask) -> KFold | StratifiedKFold:
     if not task.discrete:
         return KFold(min(5, len(y)), shuffle=True, random_state=0)
     return StratifiedKFold(max(2, min(5, _smallest_class(y))), shuffle=True, random_state=0)
 
 
-def _learnable(y: np.ndarray, task: NumberTask) -> bool:
+def _learnable(y: np.ndarray, task: NumericTask) -> bool:
     return len(np.unique(y)) > 1 and (not task.discrete or _second_class(y) > 1)
 
 
@@ -296,7 +296,7 @@ def _forest_settings(estimator: BaseEstimator) -> dict[str, Any]:
     return {word: values[name] for name, word in names.items() if values.get(name) is not None}
 
 
-def _level(y: np.ndarray, task: NumberTask) -> np.ndarray:
+def _level(y: np.ndarray, task: NumericTask) -> np.ndarray:
     """Compute the mean of each target, or the share of each of several classes, `[P]`; NaN without a value."""
     parts = []
     for column, place in zip(y.T, task.places, strict=True):

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 from gtx.data import PairBudgetSampler
 from gtx.errors import InputError
-from gtx.tasks import NumberTask
+from gtx.tasks import NumericTask
 from gtx.tasks.metrics import masked_mean
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     """
     train = task.labelled(train)
     y = closed_form_targets(task, train)
-    if y is None or not isinstance(task, NumberTask):
+    if y is None or not isinstance(task, NumericTask):
         raise InputError(why_no_closed_form(task, train))
     left_out = model.solve(train, y, embeddings_of(model, train))
     if task.linked:
@@ -88,7 +88,7 @@ def why_no_closed_form(task: Task, train: MoleculeStore) -> str:
     return f"the task {task.name} has no closed form"
 
 
-def _calibration(task: NumberTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _calibration(task: NumericTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Fit the slope b and the shift a of each output, `[C]`."""
     widths = torch.tensor(task.widths)
     f = f.nan_to_num()  # blanks are masked in the loss

@@ -26,7 +26,7 @@ TINY_ESTIMATOR = {
 """The same of an estimator."""
 
 ALONE = {"baselines": False, "report": False}
-"""Of `gtx.workflow.train`: nothing beside the training."""
+"""Of `gtx.workflow.train_model`: nothing beside the training."""
 
 TINY_WORDS = [
     "--epochs=3",

@@ -11,13 +11,13 @@ import gtx.baselines
 from gtx.baselines import baselines, predict_baselines
 from gtx.data import featurise
 from gtx.molecules import Featuriser
-from gtx.tasks import Classification, Multiclass, NumberTask, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
 from tests.report.conftest import SMILES, SPLIT, measured
 
-NUMBERS, CLASSES = (kind(("additive", "letters")) for kind in (Regression, Classification))
+NUMBERS, CLASSES = (kind(("additive", "letters")) for kind in (Regression, BinaryClassification))
 
 
-def predictions(y: np.ndarray, task: NumberTask = NUMBERS, **options) -> dict[str, np.ndarray]:
+def predictions(y: np.ndarray, task: NumericTask = NUMBERS, **options) -> dict[str, np.ndarray]:
     options = {"smiles": SMILES, "split": SPLIT} | options
     return {name: p for name, p, _ in predict_baselines(y=y, task=task, **options)}
 
@@ -102,7 +102,7 @@ def test_a_target_without_contrast_gets_its_mean(task, classes):
 def test_of_several_classes_each_has_a_probability(y):
     letters = np.digitize(y[:, 1], np.quantile(y[:, 1], [0.3, 0.6])).astype(float)[:, None]
     letters[::11] = np.nan
-    task = replace(Multiclass("letters"), classes=(("short", "middle", "long"),))
+    task = replace(MulticlassClassification("letters"), classes=(("short", "middle", "long"),))
     for name, found in predictions(letters, task).items():
         np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
         score = task.evaluate(letters[SPLIT["test"]], found[SPLIT["test"]])["roc_auc"]
@@ -128,7 +128,7 @@ def test_of_many_rows_some_are_drawn(y, monkeypatch):
     assert found["ridge"]["test"]["per_target"]["letters"]["r2"] > 0.5
 
 
-@pytest.mark.parametrize("task", [Regression("y"), Classification("y")], ids=["numbers", "classes"])
+@pytest.mark.parametrize("task", [Regression("y"), BinaryClassification("y")], ids=["numbers", "classes"])
 def test_descriptors_are_read_beside_the_counts(y, classes, task):
     noise = np.random.default_rng(0).normal(size=len(SMILES))
     hidden = (noise > 0 if task.discrete else noise).astype(float)[:, None]  # no matter of structure

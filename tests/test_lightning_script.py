@@ -16,7 +16,7 @@ import gtx
 from gtx.dataset import DataSettings
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.training import MoleculeData, PropertyModule, TrainSettings
+from gtx.training import MoleculeDataModule, TrainingModule, TrainSettings
 from tests.tables import TINY, molecules, write
 
 main = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "lightning_script.py"))["main"]
@@ -30,14 +30,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("script") / "data.csv", rows, ["smiles", "y"])
 
 
-def parts(table: Path) -> tuple[PropertyModule, MoleculeData]:
+def parts(table: Path) -> tuple[TrainingModule, MoleculeDataModule]:
     settings = TrainSettings(batch_molecules=16)
-    data = MoleculeData.from_table(DataSettings(str(table), ("y",)), settings)
+    data = MoleculeDataModule.from_table(DataSettings(str(table), ("y",)), settings)
     read = Featuriser()
     sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
     model = standard(data.task.out_channels, **sizes, **TINY["model_arguments"])
     model.observe(data.train)
-    return PropertyModule(model, data.task, settings), data
+    return TrainingModule(model, data.task, settings), data
 
 
 def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_every_epoch_has_batches_of_its_own(table: Path) -> None:
 def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module, data = parts(table)
     with pytest.raises(gtx.InputError, match=r"holds weights alone: give model= and task= too.*Predictor\.of"):
-        PropertyModule.load_from_checkpoint("last.ckpt")
+        TrainingModule.load_from_checkpoint("last.ckpt")
     with pytest.raises(gtx.InputError, match=r"came from a DataLoader.*expected trainer\.fit\(module, data\)"):
         Trainer(max_epochs=1, **QUIET).fit(module, [data.train.batch()])
     monkeypatch.setitem(sys.modules, "lightning.pytorch", ModuleType("lightning.pytorch"))
     with pytest.warns(UserWarning, match="import Trainer from there, not from lightning"):
-        PropertyModule(module.model, module.task)
+        TrainingModule(module.model, module.task)

@@ -32,7 +32,7 @@ from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
 TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first": 0.1}
-"""The default of fine-tuning, see `gtx.workflow.FineTuning`: new weights have the whole rate."""
+"""The default of fine-tuning, see `gtx.workflow.PretrainedModel`: new weights have the whole rate."""
 
 
 def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Task]:

@@ -28,7 +28,7 @@ from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.tasks import Regression, TargetScaler
 from gtx.training import TrainSettings
-from gtx.workflow.specs import model_spec
+from gtx.workflow.specs import make_model_spec
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -215,6 +215,6 @@ def featurised(name: str, most: int) -> MoleculeStore:
 def default_model() -> tuple[Regression, Featuriser, dict[str, Any], nn.Module]:
     """Build the untrained model of `gtx train` for 10,000 molecules: task, featuriser, description, model."""
     task = Regression("y", scaler=TargetScaler.fit(torch.tensor([[0.0], [1.0]], dtype=torch.float64)))
-    spec = model_spec(TrainSettings(), Featuriser(), task, 10_000)
+    spec = make_model_spec(TrainSettings(), Featuriser(), task, 10_000)
     torch.manual_seed(0)
     return task, Featuriser(), spec, ARCHITECTURES[spec["name"]].make(**spec["arguments"])

@@ -20,7 +20,7 @@ from experiments.speed.measure import Case, Figures, sampled
 from experiments.tables import ROOT
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from gtx.workflow.specs import default_width
 
 SETS = {"esol": (None, 50), "zinc12k": (4000, 3)}
@@ -80,7 +80,7 @@ def _prepare(who: str, data: pd.DataFrame, epochs: int, threads: int) -> Callabl
 def _gtx(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
     settings = TrainSettings(epochs=epochs, threads=threads, progress=False, accelerator="cpu")
     out = file.with_name("run")
-    outcome = train(_rows(file, workers=threads if threads > 1 else 0), settings, out, baselines=False)
+    outcome = train_model(_rows(file, workers=threads if threads > 1 else 0), settings, out, baselines=False)
     (log,) = out.rglob("log.csv")
     return pd.read_csv(log)["seconds"].tolist(), outcome.metrics["test"]["rmse"]
 

@@ -52,12 +52,12 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Adapt, and print how much better the descriptors are now."""
     from gtx.training import TrainSettings
-    from gtx.workflow import adapt
+    from gtx.workflow import adapt_pretrained_model
 
     names = ("epochs", "lr", "seed", "threads", "accelerator")
     settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
     more = {name: getattr(arguments, name) for name in ("smiles_column", "workers", "overwrite")}
-    done = adapt(arguments.model, arguments.molecules, arguments.out, settings, **more)
+    done = adapt_pretrained_model(arguments.model, arguments.molecules, arguments.out, settings, **more)
     if done.was_finished or done.ledger is None:
         say(f"{arguments.out} is finished: adapted to {done.molecules} molecules; --overwrite adapts it again.")
     else:

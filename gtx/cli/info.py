@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import FOUNDATION_MODELS, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
-    from gtx.tasks import NumberTask
+    from gtx.tasks import NumericTask
 
     members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
@@ -49,7 +49,9 @@ def run(arguments: Namespace) -> int:
         "targets": ", ".join(name + in_unit(header.units.get(name, "")) for name in header.targets),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
-        "blend": kernel_member.describe(header.task) if kernel_member and isinstance(header.task, NumberTask) else None,
+        "blend": kernel_member.describe(header.task)
+        if kernel_member and isinstance(header.task, NumericTask)
+        else None,
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "foundation": (seen := header.settings.get("seen")) and f"has learned from {seen}, of the test rows",
         "SMILES column": header.smiles_column,

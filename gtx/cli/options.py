@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gtx.data.public_datasets import PublicDataset
     from gtx.dataset import DataSettings
     from gtx.molecules import Featuriser
-    from gtx.tasks import Inferred, Task
+    from gtx.tasks import InferredTask, Task
 
 COLUMNS = {
     "atoms": "atom_target_columns",
@@ -127,8 +127,8 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
     return group
 
 
-def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred | None:
-    """Make the task of the options; `Inferred` if only options of tasks are set, None if nothing is."""
+def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | InferredTask | None:
+    """Make the task of the options; `InferredTask` if only options of tasks are set, None if nothing is."""
     from gtx import tasks
 
     options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
@@ -137,8 +137,8 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | Inferred 
     if any(of_parts.values()):
         return _together(given["task"], {"regression": targets} | of_parts, options)
     if given["task"] is None:
-        return tasks.Inferred(targets, **options) if options else None
-    return tasks.make(getattr(tasks, TASKS[given["task"]].task), targets, options)
+        return tasks.InferredTask(targets, **options) if options else None
+    return tasks.make_task(getattr(tasks, TASKS[given["task"]].task), targets, options)
 
 
 def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
@@ -154,10 +154,10 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
     if unknown := options.keys() - set().union(*known.values()):
         raise InputError(f"{min(unknown)}: {' and '.join(targets)} have no such option; leave it out")
     parts = [
-        tasks.make(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
+        tasks.make_task(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
         for name, names in targets.items()
     ]
-    return parts[0] if len(parts) == 1 else tasks.MultiLevel(parts=tuple(parts))
+    return parts[0] if len(parts) == 1 else tasks.MultiLevelTask(parts=tuple(parts))
 
 
 def add_run(parser: Parser) -> Group:

@@ -32,7 +32,7 @@ from gtx.data.ledger import InputFile, named, plural
 from gtx.data.targets import read_weights
 from gtx.dataset.settings import Dataset, DataSettings
 from gtx.errors import InputError, printable
-from gtx.tasks import Inferred, Task
+from gtx.tasks import InferredTask, Task
 
 # --- Outliers among the targets: typing errors, other units, or values that span magnitudes.
 
@@ -262,7 +262,7 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
         for name in settings.features.columns if settings.features else ():
             if name in settings.target_columns:
                 raise InputError(f"{name!r} is a target; it cannot be a feature too")
-    task = (settings.task or Inferred(settings.target_columns)).infer_from_table(files).reading(settings.features)
+    task = (settings.task or InferredTask(settings.target_columns)).infer_from_table(files).reading(settings.features)
     targets, bounds = [], []
     for file in files:
         with named(file):

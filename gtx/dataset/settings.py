@@ -26,7 +26,7 @@ from gtx.data.ledger import InputFile
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
-from gtx.tasks import Inferred, Task, require
+from gtx.tasks import InferredTask, Task, require_support
 from gtx.tasks.classification import ClassTask
 
 # --- Settings.
@@ -43,7 +43,7 @@ class DataSettings:
         target_columns: the targets, unless `task` names them.
         smiles_column: column of the molecules; default: see `gtx.data.open_table`. Components of a row, see
             `featuriser`, are named by their columns.
-        task: kind of target; default: inferred, see `gtx.tasks.Inferred`.
+        task: kind of target; default: inferred, see `gtx.tasks.InferredTask`.
         split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
         split_by: column for the split, of groups for "group", of numbers or dates for "time".
         split_column: column that defines the split.
@@ -70,7 +70,7 @@ class DataSettings:
     data: str
     target_columns: tuple[str, ...] = ()
     smiles_column: str | None = None
-    task: Task | Inferred | None = None
+    task: Task | InferredTask | None = None
     split: str = "random"
     split_by: str | None = None
     split_column: str | None = None
@@ -94,7 +94,7 @@ class DataSettings:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
         if self.featuriser.components:
-            require(self.task, "components")
+            require_support(self.task, "components")
         if self.features:
             self.features.check(self.featuriser)
         if self.folds is not None and (self.val or self.test or self.split_column):

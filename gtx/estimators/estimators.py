@@ -37,7 +37,7 @@ from gtx.molecules.perception import Text
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.schema import plain
-from gtx.tasks import Classification, Multiclass, NumberTask, Regression, make
+from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.calibration import fewest
 from gtx.training import TrainSettings
 from gtx.workflow.plan import Plan, prepare
@@ -184,7 +184,7 @@ class MoleculeEstimator(BaseEstimator):
         check_is_fitted(self, "predictor_")
         self.predictor_.save(path)
 
-    def _fit(self, X: Any, y: np.ndarray, task: NumberTask, weights: Any = None) -> Self:
+    def _fit(self, X: Any, y: np.ndarray, task: NumericTask, weights: Any = None) -> Self:
         parameters = self._parameters
         featuriser = Featuriser(
             parameters.max_atoms,
@@ -361,7 +361,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         self.one_dimensional_: bool = y.ndim == 1
         if np.isinf(y).any():
             raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
-        return self._fit(X, as_columns(y), make(Regression, names, self._options()), sample_weight)
+        return self._fit(X, as_columns(y), make_task(Regression, names, self._options()), sample_weight)
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict in the targets' own units, float64 `[n]` or `[n, T]`, the shape of y.
@@ -455,10 +455,10 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         elif all(each.tolist() == [0, 1] for each in classes):
             self.classes_ = np.arange(len(classes))
             labels = (("0", "1"),) * len(classes)
-        kind: type[Multiclass | Classification] = Classification
+        kind: type[MulticlassClassification | BinaryClassification] = BinaryClassification
         if any(len(each) > 2 for each in classes):
-            kind = Multiclass
-        task = replace(make(kind, names, self._options()), classes=labels)
+            kind = MulticlassClassification
+        task = replace(make_task(kind, names, self._options()), classes=labels)
         numbers = np.full(columns.shape, np.nan)
         for t, each in enumerate(classes):
             measured = ~pd.isna(columns[:, t])
@@ -507,7 +507,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         return mean_score(_accuracy, y, self.predict(X), sample_weight, fewest=1)
 
     def _has_more_than_two(self) -> bool:
-        return isinstance(self.predictor_.task, Multiclass)
+        return isinstance(self.predictor_.task, MulticlassClassification)
 
     def _by_label(self, values: np.ndarray) -> list[np.ndarray]:
         """Split the probabilities of all labels, side by side, into those of each label, `[n, C]`."""

@@ -18,7 +18,7 @@ from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbour_columns import neighbour_lines
-from gtx.tasks import NumberTask, Task, require
+from gtx.tasks import NumericTask, Task, require_support
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -46,7 +46,7 @@ class Subject(NamedTuple):
 
     model: GraphTransformer
     store: MoleculeStore
-    task: NumberTask
+    task: NumericTask
     column: int
     header: ModelHeader
     mol: Mol
@@ -66,15 +66,15 @@ def explainable_predictions(predictor: Predictor) -> list[str]:
     return _explained(predictor)[0].prediction_names
 
 
-def explained_task(task: Task) -> NumberTask:
+def explained_task(task: Task) -> NumericTask:
     """Check that the predictions of a task can be explained."""
-    require(task, "explain")
-    if not isinstance(task, NumberTask):
-        raise TypeError(f"explanations need a NumberTask, got {type(task).__name__}")
+    require_support(task, "explain")
+    if not isinstance(task, NumericTask):
+        raise TypeError(f"explanations need a NumericTask, got {type(task).__name__}")
     return task
 
 
-def _explained(predictor: Predictor, member: int = 0) -> tuple[NumberTask, GraphTransformer]:
+def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, GraphTransformer]:
     """Return the task and a network of a model, if its predictions can be explained."""
     header, network = predictor.header, predictor.members[member]
     task = explained_task(header.task)
@@ -157,7 +157,7 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
         yield f"this model has {' and '.join(nodes)}: they carry attention between atoms and are not drawn"
 
 
-def _blend(predictor: Predictor, task: NumberTask, store: MoleculeStore, column: int) -> str | None:
+def _blend(predictor: Predictor, task: NumericTask, store: MoleculeStore, column: int) -> str | None:
     if predictor.kernel_member is None:
         return None
     prediction = mean_predictions(predictor, task, store)[0, column]
@@ -165,7 +165,7 @@ def _blend(predictor: Predictor, task: NumberTask, store: MoleculeStore, column:
     return f"the model predicts {prediction:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 
 
-def mean_predictions(predictor: Predictor, task: NumberTask, store: MoleculeStore) -> np.ndarray:
+def mean_predictions(predictor: Predictor, task: NumericTask, store: MoleculeStore) -> np.ndarray:
     """Predict featurised molecules by the whole model, `[m, P]`."""
     outputs, _ = predictor.outputs(store)
     return task.decode(outputs, store).mean
@@ -200,7 +200,7 @@ def outputs_without(model: GraphTransformer, store: MoleculeStore, removed: np.n
     return torch.cat(outputs)
 
 
-def in_units(outputs: Tensor, store: MoleculeStore, task: NumberTask, column: int) -> np.ndarray:
+def in_units(outputs: Tensor, store: MoleculeStore, task: NumericTask, column: int) -> np.ndarray:
     """Convert outputs `[m, C]` for one molecule to predictions `[m]` of a target."""
     molecules = store.subset(torch.zeros(len(outputs), dtype=torch.long))
     return task.unscaled(outputs, molecules)[:, column].numpy()

@@ -30,8 +30,8 @@ from gtx.errors import InputError, printable
 from gtx.files import whole_file
 from gtx.library.preparing import PreparedShard, prepared_shards, store_facts
 from gtx.molecules import Featuriser
-from gtx.tasks import Inferred, Task, require
-from gtx.training.data import MoleculeData, OnDisk
+from gtx.tasks import InferredTask, Task, require_support
+from gtx.training.data import MoleculeDataModule, OnDisk
 from gtx.training.module import spread_seed
 from gtx.training.settings import TrainSettings
 
@@ -96,7 +96,7 @@ def use_prepared_featuriser(settings: DataSettings) -> DataSettings:
     }
     if options := [name for name, value in refused.items() if value]:
         raise InputError(f"{options[0]} needs a table; a store that gtx prepare made does not support it")
-    require(settings.task, "store")
+    require_support(settings.task, "store")
     return replace(settings, featuriser=featuriser)
 
 
@@ -159,7 +159,7 @@ class _Reading:
         self.shown = [
             unused_column_name(self.columns, name) for name in ("file", "row", "canonical_smiles")
         ] + self.columns
-        self.task = (settings.task or Inferred(settings.target_columns)).infer_from_table(
+        self.task = (settings.task or InferredTask(settings.target_columns)).infer_from_table(
             [self._cells(shards)]  # type: ignore[list-item]  # inference reads `cells` alone
         )
         molecules = sum(made.done.kept for made in shards)
@@ -415,8 +415,8 @@ class WindowBatches:
                 yield examples.batch(torch.searchsorted(wanted, batch).to(examples.device))
 
 
-class DataOnDisk(MoleculeData):
-    """Data module like `MoleculeData`, with training molecules on disk and validation molecules in memory.
+class DataOnDisk(MoleculeDataModule):
+    """Data module like `MoleculeDataModule`, with training molecules on disk and validation molecules in memory.
 
     Args:
         task: the fitted task.

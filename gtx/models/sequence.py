@@ -12,13 +12,13 @@ from gtx.graph import BipartiteGraph, Causal, CompleteGraph
 from gtx.models.standard import standard
 from gtx.models.token_transformer import TokenTransformer
 from gtx.models.writing import Rereading, Writing
-from gtx.sequence import Sequences
+from gtx.sequence import SequenceBatch
 
 
 class SequenceEncoder(TokenTransformer):
     """Reads sequences: every token attends to every token of its sequence. Arguments as `TokenTransformer`."""
 
-    def nodes(self, source: Sequences) -> Tensor:
+    def nodes(self, source: SequenceBatch) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`."""
         return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
 
@@ -78,7 +78,7 @@ class MoleculeToSequence(nn.Module):
         self.encoder = encoder  # type: ignore[assignment]  # a module that has `nodes`
         self.decoder: TokenTransformer = TokenTransformer(size, **setting)
 
-    def forward(self, source: Batch | Sequences | None, tokens: Sequences) -> Tensor:
+    def forward(self, source: Batch | SequenceBatch | None, tokens: SequenceBatch) -> Tensor:
         """Logits of what comes after each token, `[N, V]`.
 
         Args:
@@ -87,7 +87,7 @@ class MoleculeToSequence(nn.Module):
         """
         return self.write(tokens, self.read(source))
 
-    def read(self, source: Batch | Sequences | None) -> Sequences | None:
+    def read(self, source: Batch | SequenceBatch | None) -> SequenceBatch | None:
         """Encode the source that the tokens attend to: the atoms of each molecule, or None.
 
         Raises:
@@ -98,9 +98,9 @@ class MoleculeToSequence(nn.Module):
         if source is None or self.encoder is None:
             need, came = ("none" if part is None else type(part).__name__ for part in (self.encoder, source))
             raise ValueError(f"expected a source for the encoder ({need}), got {came}")
-        return Sequences(self.encoder.nodes(source), source.ptr)
+        return SequenceBatch(self.encoder.nodes(source), source.ptr)
 
-    def write(self, tokens: Sequences, memory: Sequences | None, weights: list[Tensor] | None = None) -> Tensor:
+    def write(self, tokens: SequenceBatch, memory: SequenceBatch | None, weights: list[Tensor] | None = None) -> Tensor:
         """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.masked(Causal()(None, graph))
@@ -120,7 +120,7 @@ class MoleculeToSequence(nn.Module):
         """Per molecule, the codes that training did not show, see `GraphTransformer.unseen`."""
         return [[] for _ in range(batch.num_graphs)] if self.encoder is None else self.encoder.unseen(batch)
 
-    def attention(self, source: Batch | Sequences, tokens: Sequences) -> CrossAttentionMaps:
+    def attention(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> CrossAttentionMaps:
         """Write what was given, and keep every layer's weights from the source to the tokens."""
         memory = self.read(source)
         weights: list[Tensor] = []
@@ -130,8 +130,8 @@ class MoleculeToSequence(nn.Module):
         edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
         return CrossAttentionMaps(logits, edges.edge_index, weights)
 
-    def begin(self, source: Batch | Sequences | None, limit: int, cached: bool = True) -> Writing | Rereading:
-        """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy` and the like.
+    def begin(self, source: Batch | SequenceBatch | None, limit: int, cached: bool = True) -> Writing | Rereading:
+        """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy_search`.
 
         Args:
             source: what is read.

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
-from gtx.sequence import Sequences
+from gtx.sequence import SequenceBatch
 
 BASE: dict[str, Any] = {
     "channels": 512,
@@ -86,7 +86,7 @@ class TokenTransformer(nn.Module):
 
     def forward(
         self,
-        tokens: Sequences,
+        tokens: SequenceBatch,
         graph: CompleteGraph,
         source: Tensor | None = None,
         cross_edges: Tensor | BipartiteGraph | None = None,

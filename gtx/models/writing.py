@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gtx.models.token_transformer import TokenTransformer
 from gtx.nn import EdgeAttention, KeyValues
-from gtx.sequence import Sequences
+from gtx.sequence import SequenceBatch
 
 
 class Writing:
@@ -25,7 +25,7 @@ class Writing:
         device: device of the tokens.
     """
 
-    def __init__(self, decoder: TokenTransformer, memory: Sequences | None, limit: int) -> None:
+    def __init__(self, decoder: TokenTransformer, memory: SequenceBatch | None, limit: int) -> None:
         self.decoder = decoder
         self.rows: int = 1 if memory is None else len(memory)
         self.device: torch.device = decoder.embedding.bias.device
@@ -53,7 +53,10 @@ class Rereading:
     """
 
     def __init__(
-        self, write: Callable[[Sequences, Sequences | None], Tensor], memory: Sequences | None, device: torch.device
+        self,
+        write: Callable[[SequenceBatch, SequenceBatch | None], Tensor],
+        memory: SequenceBatch | None,
+        device: torch.device,
     ) -> None:
         self.write = write
         self.memory = memory
@@ -66,7 +69,7 @@ class Rereading:
         self.tokens = column if self.tokens is None else torch.cat([self.tokens, column], 1)
         rows, length = self.tokens.shape
         ptr = torch.arange(rows + 1, device=tokens.device) * length
-        return self.write(Sequences(self.tokens.flatten(), ptr), self.memory)[ptr[1:] - 1]
+        return self.write(SequenceBatch(self.tokens.flatten(), ptr), self.memory)[ptr[1:] - 1]
 
     def select(self, rows: Tensor) -> None:
         self.tokens = None if self.tokens is None else self.tokens[rows]
@@ -74,10 +77,10 @@ class Rereading:
         self.rows = len(rows)
 
 
-def _project_memory(attention: EdgeAttention | None, memory: Sequences | None) -> KeyValues | None:
+def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | None) -> KeyValues | None:
     """Project the encoded sources, if there are any, to keys and values of each row."""
     if attention is None or memory is None:
         return None
-    projected = (Sequences(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
+    projected = (SequenceBatch(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
     (key, absent), (value, _) = projected
     return KeyValues(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)

@@ -14,7 +14,7 @@ from gtx.schema import shown
 
 if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
-    from gtx.tasks.numbers import NumberTask
+    from gtx.tasks.numbers import NumericTask
 
 
 def blend_outputs(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
@@ -64,12 +64,12 @@ class KernelMember(nn.Module):
         self.kernel.check()  # compiled loops go where its counts lead
         return found
 
-    def shares(self, task: NumberTask) -> dict[str, float]:
+    def shares(self, task: NumericTask) -> dict[str, float]:
         """Return the share of the kernel in each target."""
         places = zip(task.targets, task.places, strict=True)
         return {name: float(self.share[place.columns][0]) for name, place in places}
 
-    def describe(self, task: NumberTask) -> str:
+    def describe(self, task: NumericTask) -> str:
         """Describe the shares in words, target by target where they differ."""
         each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))

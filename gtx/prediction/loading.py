@@ -37,7 +37,7 @@ def load(
     Args:
         path: a `model.gtx`, or `foundation` or `foundation-assays`, the pretrained models that come with gtx.
         device: as torch names it; by default a GPU if there is one.
-        beams: of a model that writes sequences, see `gtx.tasks.ToSequence`.
+        beams: of a model that writes sequences, see `gtx.tasks.SequenceGeneration`.
         model: for a file with weights of a model that is not gtx's own: a module of that shape, or a function that
             makes one.
         task: for a task that is not gtx's own: its class.

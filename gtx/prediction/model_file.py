@@ -32,7 +32,7 @@ from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
-from gtx.tasks import TASKS, NumberTask, Task
+from gtx.tasks import TASKS, NumericTask, Task
 
 # --- Versions of the libraries.
 
@@ -218,7 +218,7 @@ class ModelHeader:
         metrics: the scores, as in `metrics.json`.
         settings: the settings of training, as in `config.yaml`, and `batch_pairs_used`, a number for each member; after
             fine-tuning also `start`, the model it started from; for a pretrained model `tuning`, see
-            `gtx.workflow.FineTuning`.
+            `gtx.workflow.PretrainedModel`.
         versions: versions of the libraries it was trained with.
     """
 
@@ -243,7 +243,7 @@ class ModelHeader:
 
     def quantity(self, column: int) -> str:
         """Name the quantity that a column predicts, with its unit if known."""
-        if not isinstance(self.task, NumberTask):
+        if not isinstance(self.task, NumericTask):
             raise InputError(f"a model of the task {self.task.name} predicts no numbers")
         words = self.task.quantity(column)
         return f"{words} ({self.units[words]})" if words in self.units else words

@@ -21,7 +21,7 @@ from gtx.tasks.task import Answers, Scores, Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
-    from gtx.tasks import NumberTask
+    from gtx.tasks import NumericTask
 
 
 # --- The training rows that a model file keeps.
@@ -277,7 +277,7 @@ class Domain:
     errors: Mapping[str, Sequence[float | None]]
 
     @classmethod
-    def measure(cls, task: NumberTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:
+    def measure(cls, task: NumericTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:
         """Set the bands by validation rows, and measure the error in each.
 
         Args:
@@ -353,13 +353,13 @@ def assign_bands(similarity: np.ndarray, edges: tuple[float, float]) -> np.ndarr
     return 2 - np.searchsorted(edges, similarity, side="right")
 
 
-def error_of(task: NumberTask) -> str:
+def error_of(task: NumericTask) -> str:
     """Name the error of a task: its first metric of which lower is better, or the share of wrong classes."""
     return next((name for name, metric in task.metrics.items() if metric.lower), WRONG)
 
 
 def measure_bands(
-    task: NumberTask, band: np.ndarray, y: np.ndarray, prediction: np.ndarray
+    task: NumericTask, band: np.ndarray, y: np.ndarray, prediction: np.ndarray
 ) -> tuple[dict[str, list[int]], dict[str, list[float | None]]]:
     """Measure the error of predictions `[n, P]` in each band `[n]`, by target.
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.report.context import DataCard, LevelReport, Report, RunReport, SequenceReport, count_atoms
-    from gtx.report.page import write, write_level_report, write_report, write_sequence_report
+    from gtx.report.context import AtomBondReport, DatasetCard, NumericReport, RunReport, SequenceReport, count_atoms
+    from gtx.report.page import write_level_report, write_report, write_run_report, write_sequence_report
 
 
 # matplotlib and scikit-learn are slow to import
@@ -16,30 +16,30 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "context": (
-            "DataCard",
-            "LevelReport",
-            "Report",
+            "DatasetCard",
+            "AtomBondReport",
+            "NumericReport",
             "RunReport",
             "SequenceReport",
             "count_atoms",
         ),
         "page": (
             "write_report",
-            "write",
+            "write_run_report",
             "write_level_report",
             "write_sequence_report",
         ),
     },
 )
 __all__ = [
-    "DataCard",
-    "LevelReport",
-    "Report",
+    "AtomBondReport",
+    "DatasetCard",
+    "NumericReport",
     "RunReport",
     "SequenceReport",
     "count_atoms",
-    "write",
     "write_level_report",
     "write_report",
+    "write_run_report",
     "write_sequence_report",
 ]

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from gtx.data.similarity import NearestNeighbours
     from gtx.data.store import MoleculeStore
     from gtx.tasks.levels import LevelTask
-    from gtx.tasks.numbers import NumberTask
+    from gtx.tasks.numbers import NumericTask
 
 ENOUGH = {"train": 30, "val": 10, "test": 10}
 """With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
 
 
 @dataclass(frozen=True)
-class DataCard:
+class DatasetCard:
     """Where the molecules came from and what became of every row.
 
     Attributes:
@@ -64,7 +64,7 @@ class RunReport:
         split: row indices of "train", "val" and "test".
         scores: of the model: `train`, `val` and `test` as in `metrics.json`.
         data: the data card.
-        histories: for each member of the ensemble one row per epoch, as `gtx.training.Member.history`.
+        histories: for each member of the ensemble one row per epoch, as `gtx.training.EnsembleMember.history`.
         best_epochs: the epoch of each member that was kept; marked where given.
         settings: what the run was asked to do; nested mappings are fine.
         versions: of the libraries.
@@ -85,7 +85,7 @@ class RunReport:
     smiles: Sequence[str]
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
-    data: DataCard
+    data: DatasetCard
     histories: Sequence[Sequence[Mapping[str, float]]]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
@@ -112,7 +112,7 @@ class RunReport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(RunReport):
+class NumericReport(RunReport):
     """All that `write_report` needs, T targets that are numbers.
 
     Attributes:
@@ -124,7 +124,7 @@ class Report(RunReport):
         low, high: `[n, T]` bounds of the prediction interval, or None.
     """
 
-    task: NumberTask
+    task: NumericTask
     targets: Sequence[str]
     y: np.ndarray
     prediction: np.ndarray
@@ -182,7 +182,7 @@ class SequenceReport(RunReport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelReport(RunReport):
+class AtomBondReport(RunReport):
     """All that `write_level_report` needs, T targets of atoms or bonds.
 
     Attributes:

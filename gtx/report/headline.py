@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gtx.report.context import ENOUGH, Report
+from gtx.report.context import ENOUGH, NumericReport
 from gtx.report.kinds import PARTS, TITLES, count, score, signed
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Headline:
     rival: str | None
 
 
-def headline(report: Report) -> Headline:
+def headline(report: NumericReport) -> Headline:
     """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
     predictor's. Classification: the mean ROC-AUC.
     """
@@ -81,7 +81,7 @@ def headline(report: Report) -> Headline:
     )
 
 
-def _label(report: Report) -> str:
+def _label(report: NumericReport) -> str:
     metric, count = next(iter(report.task.metrics.values())), len(report.targets)
     if count == 1:
         unit = report.units.get(report.targets[0], "")
@@ -92,11 +92,11 @@ def _label(report: Report) -> str:
     return f"{metric.title}{share}, mean of {count} targets"
 
 
-def _leading(scores: Mapping[str, Any], report: Report) -> float | None:
+def _leading(scores: Mapping[str, Any], report: NumericReport) -> float | None:
     return _together(report, scores[report.judged], report.split[report.judged])
 
 
-def _together(report: Report, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:
+def _together(report: NumericReport, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:
     """Combine the scores of all targets on some rows into the leading score."""
     name, metric = next(iter(report.task.metrics.items()))
     if len(report.targets) == 1 or not metric.in_units:
@@ -109,7 +109,7 @@ def _together(report: Report, scores: Mapping[str, Any], rows: np.ndarray) -> fl
     return float(np.mean(ratios)) if ratios else None
 
 
-def _score_of_mean(report: Report, t: int, metric: Metric, rows: np.ndarray) -> float:
+def _score_of_mean(report: NumericReport, t: int, metric: Metric, rows: np.ndarray) -> float:
     y, train = (
         torch.from_numpy(values[~np.isnan(values)])
         for values in (report.y[rows, t], report.y[report.split["train"], t])
@@ -119,7 +119,7 @@ def _score_of_mean(report: Report, t: int, metric: Metric, rows: np.ndarray) -> 
     return float(metric.function(torch.full_like(y, float(train.mean())), y))
 
 
-def _enough(report: Report) -> bool:
+def _enough(report: NumericReport) -> bool:
     """Tell whether enough values are measured (for classes, half as many outside the most frequent one) that a
     comparison means more than chance.
     """
@@ -130,7 +130,9 @@ def _enough(report: Report) -> bool:
     return any(count.sum() >= least and count.sum() - count.max() >= least / 2 for count in counts if len(count))
 
 
-def _verdict(report: Report, defined: Mapping[str, float], rival: str | None, span: tuple[float, float] | None) -> str:
+def _verdict(
+    report: NumericReport, defined: Mapping[str, float], rival: str | None, span: tuple[float, float] | None
+) -> str:
     if not report.baselines:
         return ""
     if not _enough(report):
@@ -160,7 +162,7 @@ def _verdict(report: Report, defined: Mapping[str, float], rival: str | None, sp
     return said
 
 
-def _duels(report: Report) -> Iterator[tuple[float, float]]:
+def _duels(report: NumericReport) -> Iterator[tuple[float, float]]:
     """Per target where both are defined: the model's score and the best baseline's."""
     name, metric = next(iter(report.task.metrics.items()))
     for target in [] if metric.summed else report.targets:
@@ -172,7 +174,7 @@ def _duels(report: Report) -> Iterator[tuple[float, float]]:
             yield ours, (min if metric.lower else max)(theirs)
 
 
-def _span(report: Report, rival: str) -> tuple[float, float] | None:
+def _span(report: NumericReport, rival: str) -> tuple[float, float] | None:
     r"""Estimate a 95% interval of the model's leading score minus a baseline's, by the paired bootstrap.
 
     Every draw takes judged molecules with replacement and scores both on them, so that what is hard for both cancels:

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from gtx.tasks import AtomClassification, BondClassification, Classification, Multiclass, NumberTask, Shares, Task
+from gtx.tasks import (
+    AtomClassification,
+    BinaryClassification,
+    BondClassification,
+    MulticlassClassification,
+    NumericTask,
+    ShareRegression,
+    Task,
+)
 from gtx.tasks.classification import ZERO_ONE, listed
 
 # --- Numbers and names as a reader sees them.
@@ -102,7 +110,7 @@ class Numbers:
 
     def lede(self, several: bool) -> str:
         """Complete the first sentence after the names of the targets."""
-        return ", as shares that add up to 1" if isinstance(self.task, Shares) else ""
+        return ", as shares that add up to 1" if isinstance(self.task, ShareRegression) else ""
 
     def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         """Compute the signed errors of predictions of a target, `[m]`; NaN for blanks."""
@@ -200,8 +208,8 @@ class Probabilities(Labels):
 
 def kind_of(task: Task) -> Numbers:
     """Choose the wording and figures for a task of numbers or classes, of molecules, atoms or bonds."""
-    if isinstance(task, NumberTask):
-        kinds = {Classification: Probabilities, Multiclass: Labels}
+    if isinstance(task, NumericTask):
+        kinds = {BinaryClassification: Probabilities, MulticlassClassification: Labels}
         return next((kind for of, kind in kinds.items() if isinstance(task, of)), Numbers)(task)
     return (Labels if isinstance(task, AtomClassification | BondClassification) else Numbers)(task)
 

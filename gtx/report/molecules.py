@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from gtx.data import similarity
 from gtx.data.similarity import NearestNeighbours
 from gtx.errors import InputError
-from gtx.report.context import Report, RunReport
+from gtx.report.context import NumericReport, RunReport
 from gtx.report.kinds import PARTS, count
 
 # --- Panels: small matplotlib figures that become part of the page, and follow its colours, light or dark.
@@ -206,7 +206,9 @@ def groups(near: NearestNeighbours, kinds: np.ndarray) -> Iterator[tuple[str, np
             yield f"similarity {low} to {high}" if high < 1 else f"similarity {low} or more", rows
 
 
-def group_scores(report: Report, near: NearestNeighbours, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
+def group_scores(
+    report: NumericReport, near: NearestNeighbours, kinds: np.ndarray, best: str | None
+) -> list[dict[str, Any]]:
     """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
 
     Args:
@@ -235,14 +237,14 @@ WORST = 12  # molecules drawn, shared by the targets
 MOST_ROWS = 300  # of tables, likewise
 
 
-def furthest_off(report: Report, t: int, most: int) -> list[tuple[int, float]]:
+def furthest_off(report: NumericReport, t: int, most: int) -> list[tuple[int, float]]:
     """Find the judged molecules with the largest errors of a target, with these signed errors."""
     rows = report.measured(report.judged, t)
     errors = report.kind.errors(t, report.y[rows, t], report.predicted(rows, t))
     return [(int(rows[i]), float(errors[i])) for i in np.argsort(-np.abs(errors), kind="stable")[:most]]
 
 
-def worst(report: Report, near: NearestNeighbours, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
+def worst(report: NumericReport, near: NearestNeighbours, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """Yield the molecules with the largest errors, as many for each target, with their nearest training molecule."""
     each = max(1, WORST // len(report.targets))
     found = [(t, *one) for t in range(pictured) for one in furthest_off(report, t, each)]
@@ -268,7 +270,7 @@ def worst(report: Report, near: NearestNeighbours, pictured: int, gallery: Galle
         }
 
 
-def rows(report: Report, near: NearestNeighbours, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
+def rows(report: NumericReport, near: NearestNeighbours, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
     """At most so many judged molecules as rows of a table, the largest errors first.
 
     Args:
@@ -290,7 +292,7 @@ def rows(report: Report, near: NearestNeighbours, kinds: np.ndarray, t: int, mos
     ]
 
 
-def _said(report: Report, t: int, row: int) -> dict[str, Any]:
+def _said(report: NumericReport, t: int, row: int) -> dict[str, Any]:
     return {
         "key": f"{row}.{t}",
         "row": report.row_number(row),
@@ -300,7 +302,7 @@ def _said(report: Report, t: int, row: int) -> dict[str, Any]:
     }
 
 
-def hovered(report: Report, shown: Iterable[str]) -> dict[str, dict[str, Any]]:
+def hovered(report: NumericReport, shown: Iterable[str]) -> dict[str, dict[str, Any]]:
     """By key, `molecule.target`, what the page shows of each molecule that stands in its pictures and tables: a few
     words, and what a small picture needs (`gtx.molecules.sketch.outline`).
     """

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.data.similarity import NearestNeighbours
 from gtx.files import write_text
-from gtx.report.context import LevelReport, Report, RunReport, SequenceReport
+from gtx.report.context import AtomBondReport, NumericReport, RunReport, SequenceReport
 from gtx.report.headline import headline
 from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles
 from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, nearest, rows, scaffold_kinds, worst
@@ -27,7 +27,7 @@ from gtx.report.panels import (
     target_panels,
     thresholds,
 )
-from gtx.tasks import MultiLevel, NumberTask, Task, ToSequence
+from gtx.tasks import MultiLevelTask, NumericTask, SequenceGeneration, Task
 from gtx.tasks.levels import LevelTask, lists_of
 from gtx.tasks.metrics import mean_scores
 
@@ -77,7 +77,7 @@ def render(path: str | os.PathLike[str], template: str, report: RunReport, galle
 # --- `report.html` of a model that predicts numbers.
 
 
-def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
+def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[str]:
     """Write the report of a training run as one HTML file that needs nothing beside it, light or dark.
 
     Args:
@@ -115,7 +115,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> list[str]:
 
 
 def _target(
-    report: Report, t: int, gallery: Gallery, near: Callable[[], NearestNeighbours], kinds: np.ndarray, most: int
+    report: NumericReport, t: int, gallery: Gallery, near: Callable[[], NearestNeighbours], kinds: np.ndarray, most: int
 ) -> dict[str, Any]:
     """Collect the content of the section of one target."""
     name, leading = report.targets[t], next(iter(report.task.metrics))
@@ -130,7 +130,7 @@ def _target(
     }
 
 
-def _scores(report: Report) -> Iterator[dict[str, Any]]:
+def _scores(report: NumericReport) -> Iterator[dict[str, Any]]:
     """By target: its unit, the scores of each method by part, the model's first, and who leads where it is judged."""
     methods = {"This model": report.scores}
     methods |= {f"Its {name} alone": scores for name, scores in report.alone.items()}
@@ -159,7 +159,7 @@ def _best(values: list[float | None], lower: bool) -> float | None:
     return (min if lower else max)(defined, default=None)
 
 
-def _measured(report: Report, t: int) -> dict[str, Any]:
+def _measured(report: NumericReport, t: int) -> dict[str, Any]:
     """Summarise the measured values of a target: their number in each part, blanks, and their distribution."""
     target = report.targets[t]
     counts = {part: len(report.measured(part, t)) for part in PARTS}
@@ -188,7 +188,7 @@ CURVES = [
 ]
 
 
-def write_level_report(path: str | os.PathLike[str], report: LevelReport) -> list[str]:
+def write_level_report(path: str | os.PathLike[str], report: AtomBondReport) -> list[str]:
     """Write the report of a training run as one HTML file.
 
     Args:
@@ -219,7 +219,7 @@ def write_level_report(path: str | os.PathLike[str], report: LevelReport) -> lis
     )
 
 
-def _by_kind(report: LevelReport, t: int) -> Iterator[dict[str, Any]]:
+def _by_kind(report: AtomBondReport, t: int) -> Iterator[dict[str, Any]]:
     """Yield the scores of each kind of atom or bond, the most frequent first."""
     y, prediction, kinds = report.known(report.judged, t)
     found, at = np.unique(kinds.astype(str), return_inverse=True)
@@ -229,7 +229,7 @@ def _by_kind(report: LevelReport, t: int) -> Iterator[dict[str, Any]]:
         yield {"kind": found[k], "count": int(sizes[k]), "said": said}
 
 
-def _worst(report: LevelReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
+def _worst(report: AtomBondReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """Yield the judged molecules with the largest error of an atom or bond, as many for each target."""
     for t, name in enumerate(report.targets[:MOST_PICTURED]):
         found = []
@@ -323,7 +323,7 @@ def _is_smiles(text: str) -> bool:
 # --- The report of a run, by what its task is.
 
 
-def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
     """Write `report.html`; of several tasks learned together a page each.
 
     Args:
@@ -336,11 +336,11 @@ def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[st
     Returns:
         A line for each picture left out, and for each further page.
     """
-    if isinstance(task, MultiLevel):
+    if isinstance(task, MultiLevelTask):
         return _pages(task, path, dataset, answers, facts)
-    if isinstance(task, NumberTask):
+    if isinstance(task, NumericTask):
         numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
-        return write_report(path, Report(**facts, **numbers, std=answers.std, task=task, targets=task.targets))
+        return write_report(path, NumericReport(**facts, **numbers, std=answers.std, task=task, targets=task.targets))
     if isinstance(task, LevelTask):
         store, ptr = dataset.store, task.ptr(dataset.store).numpy() // task.rows_each
         parts = {
@@ -348,8 +348,8 @@ def write(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[st
             "prediction": answers.mean,
             "kinds": lists_of(np.array(task.type_names(store), object)[:: task.rows_each], ptr),
         }
-        return write_level_report(path, LevelReport(**facts, **parts, task=task))
-    if isinstance(task, ToSequence):
+        return write_level_report(path, AtomBondReport(**facts, **parts, task=task))
+    if isinstance(task, SequenceGeneration):
         truth = task.texts_of(dataset.store)
         report = SequenceReport(
             **facts,
@@ -383,7 +383,7 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
     )
 
 
-def _pages(task: MultiLevel, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+def _pages(task: MultiLevelTask, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
     """Write a page for each part, the first to `path`, others as `report-atoms.html`; each names the others."""
     pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in task.parts[1:])]
     others = [
@@ -394,7 +394,7 @@ def _pages(task: MultiLevel, path: Path, dataset: Dataset, answers: Any, facts: 
     for k, (part, own) in enumerate(zip(task.parts, answers.parts, strict=True)):
         footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
         of_part = _facts_of(part, facts) | {"footnotes": footnotes}
-        lines += write(part, pages[k], task.seen_by(part, dataset), own, of_part)
+        lines += write_run_report(part, pages[k], task.seen_by(part, dataset), own, of_part)
     return lines + [f"the report of {part.per}s: {page}" for part, page in zip(task.parts[1:], pages[1:], strict=True)]
 
 

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from gtx.report import figures
 from gtx.report import figures as spread_figures
-from gtx.report.context import LevelReport, Report, RunReport
+from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
 from gtx.report.molecules import NearestNeighbours, Panel, compared
 
@@ -42,7 +42,7 @@ class Threshold(NamedTuple):
     scores: dict[str, float]
 
 
-def thresholds(report: Report, t: int) -> list[Threshold]:
+def thresholds(report: NumericReport, t: int) -> list[Threshold]:
     """List fixed thresholds, and the best for the validation molecules; none if one class alone is judged.
 
     A molecule belongs to class 1 if its probability is above the threshold.
@@ -54,7 +54,7 @@ def thresholds(report: Report, t: int) -> list[Threshold]:
     return [Threshold(why, value, _scores(y, probability > value)) for why, value in rows]
 
 
-def _measured(report: Report, part: str, t: int) -> tuple[np.ndarray, np.ndarray]:
+def _measured(report: NumericReport, part: str, t: int) -> tuple[np.ndarray, np.ndarray]:
     rows = report.measured(part, t)
     return report.y[rows, t], report.prediction[rows, t]
 
@@ -101,13 +101,13 @@ BY_SIMILARITY = (
 Near = Callable[[], NearestNeighbours]
 
 
-def target_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+def target_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
     """Choose the panels of a target's predictions."""
     of = {Probabilities: probability_panels, Labels: label_panels}
     return of.get(type(report.kind), value_panels)(report, t, near)
 
 
-def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
     """Yield the panels of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and
     coverage and error by similarity to the training molecules.
     """
@@ -178,7 +178,7 @@ def value_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     yield from domain_panels(report, t, leading.title + (in_unit(unit) if leading.in_units else ""))
 
 
-def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+def probability_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
     """Yield the panels of the probability of one of two classes: ROC, precision and recall, calibration, and
     `label_panels`.
     """
@@ -193,7 +193,7 @@ def probability_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
     yield from label_panels(report, t, near)
 
 
-def label_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
+def label_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
     """Yield the panels of classes: the confusion matrix, and the share of wrong predictions by similarity to the
     training molecules.
     """
@@ -212,7 +212,7 @@ def label_panels(report: Report, t: int, near: Near) -> Iterator[Panel]:
         yield from domain_panels(report, t, wrong)
 
 
-def domain_panels(report: Report, t: int, quantity: str) -> Iterator[Panel]:
+def domain_panels(report: NumericReport, t: int, quantity: str) -> Iterator[Panel]:
     """Yield the panel of the error in each band of the domain, if the model has one."""
     if report.domain:
         errors = {
@@ -227,7 +227,7 @@ def domain_panels(report: Report, t: int, quantity: str) -> Iterator[Panel]:
         )
 
 
-def _parts(report: Report, t: int) -> tuple[dict, dict, dict, dict]:
+def _parts(report: NumericReport, t: int) -> tuple[dict, dict, dict, dict]:
     """Rows, measured values, predictions and scores of validation and test molecules, where anything was measured."""
     rows = {part: report.measured(part, t) for part in ("val", "test")}
     rows = {part: index for part, index in rows.items() if len(index)}
@@ -236,7 +236,7 @@ def _parts(report: Report, t: int) -> tuple[dict, dict, dict, dict]:
     return rows, y, prediction, {part: report.scores[part]["per_target"][report.targets[t]] for part in rows}
 
 
-def _by_similarity(report: Report, t: int, near: Near, quantity: str) -> Figure:
+def _by_similarity(report: NumericReport, t: int, near: Near, quantity: str) -> Figure:
     nearest = near()
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     rows, similarity = nearest.rows[measured], nearest.similarity[measured]
@@ -245,7 +245,7 @@ def _by_similarity(report: Report, t: int, near: Near, quantity: str) -> Figure:
     return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
 
 
-def _coverage_by_similarity(report: Report, t: int, near: Near, unit: str) -> Figure:
+def _coverage_by_similarity(report: NumericReport, t: int, near: Near, unit: str) -> Figure:
     nearest = near()
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     rows, similarity = nearest.rows[measured], nearest.similarity[measured]
@@ -256,7 +256,7 @@ def _coverage_by_similarity(report: Report, t: int, near: Near, unit: str) -> Fi
     return spread_figures.coverage_by_similarity(similarity, inside, high - low, report.task.level, report.judged, unit)
 
 
-def data_panels(report: Report) -> Iterator[Panel]:
+def data_panels(report: NumericReport) -> Iterator[Panel]:
     """Yield the panels of measured values and of the sizes of molecules, by part of the split."""
     parts = [part for part in PARTS if len(report.split[part])]
     pictured = report.targets[:MOST_PICTURED]
@@ -291,7 +291,7 @@ def size_panel(report: RunReport) -> Panel:
     )
 
 
-def learning_panels(report: Report) -> Iterator[Panel]:
+def learning_panels(report: NumericReport) -> Iterator[Panel]:
     """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch; in place of the
     leading score that which chose the epoch, if the user named it.
     """
@@ -321,7 +321,7 @@ def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> I
             yield Panel(f"{title} by epoch", draw, f"{title} by epoch.{kept}")
 
 
-def _reach(report: Report, t: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _reach(report: NumericReport, t: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the distances from predictions to the lower and upper ends of intervals, `[n]` each; None for a target
     without intervals.
     """
@@ -332,7 +332,7 @@ def _reach(report: Report, t: int) -> tuple[np.ndarray, np.ndarray] | None:
     return reach if all(np.isfinite(each).all() and (each > 0).all() for each in reach) else None
 
 
-def _shares(report: Report, part: str, t: int) -> list[float]:
+def _shares(report: NumericReport, part: str, t: int) -> list[float]:
     """Compute the share of each class of `share_names` among the measured molecules."""
     y, labels = report.y[report.measured(part, t), t], report.kind.labels(t)
     shown = range(1, 2) if len(report.kind.share_names(t)) == 1 else range(len(labels))
@@ -342,14 +342,14 @@ def _shares(report: Report, part: str, t: int) -> list[float]:
 # --- The pictures of predictions of atoms or bonds, each with the arrays that it shows.
 
 
-def level_panels(report: LevelReport, t: int) -> Iterator[Panel]:
+def level_panels(report: AtomBondReport, t: int) -> Iterator[Panel]:
     """Choose the panels of a target's predictions."""
     if isinstance(report.kind, Labels):
         return class_panels(report, t, report.kind.labels(t))
     return number_panels(report, t)
 
 
-def number_panels(report: LevelReport, t: int) -> Iterator[Panel]:
+def number_panels(report: AtomBondReport, t: int) -> Iterator[Panel]:
     """Yield the panels of numbers of atoms or bonds: parity on validation and test rows, and the distribution of
     errors.
     """
@@ -373,7 +373,7 @@ def number_panels(report: LevelReport, t: int) -> Iterator[Panel]:
         )
 
 
-def class_panels(report: LevelReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
+def class_panels(report: AtomBondReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
     """Yield the panels of classes of atoms or bonds: the confusion matrix; for a probability of the second of two
     classes first ROC, precision and recall, and calibration.
     """
@@ -396,7 +396,7 @@ def class_panels(report: LevelReport, t: int, labels: tuple[str, ...]) -> Iterat
         )
 
 
-def _level_parts(report: LevelReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _level_parts(report: AtomBondReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Measured values and predictions of validation and test atoms or bonds, where anything was measured."""
     found = {part: report.known(part, t)[:2] for part in ("val", "test")}
     return {part: each for part, each in found.items() if len(each[0])}

@@ -25,7 +25,7 @@ from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
-from gtx.tasks import NumberTask
+from gtx.tasks import NumericTask
 from gtx.tasks.task import Answers, fresh_columns
 
 CANDIDATES = 4_000
@@ -169,7 +169,7 @@ class _Selection:
 
     def __init__(self, predictor: Predictor, goal: Goal, target: str | None, lowest: bool) -> None:
         task = predictor.task
-        if not isinstance(task, NumberTask) or task.linked or predictor.header.featuriser.components:
+        if not isinstance(task, NumericTask) or task.linked or predictor.header.featuriser.components:
             raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
         if target is None and len(task.targets) > 1:
             raise InputError(f"--target: expected one of {', '.join(task.targets)}, since the model has several")

@@ -1,22 +1,22 @@
 """Sequences of tokens: text to numbers and back, and writing with a trained model."""
 
-from gtx.sequence.decoding import Sampler, Written, beam, greedy, sample
-from gtx.sequence.sequences import END, START, Examples, Sequences
-from gtx.sequence.tokens import CHARACTERS, SMILES, Encoded, Tokenizer, TokenVocabulary
+from gtx.sequence.decoding import GeneratedSequence, TokenSampler, beam_search, greedy_search, sample_sequences
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, SequenceExamples
+from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, EncodedTexts, Tokenizer, TokenVocabulary
 
 __all__ = [
-    "CHARACTERS",
-    "END",
-    "SMILES",
-    "START",
-    "Encoded",
-    "Examples",
-    "Sampler",
-    "Sequences",
+    "CHARACTER_TOKENIZER",
+    "END_TOKEN",
+    "SMILES_TOKENIZER",
+    "START_TOKEN",
+    "EncodedTexts",
+    "GeneratedSequence",
+    "SequenceBatch",
+    "SequenceExamples",
+    "TokenSampler",
     "TokenVocabulary",
     "Tokenizer",
-    "Written",
-    "beam",
-    "greedy",
-    "sample",
+    "beam_search",
+    "greedy_search",
+    "sample_sequences",
 ]

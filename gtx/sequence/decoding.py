@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.sequence.sequences import END, START
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 
 # --- Sampling: the next token is drawn by its probability.
 
 
-class Sampler:
+class TokenSampler:
     r"""Draws tokens by the probabilities of a model, sharpened by a temperature, or among the likeliest alone.
 
     \[ p_w \propto p(w)^{1/T} \quad \text{for the } k \text{ likeliest } w, \text{ or the fewest that together have
@@ -96,7 +96,7 @@ class Writer(Protocol):
         """Start one empty row per source; at most `limit` steps will follow."""
 
 
-class Written(NamedTuple):
+class GeneratedSequence(NamedTuple):
     r"""Generated sequence.
 
     Attributes:
@@ -113,7 +113,7 @@ class Written(NamedTuple):
 
 
 @torch.inference_mode()
-def greedy(model: Writer, source: Any, limit: int, cached: bool = True) -> list[Written]:
+def greedy_search(model: Writer, source: Any, limit: int, cached: bool = True) -> list[GeneratedSequence]:
     """Take the likeliest token, step by step; one sequence per source.
 
     Args:
@@ -126,7 +126,7 @@ def greedy(model: Writer, source: Any, limit: int, cached: bool = True) -> list[
 
 
 @torch.inference_mode()
-def sample(
+def sample_sequences(
     model: Writer,
     source: Any,
     limit: int,
@@ -136,7 +136,7 @@ def sample(
     top_p: float | None = None,
     seed: int = 0,
     cached: bool = True,
-) -> list[Written]:
+) -> list[GeneratedSequence]:
     """Draw tokens by their probabilities; `count` sequences per source, those of a source one after the other.
 
     What is drawn for a row depends on the seed and the row's number, and on nothing else in the batch.
@@ -150,34 +150,34 @@ def sample(
     state = model.begin(source, limit + 1, cached)
     if count != 1:
         state.select(torch.arange(state.rows, device=state.device).repeat_interleave(count))
-    return _write(state, limit, Sampler(state.rows, limit + 1, temperature, top_k, top_p, seed))
+    return _write(state, limit, TokenSampler(state.rows, limit + 1, temperature, top_k, top_p, seed))
 
 
 Choice = Callable[[Tensor, Tensor, int], Tensor]
 """Function from log-probabilities `[R, V]`, row numbers `[R]` and the step to a token of each row, int64 `[R]`."""
 
 
-def _write(state: State, limit: int, choose: Choice) -> list[Written]:
+def _write(state: State, limit: int, choose: Choice) -> list[GeneratedSequence]:
     device, count = state.device, state.rows
-    tokens = torch.full((count, limit + 1), END, device=device)
+    tokens = torch.full((count, limit + 1), END_TOKEN, device=device)
     total = torch.zeros(count, dtype=torch.float64, device=device)
-    rows, last = torch.arange(count, device=device), torch.full((count,), START, device=device)  # that go on
+    rows, last = torch.arange(count, device=device), torch.full((count,), START_TOKEN, device=device)  # that go on
     for step in range(limit + 1):
         if len(rows) == 0:
             break
         log_p = next_token(state.step(last))
         last = choose(log_p, rows, step)
         gained = log_p.gather(1, last[:, None]).squeeze(1)
-        total[rows] += torch.where(last == END, gained, 0.0) if step == limit else gained  # or it is cut off
+        total[rows] += torch.where(last == END_TOKEN, gained, 0.0) if step == limit else gained  # or it is cut off
         tokens[rows, step] = last
-        going = (last != END).nonzero().squeeze(1)
+        going = (last != END_TOKEN).nonzero().squeeze(1)
         if len(going) < len(rows):
             rows, last = rows[going], last[going]
             state.select(going)
-    ended = (tokens == END).any(1)
-    length = torch.where(ended, (tokens == END).int().argmax(1), limit)
+    ended = (tokens == END_TOKEN).any(1)
+    length = torch.where(ended, (tokens == END_TOKEN).int().argmax(1), limit)
     return [
-        Written(row[:n], log_p, end, log_p)
+        GeneratedSequence(row[:n], log_p, end, log_p)
         for row, n, log_p, end in zip(tokens.tolist(), length.tolist(), total.tolist(), ended.tolist(), strict=True)
     ]
 
@@ -185,7 +185,7 @@ def _write(state: State, limit: int, choose: Choice) -> list[Written]:
 def next_token(logits: Tensor) -> Tensor:
     """Compute the log-probabilities of the next token, float64; the start token has probability 0."""
     logits = logits.double()
-    logits[:, START] = -torch.inf
+    logits[:, START_TOKEN] = -torch.inf
     return logits.log_softmax(-1)
 
 
@@ -193,9 +193,9 @@ def next_token(logits: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def beam(
+def beam_search(
     model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6, cached: bool = True
-) -> list[list[Written]]:
+) -> list[list[GeneratedSequence]]:
     r"""Find the best sequences by following the `width` likeliest prefixes at every step.
 
     A sequence that has ended is ranked by its log-probability over a power of its length, since every token makes a
@@ -227,12 +227,12 @@ def beam(
         return log_p / ((5 + length) / 6) ** penalty
 
     state = model.begin(source, limit + 1, cached)
-    found: list[list[Written]] = [[] for _ in range(state.rows)]
+    found: list[list[GeneratedSequence]] = [[] for _ in range(state.rows)]
     device, B = state.device, state.rows
     sources = torch.arange(B, device=device)  # [A] that are still searched
     total = torch.zeros(B, 1, dtype=torch.float64, device=device)  # [A, k] log-probability of each prefix
     tokens = torch.zeros(B, 1, 0, dtype=torch.long, device=device)  # [A, k, t]
-    last = torch.full((B,), START, device=device)
+    last = torch.full((B,), START_TOKEN, device=device)
     for step in range(limit + 1):
         if len(sources) == 0:
             break
@@ -241,17 +241,19 @@ def beam(
         V = log_p.shape[-1]
         best, at = (total[:, :, None] + log_p).flatten(1).topk(min(2 * width, k * V))  # half of them or more go on
         parent, token = at // V, at % V
-        ends = ((token == END) & best.isfinite())[:, :width]  # an end must be among the k likeliest itself
+        ends = ((token == END_TOKEN) & best.isfinite())[:, :width]  # an end must be among the k likeliest itself
         for a, c in ends.nonzero().tolist():
             score = float(rank(best[a, c], step + 1))
-            found[sources[a]].append(Written(tokens[a, parent[a, c]].tolist(), float(best[a, c]), True, score))
+            found[sources[a]].append(
+                GeneratedSequence(tokens[a, parent[a, c]].tolist(), float(best[a, c]), True, score)
+            )
         for a in sources.tolist():
             found[a] = sorted(found[a], key=lambda one: -one.score)[:width]
         if step == limit:
             _cut_off(found, sources, tokens, total, rank(total, limit), width)
             break
 
-        total, kept = best.masked_fill(token == END, -torch.inf).topk(min(width, best.shape[1]))
+        total, kept = best.masked_fill(token == END_TOKEN, -torch.inf).topk(min(width, best.shape[1]))
         parent, token = parent.gather(1, kept), token.gather(1, kept)
         tokens = torch.cat([tokens.gather(1, parent[:, :, None].expand(-1, -1, step)), token[:, :, None]], 2)
         hope = rank(total[:, 0], limit + 1)
@@ -263,10 +265,10 @@ def beam(
 
 
 def _cut_off(
-    found: list[list[Written]], sources: Tensor, tokens: Tensor, total: Tensor, scores: Tensor, width: int
+    found: list[list[GeneratedSequence]], sources: Tensor, tokens: Tensor, total: Tensor, scores: Tensor, width: int
 ) -> None:
     """Fill places without an ended sequence with unfinished prefixes at the limit, the likeliest first."""
     for a, source in enumerate(sources.tolist()):
         rest = zip(tokens[a].tolist(), total[a].tolist(), scores[a].tolist(), strict=True)
-        begun = [Written(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
+        begun = [GeneratedSequence(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
         found[source] += sorted(begun, key=lambda one: -one.score)[: width - len(found[source])]

@@ -12,14 +12,14 @@ from torch import Tensor
 
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 
-START = 0
+START_TOKEN = 0
 """The token of every vocabulary that is read before the first of a sequence."""
-END = 1
+END_TOKEN = 1
 """The token of every vocabulary that is written after the last of a sequence."""
 
 
 @dataclass(frozen=True)
-class Sequences:
+class SequenceBatch:
     """B sequences with N items in all.
 
     Attributes:
@@ -31,7 +31,7 @@ class Sequences:
     ptr: Tensor
 
     @classmethod
-    def of(cls, sequences: Iterable[Sequence[int]]) -> Sequences:
+    def of(cls, sequences: Iterable[Sequence[int]]) -> SequenceBatch:
         """Concatenate lists of tokens."""
         lists = list(sequences)
         items = torch.tensor([token for one in lists for token in one], dtype=torch.long)
@@ -55,19 +55,19 @@ class Sequences:
         """int64 `[N]`: the place of each item within its sequence, from 0."""
         return torch.arange(len(self.items), device=self.ptr.device) - self.ptr[self.owner]
 
-    def batch(self, index: Tensor) -> Sequences:
+    def batch(self, index: Tensor) -> SequenceBatch:
         """Select the sequences `index` as a batch; the same as `subset`."""
         return self.subset(index)
 
-    def subset(self, index: Tensor) -> Sequences:
+    def subset(self, index: Tensor) -> SequenceBatch:
         """Select the sequences `index` (int64 `[b]`), in that order."""
         index = torch.as_tensor(index, device=self.ptr.device)
         sizes = self.sizes[index]
         ptr = _offsets(sizes)
         shift = torch.repeat_interleave(self.ptr[index] - ptr[:-1], sizes)
-        return Sequences(self.items[torch.arange(len(shift), device=shift.device) + shift], ptr)
+        return SequenceBatch(self.items[torch.arange(len(shift), device=shift.device) + shift], ptr)
 
-    def teacher_forced(self) -> tuple[Sequences, Tensor]:
+    def teacher_forced(self) -> tuple[SequenceBatch, Tensor]:
         """Make the input and the target of teacher forcing: start, y_1, ..., y_n and y_1, ..., y_n, end.
 
         Returns:
@@ -75,9 +75,9 @@ class Sequences:
         """
         at = torch.arange(len(self.items), device=self.ptr.device) + self.owner
         total = len(self.items) + len(self)
-        read, write = self.items.new_full((total,), START), self.items.new_full((total,), END)
+        read, write = self.items.new_full((total,), START_TOKEN), self.items.new_full((total,), END_TOKEN)
         read[at + 1], write[at] = self.items, self.items
-        return Sequences(read, self.ptr + torch.arange(len(self) + 1, device=self.ptr.device)), write
+        return SequenceBatch(read, self.ptr + torch.arange(len(self) + 1, device=self.ptr.device)), write
 
     def padded(self) -> tuple[Tensor, Tensor]:
         """Pad the sequences with zeros, `[B, longest, *]`, and mark the padding, bool `[B, longest]`."""
@@ -90,7 +90,7 @@ class Sequences:
         """Convert each sequence to a list."""
         return [part.tolist() for part in self.items.split(self.sizes.tolist())]
 
-    def to(self, device: torch.device | str) -> Sequences:
+    def to(self, device: torch.device | str) -> SequenceBatch:
         """Move the sequences to `device`."""
         return replace(self, items=self.items.to(device), ptr=self.ptr.to(device))
 
@@ -103,7 +103,7 @@ def _offsets(counts: Tensor) -> Tensor:
 
 
 class Readable(Protocol):
-    """Sources in a row, such as `gtx.data.MoleculeStore` or `Sequences`."""
+    """Sources in a row, such as `gtx.data.MoleculeStore` or `SequenceBatch`."""
 
     @property
     def sizes(self) -> Tensor:
@@ -121,7 +121,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True)
-class Examples:
+class SequenceExamples:
     """M sources, and the sequence to be written for each.
 
     Attributes:
@@ -134,11 +134,11 @@ class Examples:
     """
 
     source: Readable | Any | None
-    targets: Sequences
+    targets: SequenceBatch
     row: Tensor
 
     @classmethod
-    def of(cls, source: Readable | None, targets: Sequences) -> Examples:
+    def of(cls, source: Readable | None, targets: SequenceBatch) -> SequenceExamples:
         """Make examples of sources and their targets, numbered from 0."""
         if source is not None and len(source) != len(targets):
             raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")
@@ -157,16 +157,18 @@ class Examples:
         lengths = self.targets.sizes + 1
         return lengths if self.source is None else torch.maximum(lengths, self.source.sizes)
 
-    def batch(self, index: Tensor) -> Examples:
+    def batch(self, index: Tensor) -> SequenceExamples:
         """Return the examples `index` (int64 `[b]`), the sources as a model reads them."""
         source = None if self.source is None else self.source.batch(index)
-        return Examples(source, self.targets.batch(index), self.row[index])
+        return SequenceExamples(source, self.targets.batch(index), self.row[index])
 
-    def subset(self, index: Tensor) -> Examples:
+    def subset(self, index: Tensor) -> SequenceExamples:
         """Return the examples `index` (int64 `[b]`) as a set of their own."""
-        return Examples.of(None if self.source is None else self.source.subset(index), self.targets.subset(index))
+        return SequenceExamples.of(
+            None if self.source is None else self.source.subset(index), self.targets.subset(index)
+        )
 
-    def to(self, device: torch.device | str) -> Examples:
+    def to(self, device: torch.device | str) -> SequenceExamples:
         """Move the tensors to `device`."""
         source = None if self.source is None else self.source.to(device)
         return replace(self, source=source, targets=self.targets.to(device), row=self.row.to(device))

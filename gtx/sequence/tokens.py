@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gtx import schema
 from gtx.errors import InputError
-from gtx.sequence.sequences import END, START, Sequences
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 
 # --- Tokenizers: from a text to tokens and back.
 
@@ -46,7 +46,7 @@ class Tokenizer:
         return tokens
 
 
-SMILES = Tokenizer(
+SMILES_TOKENIZER = Tokenizer(
     r"\[[^\]]+\]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|/|:|~|@|\?|>|\*|\$|%[0-9]{2}|[0-9]"
 )
 """Atoms (those in brackets whole), bonds, branches and ring closures of a SMILES or a reaction.
@@ -55,16 +55,16 @@ Source: Schwaller et al. 2018, "Found in Translation" (arXiv:1711.04810) and 201
 (arXiv:1811.02633), whose expression it is.
 """
 
-CHARACTERS = Tokenizer(r"(?s:.)")
+CHARACTER_TOKENIZER = Tokenizer(r"(?s:.)")
 """Tokenizer with one token per character."""
 
 
 # --- Vocabularies: tokens as numbers.
 
-RESERVED = 1 + max(START, END)
+RESERVED = 1 + max(START_TOKEN, END_TOKEN)
 
 
-class Encoded(NamedTuple):
+class EncodedTexts(NamedTuple):
     """Texts as numbers.
 
     Attributes:
@@ -73,7 +73,7 @@ class Encoded(NamedTuple):
         errors: reason of every other text by its number, one line each.
     """
 
-    sequences: Sequences
+    sequences: SequenceBatch
     rows: list[int]
     errors: dict[int, str]
 
@@ -88,10 +88,10 @@ class TokenVocabulary:
     """
 
     tokens: tuple[str, ...]
-    tokenizer: Tokenizer = SMILES
+    tokenizer: Tokenizer = SMILES_TOKENIZER
 
     @classmethod
-    def of(cls, texts: Iterable[str], tokenizer: Tokenizer = SMILES) -> TokenVocabulary:
+    def of(cls, texts: Iterable[str], tokenizer: Tokenizer = SMILES_TOKENIZER) -> TokenVocabulary:
         """Collect the tokens of texts, sorted.
 
         Raises:
@@ -130,7 +130,7 @@ class TokenVocabulary:
             raise InputError(f"expected at most {limit} tokens, got {len(tokens)}")
         return [self._number[token] for token in tokens]
 
-    def encode_all(self, texts: Sequence[str], limit: int | None = None) -> Encoded:
+    def encode_all(self, texts: Sequence[str], limit: int | None = None) -> EncodedTexts:
         """Encode texts; those that cannot be encoded are left out, with an error for each."""
         done, errors = {}, {}
         for row, text in enumerate(texts):
@@ -138,7 +138,7 @@ class TokenVocabulary:
                 done[row] = self.encode(text, limit)
             except InputError as reason:
                 errors[row] = str(reason)
-        return Encoded(Sequences.of(done.values()), list(done), errors)
+        return EncodedTexts(SequenceBatch.of(done.values()), list(done), errors)
 
     def decode(self, numbers: Iterable[int]) -> str:
         """Decode numbers, without start and end, to a text.

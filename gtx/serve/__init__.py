@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.serve.answering import Batcher
+    from gtx.serve.answering import RequestBatcher
     from gtx.serve.app import make_app
-    from gtx.serve.limits import Limits
-    from gtx.serve.server import serve
+    from gtx.serve.limits import ServiceLimits
+    from gtx.serve.server import serve_model
 
 
 # the command line reads the limits without FastAPI
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {"limits": ("Limits",), "app": ("make_app",), "server": ("serve",), "answering": ("Batcher",)},
+    {"limits": ("ServiceLimits",), "app": ("make_app",), "server": ("serve_model",), "answering": ("RequestBatcher",)},
 )
 __all__ = [
-    "Batcher",
-    "Limits",
+    "RequestBatcher",
+    "ServiceLimits",
     "make_app",
-    "serve",
+    "serve_model",
 ]

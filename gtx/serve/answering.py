@@ -31,7 +31,7 @@ from gtx.molecules import FeaturisedMolecules, MoleculeError, draw_molecule, fea
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, output_rows, predict_featurised
-from gtx.serve.limits import Limits, Metrics
+from gtx.serve.limits import Metrics, ServiceLimits
 from gtx.serve.requests import ExplainRequest
 
 
@@ -65,7 +65,7 @@ class _Job:
         return len(self.chunk[0])
 
 
-class Batcher:
+class RequestBatcher:
     """Predicts chunks of molecules, several at once, in one thread of its own.
 
     A chunk waits until there are enough for a batch, or until `wait` is over. A chunk that is cancelled while it waits
@@ -243,7 +243,7 @@ class Answer(NamedTuple):
         return _json({"rows": rows, "summary": self.ledger.summary()})
 
 
-async def answer(table: Table, rows: Sequence[Row], batcher: Batcher, limits: Limits) -> Answer:
+async def answer(table: Table, rows: Sequence[Row], batcher: RequestBatcher, limits: ServiceLimits) -> Answer:
     """Predict rows of a table.
 
     Args:
@@ -311,7 +311,7 @@ class Pictures:
         limits: how large a molecule may be.
     """
 
-    def __init__(self, predictor: Predictor, limits: Limits) -> None:
+    def __init__(self, predictor: Predictor, limits: ServiceLimits) -> None:
         self.predictor = predictor
         self.limits = limits
         self._queue: SimpleQueue[tuple[Future[dict[str, str]], ExplainRequest]] = SimpleQueue()

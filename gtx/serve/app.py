@@ -24,8 +24,8 @@ from gtx.explain import explainable_predictions
 from gtx.molecules import MoleculeError
 from gtx.prediction import Predictor
 from gtx.serve import requests as bodies
-from gtx.serve.answering import Answer, Batcher, Busy, Pictures, answer, drawing
-from gtx.serve.limits import Gauge, Limits, Metrics
+from gtx.serve.answering import Answer, Busy, Pictures, RequestBatcher, answer, drawing
+from gtx.serve.limits import Gauge, Metrics, ServiceLimits
 from gtx.serve.requests import Drawing, DrawingError, DrawingSmiles, drawing_of, smiles_of
 from gtx.serve.server import Guard, error
 
@@ -70,7 +70,7 @@ ERRORS: Responses = {status: {"model": RequestError} for status in (413, 415, 42
 
 def make_app(
     predictor: Predictor,
-    limits: Limits | None = None,
+    limits: ServiceLimits | None = None,
     name: str = "model.gtx",
     hosts: Collection[str] = (),
     separate: bool = True,
@@ -84,8 +84,8 @@ def make_app(
         hosts: host names and addresses that requests may use; empty for any.
         separate: read molecules in a separate process; otherwise a molecule that takes long delays all answers.
     """
-    limits, metrics = limits or Limits(), Metrics()
-    batcher, pictures = Batcher(predictor, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
+    limits, metrics = limits or ServiceLimits(), Metrics()
+    batcher, pictures = RequestBatcher(predictor, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
     metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
 
     @asynccontextmanager
@@ -224,7 +224,7 @@ def make_app(
     return app
 
 
-def about(predictor: Predictor, limits: Limits, name: str) -> dict[str, Any]:
+def about(predictor: Predictor, limits: ServiceLimits, name: str) -> dict[str, Any]:
     """Build the answer of `GET /model`."""
     header = predictor.header
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note
 from gtx.errors import InputError
-from gtx.serve.limits import Limits
+from gtx.serve.limits import ServiceLimits
 from gtx.termination import Terminated
 
 NAME = "serve"
@@ -34,7 +34,7 @@ the open requests, for at most --grace seconds, and ends with status 0.
 
 
 def add(parser: Parser) -> None:
-    """Add the options, one for every field of `Limits` among them."""
+    """Add the options, one for every field of `ServiceLimits` among them."""
     parser.usage = "gtx serve MODEL [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
@@ -44,7 +44,7 @@ def add(parser: Parser) -> None:
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any free port")
     parser.add_argument("--device", metavar="NAME", help="device: cpu, cuda or cuda:1; default: a GPU if there is one")
     group = parser.add_argument_group("limits")
-    for field in fields(Limits):
+    for field in fields(ServiceLimits):
         kind, name = type(field.default), f"--{field.name.replace('_', '-')}"
         metavar = "N" if kind is int else "X"
         group.add_argument(name, type=kind, default=field.default, metavar=metavar, help=field.metadata["help"])
@@ -52,10 +52,10 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Serve until a signal ends the service."""
-    limits = Limits(**{field.name: getattr(arguments, field.name) for field in fields(Limits)})
+    limits = ServiceLimits(**{field.name: getattr(arguments, field.name) for field in fields(ServiceLimits)})
     try:
         from gtx.serve.app import make_app
-        from gtx.serve.server import LOCAL, is_local, serve
+        from gtx.serve.server import LOCAL, is_local, serve_model
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("gtx"):
             raise
@@ -73,7 +73,7 @@ def run(arguments: Namespace) -> int:
         note(f"gtx serve: {access}")
 
     try:
-        serve(app, arguments.host, arguments.port, limits.grace, ready)
+        serve_model(app, arguments.host, arguments.port, limits.grace, ready)
     except (KeyboardInterrupt, Terminated):  # raised by uvicorn after its end
         note("gtx serve: ended")
     return 0

@@ -19,7 +19,7 @@ def _limit(default: Number, about: str, least: float = 1) -> Number:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """Limits of a service. Each is an option of `gtx serve` of the same name, and `GET /model` returns it.
 
     Raises:

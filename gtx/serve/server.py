@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gtx.errors import InputError
-from gtx.serve.limits import Limits, Metrics
+from gtx.serve.limits import Metrics, ServiceLimits
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 _CONNECTIONS = 1_000  # open connections; further ones are refused
@@ -71,7 +71,7 @@ def server_of(app: FastAPI, grace: float) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def serve(app: FastAPI, host: str, port: int, grace: float, ready: Callable[[str], None]) -> None:
+def serve_model(app: FastAPI, host: str, port: int, grace: float, ready: Callable[[str], None]) -> None:
     """Answer requests until SIGTERM or Ctrl-C; then answer the open ones and return, or raise the signal's exception.
 
     Args:
@@ -128,7 +128,7 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        limits: Limits,
+        limits: ServiceLimits,
         metrics: Metrics,
         headers: dict[str, str],
         hosts: Collection[str] = (),
@@ -248,7 +248,7 @@ def error(status: int, reason: str, headers: Mapping[str, str] | None = None) ->
     return JSONResponse({"error": reason}, status, headers)
 
 
-def _too_large(limits: Limits) -> HTTPException:
+def _too_large(limits: ServiceLimits) -> HTTPException:
     return HTTPException(413, f"expected a request of at most {limits.max_body:,} bytes, got more")
 
 

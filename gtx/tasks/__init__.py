@@ -1,7 +1,7 @@
 """The kinds of target that models learn: one file a task, with all that is special about it.
 
 `TASKS` names the tasks by the words that the command line and model files use for them. A task of one's own is a
-subclass of `Task` (or of `gtx.tasks.numbers.NumberTask`) anywhere, see docs/your-own-task.md.
+subclass of `Task` (or of `gtx.tasks.numbers.NumericTask`) anywhere, see docs/your-own-task.md.
 """
 
 from __future__ import annotations
@@ -13,57 +13,57 @@ from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
     from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
-    from gtx.tasks.classification import Classification, Multiclass
-    from gtx.tasks.counts import Counts, Shares
-    from gtx.tasks.inferred import Inferred, make
-    from gtx.tasks.multi_level import MultiLevel
-    from gtx.tasks.numbers import NumberTask
+    from gtx.tasks.classification import BinaryClassification, MulticlassClassification
+    from gtx.tasks.counts import CountRegression, ShareRegression
+    from gtx.tasks.inferred import InferredTask, make_task
+    from gtx.tasks.multi_level import MultiLevelTask
+    from gtx.tasks.numbers import NumericTask
     from gtx.tasks.regression import Regression
-    from gtx.tasks.scaling import TargetScaler, composition, extensive_part, tells_elements
-    from gtx.tasks.sequence import ToSequence, WrittenTexts, exact
-    from gtx.tasks.task import Metric, Predictions, Task, require
+    from gtx.tasks.scaling import TargetScaler, count_elements, has_element_column, sum_element_references
+    from gtx.tasks.sequence import GeneratedTexts, SequenceGeneration, exact_match_share
+    from gtx.tasks.task import Metric, Predictions, Task, require_support
 
 
 # the command line lists tasks without torch
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "task": ("Task", "Metric", "Predictions", "require"),
-        "numbers": ("NumberTask",),
+        "task": ("Task", "Metric", "Predictions", "require_support"),
+        "numbers": ("NumericTask",),
         "regression": ("Regression",),
-        "classification": ("Classification", "Multiclass"),
-        "counts": ("Counts", "Shares"),
+        "classification": ("BinaryClassification", "MulticlassClassification"),
+        "counts": ("CountRegression", "ShareRegression"),
         "atoms_and_bonds": ("AtomClassification", "AtomRegression", "BondClassification", "BondRegression"),
-        "multi_level": ("MultiLevel",),
-        "sequence": ("ToSequence", "WrittenTexts", "exact"),
-        "inferred": ("Inferred", "make"),
-        "scaling": ("TargetScaler", "composition", "extensive_part", "tells_elements"),
+        "multi_level": ("MultiLevelTask",),
+        "sequence": ("SequenceGeneration", "GeneratedTexts", "exact_match_share"),
+        "inferred": ("InferredTask", "make_task"),
+        "scaling": ("TargetScaler", "count_elements", "sum_element_references", "has_element_column"),
     },
 )
 __all__ = [
     "TASKS",
     "AtomClassification",
     "AtomRegression",
+    "BinaryClassification",
     "BondClassification",
     "BondRegression",
-    "Classification",
-    "Counts",
-    "Inferred",
+    "CountRegression",
+    "GeneratedTexts",
+    "InferredTask",
     "Metric",
-    "MultiLevel",
-    "Multiclass",
-    "NumberTask",
+    "MultiLevelTask",
+    "MulticlassClassification",
+    "NumericTask",
     "Predictions",
     "Regression",
-    "Shares",
+    "SequenceGeneration",
+    "ShareRegression",
     "TargetScaler",
     "Task",
-    "ToSequence",
-    "WrittenTexts",
-    "composition",
-    "exact",
-    "extensive_part",
-    "make",
-    "require",
-    "tells_elements",
+    "count_elements",
+    "exact_match_share",
+    "has_element_column",
+    "make_task",
+    "require_support",
+    "sum_element_references",
 ]

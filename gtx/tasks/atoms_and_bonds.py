@@ -17,7 +17,7 @@ from gtx.data.feature_columns import parse_labels, parse_list
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number, one_of
-from gtx.tasks.classification import Classification, Multiclass
+from gtx.tasks.classification import BinaryClassification, MulticlassClassification
 from gtx.tasks.labels import check_count, in_order, label_indices, listed, written
 from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds
 from gtx.tasks.metrics import LOSSES, Target, constants
@@ -281,9 +281,9 @@ class BondRegression(OfBonds, LevelRegression):
 
 # --- Classification, such as whether an enzyme attacks an atom.
 
-EACH: dict[str, type[Classification] | type[Multiclass]] = {
-    Classification.name: Classification,
-    Multiclass.name: Multiclass,
+EACH: dict[str, type[BinaryClassification] | type[MulticlassClassification]] = {
+    BinaryClassification.name: BinaryClassification,
+    MulticlassClassification.name: MulticlassClassification,
 }
 
 
@@ -307,8 +307,8 @@ def as_molecules(y: Tensor) -> MoleculeStore:
 class LevelClassification(LevelTask, LevelClassOptions):
     r"""Classification of each atom or bond, for each of T targets, learned by cross-entropy: \(-\ln p_y\).
 
-    An atom or bond is learned like a molecule: by `Classification` if all targets have two classes, else by
-    `Multiclass`. Answers are those of that task, in lists: of two classes the probability of the second,
+    An atom or bond is learned like a molecule: by `BinaryClassification` if all targets have two classes, else by
+    `MulticlassClassification`. Answers are those of that task, in lists: of two classes the probability of the second,
     `<target>_pred`; of more the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`. A
     subclass sets the level.
 
@@ -325,11 +325,11 @@ class LevelClassification(LevelTask, LevelClassOptions):
     discrete: ClassVar[bool] = True
     epochs: ClassVar[int] = 20
 
-    each: Classification | Multiclass = learned()
+    each: BinaryClassification | MulticlassClassification = learned()
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
-        """Metrics of `Classification` or of `Multiclass`."""
+        """Metrics of `BinaryClassification` or of `MulticlassClassification`."""
         return self.each.metrics
 
     @property
@@ -348,7 +348,7 @@ class LevelClassification(LevelTask, LevelClassOptions):
                 raise InputError(f"target column {name!r} {what}; one class for each {self.per} was expected")
             check_count(found, name, self.name, f"; for numbers there is --task {self.per}s")
             classes.append(found)
-        task = Classification if all(len(labels) == 2 for labels in classes) else Multiclass
+        task = BinaryClassification if all(len(labels) == 2 for labels in classes) else MulticlassClassification
         each = task(self.targets, class_weights=self.class_weights, classes=tuple(classes))
         return replace(self, each=each)
 

@@ -32,7 +32,7 @@ from gtx.tasks.calibration import (
 )
 from gtx.tasks.labels import MOST_CLASSES, check_count, distinct, indices, listed
 from gtx.tasks.metrics import constants, has_values, mean_scores, varies
-from gtx.tasks.numbers import NumberTask
+from gtx.tasks.numbers import NumericTask
 from gtx.tasks.options import (
     ClassOptions,
     binary_accuracy,
@@ -55,7 +55,7 @@ BETWEEN = "|"
 
 
 @dataclass(frozen=True)
-class ClassTask(NumberTask, ClassOptions):
+class ClassTask(NumericTask, ClassOptions):
     r"""Task whose predictions are probabilities: of each class or, of two classes, of the second.
 
     With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
@@ -287,7 +287,7 @@ ZERO_ONE = ("0", "1")
 
 
 @dataclass(frozen=True)
-class Classification(ClassTask):
+class BinaryClassification(ClassTask):
     """Classification into two classes per target, by the logit of the second.
 
     Args:
@@ -422,7 +422,7 @@ def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Multiclass(ClassTask):
+class MulticlassClassification(ClassTask):
     r"""Classification into C classes per target, by a softmax of C outputs, learned by cross-entropy: \(-\ln p_y\).
 
     Answers are the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`.

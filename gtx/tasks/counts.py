@@ -17,7 +17,7 @@ from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, flag, number
 from gtx.tasks.metrics import constants, has_values
-from gtx.tasks.numbers import BAD_TARGET, NumberTask
+from gtx.tasks.numbers import BAD_TARGET, NumericTask
 from gtx.tasks.options import CountOptions, ShareOptions, learned, mean_absolute_error, mean_squared_error
 from gtx.tasks.task import Metric, Task, targets_of
 
@@ -37,7 +37,7 @@ def deviance(p: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Counts(NumberTask, CountOptions):
+class CountRegression(NumericTask, CountOptions):
     r"""Regression of counts, by the logarithm of a Poisson rate.
 
     An output o predicts the count \(m e^o\), m the mean of the training rows.
@@ -92,7 +92,7 @@ class Counts(NumberTask, CountOptions):
         return replace(self, means=tuple(means))
 
     def adopting(self, other: Task) -> Self:
-        if not isinstance(other, Counts):
+        if not isinstance(other, CountRegression):
             return self
         pairs = zip(self.means, self.shared(other), strict=True)
         return replace(self, means=tuple(own if at < 0 else other.means[at] for own, at in pairs))
@@ -138,7 +138,7 @@ def divergence(p: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Shares(NumberTask, ShareOptions):
+class ShareRegression(NumericTask, ShareOptions):
     r"""Regression of T shares that add up to 1, the softmax of T outputs.
 
     The loss of a row is the divergence of the predicted shares p from the measured ones y, the cross-entropy without

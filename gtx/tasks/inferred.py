@@ -9,7 +9,7 @@ import numpy as np
 
 from gtx.data.targets import COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError
-from gtx.tasks.classification import Classification
+from gtx.tasks.classification import BinaryClassification
 from gtx.tasks.labels import distinct, listed
 from gtx.tasks.options import chosen
 from gtx.tasks.regression import Regression
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
-class Inferred:
-    """Placeholder for a task until the table is read: `Classification` if every target has two classes (0 and 1, or two
-    texts and no number), else `Regression`.
+class InferredTask:
+    """Placeholder for a task that gtx chooses once it has read the table.
+
+    The choice is `BinaryClassification` if every target has two classes (0 and 1, or two texts and no number), else
+    `Regression`.
 
     Args:
         targets: names of the target columns.
@@ -34,7 +36,7 @@ class Inferred:
     writes: bool = Regression.writes
     per: str = Regression.per
     also: Mapping[str, int] = Regression.also
-    supports: frozenset[str] = Regression.supports & Classification.supports
+    supports: frozenset[str] = Regression.supports & BinaryClassification.supports
 
     def __init__(self, targets: Sequence[str], **options: object) -> None:
         self.targets: tuple[str, ...] = tuple(targets)
@@ -47,10 +49,12 @@ class Inferred:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
         classes = all(_two_classes(files[0].cells(name), name) for name in self.targets)
-        return make(Classification if classes else Regression, self.targets, self.options).infer_from_table(files)
+        return make_task(BinaryClassification if classes else Regression, self.targets, self.options).infer_from_table(
+            files
+        )
 
 
-def make(task: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
+def make_task(task: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
     """Make a task with the options that are not None.
 
     Raises:

@@ -126,7 +126,7 @@ EXCLUDED_METHODS = ("dropout", "similarity")
 
 
 @dataclass(frozen=True)
-class MultiLevel(Task, MultiLevelOptions):
+class MultiLevelTask(Task, MultiLevelOptions):
     r"""Joint task of two or three tasks of molecules, atoms and bonds: one encoder, and a head for each.
 
     The loss is the sum of the losses of the tasks, each the mean over its values in the whole training set:

@@ -145,7 +145,7 @@ BAD_TARGET = "with a bad target"
 
 
 @dataclass(frozen=True)
-class NumberTask(Task, WeightOptions):
+class NumericTask(Task, WeightOptions):
     """Task of T columns of numbers.
 
     A subclass defines the meaning of an output (`unscaled`), its loss (`elementwise`) and its scores (`metrics`).
@@ -257,7 +257,7 @@ class NumberTask(Task, WeightOptions):
             cells = files[0].cells(name)
             values = self.values(t, cells)
             if not np.isfinite(values).any():
-                usual = NumberTask.complaint(self, t, "")
+                usual = NumericTask.complaint(self, t, "")
                 refused = (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value))
                 for cell in refused:
                     if (complaint := self.complaint(t, cell)) != usual:
@@ -301,7 +301,7 @@ class NumberTask(Task, WeightOptions):
         return [theirs.index(name) if name in theirs else -1 for name in self.targets]
 
     def outputs_of(self, other: Task) -> list[int] | None:
-        if not isinstance(other, NumberTask):
+        if not isinstance(other, NumericTask):
             return None
         pairs = [(self.outputs(t), other.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
         if not pairs or other.targets == self.targets or any(len(own) != len(theirs) for own, theirs in pairs):
@@ -467,7 +467,7 @@ class NumberScores:
         columns: columns of the table.
     """
 
-    def __init__(self, task: NumberTask, columns: Sequence[str]) -> None:
+    def __init__(self, task: NumericTask, columns: Sequence[str]) -> None:
         self.task = task
         self.columns = columns
         self.position: dict[int, int] = {

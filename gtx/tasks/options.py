@@ -96,7 +96,7 @@ class LevelClassOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassOptions(CoverageOptions, LevelClassOptions):
-    """Options of `Classification` and `Multiclass`."""
+    """Options of `BinaryClassification` and `MulticlassClassification`."""
 
     calibration: Literal["none", "temperature", "isotonic"] = option(
         "none",
@@ -116,12 +116,12 @@ class ClassOptions(CoverageOptions, LevelClassOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CountOptions(WeightOptions):
-    """Options of `Counts`."""
+    """Options of `CountRegression`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShareOptions(WeightOptions):
-    """Options of `Shares`."""
+    """Options of `ShareRegression`."""
 
     normalise: bool = option(
         False, "Divide the targets of a row by their sum; by default it must be 1, but for rounding."
@@ -130,7 +130,7 @@ class ShareOptions(WeightOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceOptions:
-    """Options of `ToSequence`."""
+    """Options of `SequenceGeneration`."""
 
     tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
     max_tokens: int = option(256, "Longer sequences are errors.")
@@ -157,7 +157,7 @@ class AtomOptions(LevelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiLevelOptions:
-    """Options of `MultiLevel`: none, beside those of its tasks."""
+    """Options of `MultiLevelTask`: none, beside those of its tasks."""
 
 
 class Entry(NamedTuple):
@@ -169,16 +169,16 @@ class Entry(NamedTuple):
 
 TASKS = {
     "regression": Entry("Regression", NumberOptions),
-    "classification": Entry("Classification", ClassOptions),
-    "multiclass": Entry("Multiclass", ClassOptions),
-    "counts": Entry("Counts", CountOptions),
-    "shares": Entry("Shares", ShareOptions),
+    "classification": Entry("BinaryClassification", ClassOptions),
+    "multiclass": Entry("MulticlassClassification", ClassOptions),
+    "counts": Entry("CountRegression", CountOptions),
+    "shares": Entry("ShareRegression", ShareOptions),
     "atoms": Entry("AtomRegression", AtomOptions),
     "bonds": Entry("BondRegression", LevelOptions),
     "atom-classes": Entry("AtomClassification", LevelClassOptions),
     "bond-classes": Entry("BondClassification", LevelClassOptions),
-    "together": Entry("MultiLevel", MultiLevelOptions),
-    "sequence": Entry("ToSequence", SequenceOptions),
+    "together": Entry("MultiLevelTask", MultiLevelOptions),
+    "sequence": Entry("SequenceGeneration", SequenceOptions),
 }
 """Tasks by the name that the command line and model files use."""
 

@@ -18,22 +18,29 @@ from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.metrics import LOSSES, has_values, masked_mean, varies
-from gtx.tasks.numbers import NumberTask, censored_squares, parse_bound, read_bounds, with_bounds
+from gtx.tasks.numbers import NumericTask, censored_squares, parse_bound, read_bounds, with_bounds
 from gtx.tasks.options import NumberOptions, learned, mean_absolute_error, mean_squared_error, r2_score
-from gtx.tasks.scaling import EXTENSIVE, TargetScaler, composition, extensive_part, scaler_of, tells_elements
+from gtx.tasks.scaling import (
+    EXTENSIVE,
+    TargetScaler,
+    count_elements,
+    has_element_column,
+    scaler_of,
+    sum_element_references,
+)
 from gtx.tasks.task import Metric, Predictions, Task, targets_of
-from gtx.tasks.uncertainty import METHODS, Method
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, UncertaintyMethod
 from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
 from gtx.tasks.uncertainty.methods import STEEPEST, distance_slopes
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
 
-NO_METHOD = Method()
+NO_METHOD = UncertaintyMethod()
 
 
 @dataclass(frozen=True)
-class Regression(NumberTask, NumberOptions):
+class Regression(NumericTask, NumberOptions):
     """Regression of numbers, learned as z-scores of the training rows (`gtx.tasks.scaling.TargetScaler`).
 
     Args:
@@ -63,8 +70,8 @@ class Regression(NumberTask, NumberOptions):
         "r2": Metric("R²", lambda p, y: r2_score(y.numpy(), p.numpy()), varies),
     }
 
-    supports: ClassVar[frozenset[str]] = NumberTask.supports | {"outliers"}
-    unsaved: ClassVar[frozenset[str]] = NumberTask.unsaved | {"loss"}
+    supports: ClassVar[frozenset[str]] = NumericTask.supports | {"outliers"}
+    unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss"}
 
     scaler: TargetScaler = learned()
     interval: dict[str, Any] | None = learned()
@@ -74,8 +81,8 @@ class Regression(NumberTask, NumberOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         BETWEEN_0_AND_1.check(self.coverage, "coverage")
-        if self.uncertainty not in ("none", *METHODS):
-            names = ", ".join(("none", *METHODS))
+        if self.uncertainty not in ("none", *UNCERTAINTY_METHODS):
+            names = ", ".join(("none", *UNCERTAINTY_METHODS))
             raise InputError(f"uncertainty: expected one of {names}, got {self.uncertainty}")
         if self.method.has_loss and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
@@ -85,9 +92,9 @@ class Regression(NumberTask, NumberOptions):
             raise InputError(f"loss: expected one of {', '.join(LOSSES)} for {self.name}, got {self.loss}")
 
     @property
-    def method(self) -> Method:
+    def method(self) -> UncertaintyMethod:
         """Method of uncertainty; `none` has one output per target and the task's own loss."""
-        return METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
+        return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
 
     @property
     def level(self) -> float:
@@ -144,20 +151,20 @@ class Regression(NumberTask, NumberOptions):
             return self
         asked = self.element_reference
         y, _ = with_bounds(targets_of(train).cpu(), train.bounds)  # a bound counts as the value
-        if asked is False or (asked is None and not tells_elements(train)):
+        if asked is False or (asked is None and not has_element_column(train)):
             return replace(self, scaler=TargetScaler.fit(y))
-        return replace(self, scaler=TargetScaler.fit(y, composition(train), None if asked else EXTENSIVE))
+        return replace(self, scaler=TargetScaler.fit(y, count_elements(train), None if asked else EXTENSIVE))
 
     def fitted_in_parts(self, sample: MoleculeStore, parts: Iterable[MoleculeStore]) -> Self:
         if self.scaler is not None:
             return self
         own, asked = self.fitted(sample), self.element_reference
-        by_element = asked is not False and (asked or tells_elements(sample))
+        by_element = asked is not False and (asked or has_element_column(sample))
 
         def each() -> Iterator[tuple[Tensor, Tensor | None]]:
             for part in parts:
                 self._refuse_too_large(part, "training")
-                yield with_bounds(targets_of(part).cpu(), part.bounds)[0], composition(part) if by_element else None
+                yield with_bounds(targets_of(part).cpu(), part.bounds)[0], count_elements(part) if by_element else None
 
         return replace(own, scaler=scaler_of(each(), None if asked else EXTENSIVE))
 
@@ -282,14 +289,14 @@ class Regression(NumberTask, NumberOptions):
         return suffixes | {"low": float, "high": float} if self.has_intervals else suffixes
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
-        part = extensive_part(self.scaler, store)
+        part = sum_element_references(self.scaler, store)
         return None if part is None else part.numpy()
 
     def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Warn of elements without a reference."""
         warnings: list[list[str]] = [[] for _ in range(len(store))]
         if self.scaler.reference is not None:
-            lacking = self.scaler.without_reference(composition(store))
+            lacking = self.scaler.without_reference(count_elements(store))
             for i in lacking.any(dim=1).nonzero().flatten().tolist():
                 warnings[i].append(self._name_lacking(lacking[i]))
         return warnings
@@ -308,7 +315,7 @@ class Regression(NumberTask, NumberOptions):
             raise InputError(f"target {name!r} of {molecule}, is {y[position]:g}, which is too large: {LIMIT}")
 
     def _composition(self, store: MoleculeStore) -> Tensor | None:
-        return None if self.scaler.reference is None else composition(store)
+        return None if self.scaler.reference is None else count_elements(store)
 
     def _name_lacking(self, elements: Tensor) -> str:
         """Name the elements of a molecule, bool `[119]`, that have no reference value."""
@@ -334,7 +341,7 @@ class Regression(NumberTask, NumberOptions):
                 "interval": OrNone(interval),
                 "element_reference": OrNone(flag()),
                 "censored": OrNone(flag()),
-                "uncertainty": one_of(["none", *METHODS]),
+                "uncertainty": one_of(["none", *UNCERTAINTY_METHODS]),
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
                 "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
             },

@@ -164,19 +164,19 @@ def _check(numbers: dict[str, Any]) -> None:
     Record({"sd": ListOf(number(0), targets, targets), "reference": OrNone(table)}).check(numbers, "task.scaler")
 
 
-def extensive_part(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
+def sum_element_references(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
     """Compute the sum of element references of each molecule, float64 `[M, T]`, 0 for targets without a reference;
     None if no target has one.
     """
-    return None if scaler.reference is None else composition(store) @ scaler.reference
+    return None if scaler.reference is None else count_elements(store) @ scaler.reference
 
 
-def tells_elements(store: MoleculeStore) -> bool:
+def has_element_column(store: MoleculeStore) -> bool:
     """Return True if a column of the atoms is the element."""
     return "element" in store.atom_columns
 
 
-def composition(store: MoleculeStore) -> Tensor:
+def count_elements(store: MoleculeStore) -> Tensor:
     """Count the atoms of each element in each molecule, implicit hydrogens included: float64 `[M, 119]`.
 
     The column is the atomic number; column 0 counts atoms of no known element.
@@ -184,7 +184,7 @@ def composition(store: MoleculeStore) -> Tensor:
     Raises:
         ValueError: no column of the atoms is the element.
     """
-    if not tells_elements(store):
+    if not has_element_column(store):
         raise ValueError(f"expected atoms with a column 'element', got columns {list(store.atom_columns)}")
     names = store.atom_columns
     each = torch.arange(len(store), device=store.device)

@@ -17,7 +17,16 @@ from gtx.data.columns import Row, column_index
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
-from gtx.sequence import CHARACTERS, SMILES, Examples, Tokenizer, TokenVocabulary, Written, beam, greedy
+from gtx.sequence import (
+    CHARACTER_TOKENIZER,
+    SMILES_TOKENIZER,
+    GeneratedSequence,
+    SequenceExamples,
+    Tokenizer,
+    TokenVocabulary,
+    beam_search,
+    greedy_search,
+)
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
@@ -50,7 +59,7 @@ def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def count_all(model: nn.Module, examples: Examples, pairs: int = 50_000) -> Tensor:
+def count_all(model: nn.Module, examples: SequenceExamples, pairs: int = 50_000) -> Tensor:
     """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode.
 
     Args:
@@ -87,7 +96,7 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
     return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, whole), strict=True))
 
 
-def exact(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
+def exact_match_share(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
     """Compute the share of sequences (or texts) that equal the true ones; None without any.
 
     Raises:
@@ -102,7 +111,7 @@ def exact(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | Non
 
 
 @dataclass(frozen=True)
-class WrittenTexts:
+class GeneratedTexts:
     """A text for each of m molecules.
 
     Attributes:
@@ -159,16 +168,16 @@ class WrittenTexts:
             found.update(molecule_accuracy=sum(right), invalid=canonical.count(None))
         return found
 
-    def subset(self, rows: Sequence[int] | np.ndarray) -> WrittenTexts:
+    def subset(self, rows: Sequence[int] | np.ndarray) -> GeneratedTexts:
         """Select the molecules `rows`."""
         rows = list(rows)
         canonical = None if self.canonical is None else [self.canonical[i] for i in rows]
         texts, warnings = [self.texts[i] for i in rows], [self.warnings[i] for i in rows]
-        return WrittenTexts(texts, self.log_probability[rows], canonical, warnings, self.cut[rows])
+        return GeneratedTexts(texts, self.log_probability[rows], canonical, warnings, self.cut[rows])
 
 
 def scores(counts: Counter[str]) -> dict[str, Any]:
-    """Compute scores from `WrittenTexts.counts`.
+    """Compute scores from `GeneratedTexts.counts`.
 
     Returns:
         `exact_accuracy`, the share of texts that equal the true one; of SMILES also `molecule_accuracy`, the share that
@@ -197,7 +206,7 @@ class TextScores:
     invalid: int | None = None
     found: Counter[str] = field(default_factory=Counter)
 
-    def add(self, rows: Sequence[Row], answers: WrittenTexts) -> None:
+    def add(self, rows: Sequence[Row], answers: GeneratedTexts) -> None:
         """Add some rows and the texts generated for them."""
         self.written += len(answers.texts)
         self.cut += int(answers.cut.sum())
@@ -232,14 +241,14 @@ def canonical_smiles(texts: Sequence[str]) -> list[str | None]:
 
 # --- The task.
 
-TOKENIZERS = {"smiles": SMILES, "characters": CHARACTERS}
+TOKENIZERS = {"smiles": SMILES_TOKENIZER, "characters": CHARACTER_TOKENIZER}
 """Tokenizers of target texts, by name."""
 LONGEST = 10_000
 """Maximum number of tokens of a sequence."""
 
 
 @dataclass(frozen=True)
-class ToSequence(Task, SequenceOptions):
+class SequenceGeneration(Task, SequenceOptions):
     """Generation of a text per molecule, learned by teacher forcing: each token after the true ones before it.
 
     The model maps a molecule and the tokens so far to logits of the next token
@@ -296,7 +305,7 @@ class ToSequence(Task, SequenceOptions):
     @property
     def writes_smiles(self) -> bool:
         """True if the texts are SMILES."""
-        return self.tokenizer == SMILES
+        return self.tokenizer == SMILES_TOKENIZER
 
     @property
     def out_channels(self) -> int:
@@ -330,46 +339,46 @@ class ToSequence(Task, SequenceOptions):
         """Return the text of a target; empty if there is none."""
         return "" if np.isnan(number) else self.texts[int(number)]
 
-    def fitted(self, train: MoleculeStore | Examples) -> Self:
-        if self.vocabulary is not None or isinstance(train, Examples):
+    def fitted(self, train: MoleculeStore | SequenceExamples) -> Self:
+        if self.vocabulary is not None or isinstance(train, SequenceExamples):
             return self
         task = replace(self, vocabulary=TokenVocabulary.of(self.texts_of(train), self.tokenizer))
         longest = int(task.examples(train).targets.sizes.max())
         # half as long again as any it has read
         return replace(task, limit=min(self.max_tokens, longest + max(10, longest // 2)))
 
-    def labelled(self, store: MoleculeStore | Examples) -> Any:
-        return store if isinstance(store, Examples) else super().labelled(store)
+    def labelled(self, store: MoleculeStore | SequenceExamples) -> Any:
+        return store if isinstance(store, SequenceExamples) else super().labelled(store)
 
-    def examples(self, store: MoleculeStore | Examples) -> Examples:
+    def examples(self, store: MoleculeStore | SequenceExamples) -> SequenceExamples:
         """Select the molecules whose text has no token that is missing in training."""
-        if isinstance(store, Examples):
+        if isinstance(store, SequenceExamples):
             return store
         encoded = self.vocabulary.encode_all(self.texts_of(store))
-        return Examples.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
+        return SequenceExamples.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.texts_of(store)).errors
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
 
-    def forward(self, model: nn.Module, batch: Examples) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, model: nn.Module, batch: SequenceExamples) -> tuple[Tensor, Tensor, Tensor]:
         """Compute logits, labels, and the offsets of the sequences among them."""
         read, labels = batch.targets.teacher_forced()
         return model(batch.source, read), labels, read.ptr
 
-    def training_loss(self, output: tuple[Tensor, Tensor, Tensor], batch: Examples) -> Tensor:
+    def training_loss(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceExamples) -> Tensor:
         logits, labels, _ = output
         return smoothed_cross_entropy(logits, labels, self.smoothing)
 
-    def share(self, examples: Examples) -> int:
+    def share(self, examples: SequenceExamples) -> int:
         """Return the number of labels: every token has the same weight."""
         return len(examples.targets.items) + len(examples)
 
-    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: Examples) -> Tensor:
+    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceExamples) -> Tensor:
         logits, labels, ptr = output
         return count(logits.float(), labels, ptr)
 
-    def validation(self, val: MoleculeStore | Examples) -> Callable[[Tensor], dict[str, float]]:
+    def validation(self, val: MoleculeStore | SequenceExamples) -> Callable[[Tensor], dict[str, float]]:
         def scores(counts: Tensor) -> dict[str, float]:
             logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
             return {**logged, "val_score": logged.get("val_loss", math.nan)}
@@ -386,23 +395,23 @@ class ToSequence(Task, SequenceOptions):
             suffixes["valid"] = bool
         return fresh_columns(taken, ((f"{self.targets[0]}_{name}", dtype) for name, dtype in suffixes.items()))
 
-    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[Written]:
+    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[GeneratedSequence]:
         (model,) = cast("Sequence[Writer]", members)
         if self.beams is None or self.beams == 1:
-            return greedy(model, batch, self.limit)
-        return [best[0] for best in beam(model, batch, self.limit, self.beams)]
+            return greedy_search(model, batch, self.limit)
+        return [best[0] for best in beam_search(model, batch, self.limit, self.beams)]
 
-    def decode(self, outputs: Sequence[Written], store: MoleculeStore) -> WrittenTexts:
+    def decode(self, outputs: Sequence[GeneratedSequence], store: MoleculeStore) -> GeneratedTexts:
         warnings = [[] if one.ended else [f"cut off at the limit of {self.limit} tokens"] for one in outputs]
         texts = [self.vocabulary.decode(one.tokens) for one in outputs]
         canonical = canonical_smiles(texts) if self.writes_smiles else None
         log_probability = np.array([one.log_probability for one in outputs], float)
-        return WrittenTexts(
+        return GeneratedTexts(
             texts, log_probability, canonical, warnings, np.array([not one.ended for one in outputs], bool)
         )
 
     def score(
-        self, members: Sequence[nn.Module], store: MoleculeStore, answers: WrittenTexts, rows: np.ndarray
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: GeneratedTexts, rows: np.ndarray
     ) -> dict[str, Any]:
         part = store.subset(rows)
         teacher_forced = metrics(count_all(members[0], self.examples(part)))

@@ -97,7 +97,7 @@ CAPABILITIES = {
 
 
 class Capable(Protocol):
-    """A task, or `gtx.tasks.Inferred` in place of one."""
+    """A task, or `gtx.tasks.InferredTask` in place of one."""
 
     @property
     def name(self) -> str: ...
@@ -105,7 +105,7 @@ class Capable(Protocol):
     def supports(self) -> frozenset[str]: ...
 
 
-def require(task: Capable | None, capability: str) -> None:
+def require_support(task: Capable | None, capability: str) -> None:
     """Check that a task supports a capability. None is a task that the table decides, of numbers or classes.
 
     Raises:
@@ -165,7 +165,7 @@ class Task(ABC):
         metrics: the scores by name, the leading one first.
         discrete: whether targets are classes.
         writes: whether the model generates sequences, so that it is no graph transformer with a readout.
-        supports: what gtx does with the task, keys of `CAPABILITIES`; `require` refuses the rest.
+        supports: what gtx does with the task, keys of `CAPABILITIES`; `require_support` refuses the rest.
         unsaved: fields of training alone, which a model file does not have.
         per: level of the predictions, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
         also: further levels and the outputs for each, as the same model takes them.

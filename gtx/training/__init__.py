@@ -7,39 +7,51 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.training.data import MoleculeData
+    from gtx.training.data import MoleculeDataModule
     from gtx.training.fitting import fit
-    from gtx.training.module import PropertyModule
-    from gtx.training.ranks import distributed_group, exclusive, from_main, is_main_process, main_first
-    from gtx.training.run import RunFolder, run_config
+    from gtx.training.module import TrainingModule
+    from gtx.training.ranks import (
+        distributed_group,
+        is_main_process,
+        lock_output_folder,
+        main_process_first,
+        run_in_main_process,
+    )
+    from gtx.training.run import RunFolder, collect_run_config
     from gtx.training.settings import TrainSettings
-    from gtx.training.weight_transfer import Member, WeightTransfer
+    from gtx.training.weight_transfer import EnsembleMember, WeightTransfer
 
 # `gtx train --help` reads the settings and must not wait for Lightning
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "data": ("MoleculeData",),
+        "data": ("MoleculeDataModule",),
         "fitting": ("fit",),
-        "module": ("PropertyModule",),
-        "ranks": ("distributed_group", "exclusive", "from_main", "is_main_process", "main_first"),
-        "run": ("RunFolder", "run_config"),
+        "module": ("TrainingModule",),
+        "ranks": (
+            "distributed_group",
+            "lock_output_folder",
+            "run_in_main_process",
+            "is_main_process",
+            "main_process_first",
+        ),
+        "run": ("RunFolder", "collect_run_config"),
         "settings": ("TrainSettings",),
-        "weight_transfer": ("Member", "WeightTransfer"),
+        "weight_transfer": ("EnsembleMember", "WeightTransfer"),
     },
 )
 __all__ = [
-    "Member",
-    "MoleculeData",
-    "PropertyModule",
+    "EnsembleMember",
+    "MoleculeDataModule",
     "RunFolder",
     "TrainSettings",
+    "TrainingModule",
     "WeightTransfer",
+    "collect_run_config",
     "distributed_group",
-    "exclusive",
     "fit",
-    "from_main",
     "is_main_process",
-    "main_first",
-    "run_config",
+    "lock_output_folder",
+    "main_process_first",
+    "run_in_main_process",
 ]

@@ -16,8 +16,8 @@ from torch.optim import Optimizer
 
 from gtx.data import ConstantShapeStore, MoleculeStore
 from gtx.errors import printable
-from gtx.training.data import MoleculeData, OnDisk, fixed_features_of
-from gtx.training.module import PropertyModule
+from gtx.training.data import MoleculeDataModule, OnDisk, fixed_features_of
+from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
 
@@ -133,14 +133,14 @@ class WholeStep:
         module: module with the model and the task.
         train: training molecules.
         optimiser: optimiser of the parameters.
-        usual_share: mean share of a batch, see `PropertyModule.training_step`.
+        usual_share: mean share of a batch, see `TrainingModule.training_step`.
 
     Shapes:
         indices of molecules, int64 `[capacity.molecules]` on the device, to the loss `[]`.
     """
 
     def __init__(
-        self, module: PropertyModule, train: ConstantShapeStore, optimiser: Optimizer, usual_share: Tensor
+        self, module: TrainingModule, train: ConstantShapeStore, optimiser: Optimizer, usual_share: Tensor
     ) -> None:
         self.module = module
         self.train = train
@@ -164,11 +164,12 @@ class WholeStep:
         return loss.detach()
 
 
-class CapturedModule(PropertyModule):
-    """`PropertyModule` on batches of constant shape, with a whole step in one call.
+class CapturedModule(TrainingModule):
+    """`TrainingModule` on batches of constant shape, with a whole step in one call.
 
-    Its `training_step` and `validation_step` take the indices of the molecules of a batch, which `MoleculeData` yields
-    if `constant` is set. The step includes the work of Lightning between forward and update, so its hooks do nothing.
+    Its `training_step` and `validation_step` take the indices of the molecules of a batch, which `MoleculeDataModule`
+    yields if `constant` is set. The step includes the work of Lightning between forward and update, so its hooks do
+    nothing.
     """
 
     in_whole_steps = True
@@ -260,7 +261,9 @@ LOSS, GRADIENT = 1e-3, 1e-2
 missing molecule does not. In 16 bits the tolerance is 30 times as large."""
 
 
-def check_capture(module: CapturedModule, data: MoleculeData, precision: Precision, device: torch.device) -> str | None:
+def check_capture(
+    module: CapturedModule, data: MoleculeDataModule, precision: Precision, device: torch.device
+) -> str | None:
     """Compare batches of constant shape and captured steps with plain ones, before a training.
 
     Args:
@@ -285,7 +288,7 @@ def check_capture(module: CapturedModule, data: MoleculeData, precision: Precisi
 
 
 def _sample(
-    module: CapturedModule, data: MoleculeData, device: torch.device
+    module: CapturedModule, data: MoleculeDataModule, device: torch.device
 ) -> tuple[ConstantShapeStore, list[Tensor]]:
     """Select training molecules of all sizes, and `WARM_UP` batches of them."""
     train: MoleculeStore = data.train

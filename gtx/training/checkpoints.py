@@ -19,7 +19,7 @@ from torch import Tensor
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
 from gtx.training.data import data_module
-from gtx.training.ranks import from_main
+from gtx.training.ranks import run_in_main_process
 
 # --- One row per epoch, part of the checkpoint and written as CSV.
 
@@ -128,7 +128,7 @@ class WholeCheckpointIO(TorchCheckpointIO):
             with readable(Path(path)):
                 return super(WholeCheckpointIO, self).load_checkpoint(path, *arguments, **named)
 
-        return from_main(read)
+        return run_in_main_process(read)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         save_whole(checkpoint, Path(path))

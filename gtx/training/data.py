@@ -59,7 +59,7 @@ class Batches:
         return len(self.indices)
 
 
-class MoleculeData(LightningDataModule):
+class MoleculeDataModule(LightningDataModule):
     """Training, validation and test molecules, on the device of the model.
 
     Training batches are drawn anew each epoch, by seed and epoch; their number varies a little, so the Trainer reloads
@@ -189,7 +189,7 @@ class MoleculeData(LightningDataModule):
         return Batches(examples.batch, indices)
 
 
-def data_module(trainer: Trainer) -> MoleculeData:
+def data_module(trainer: Trainer) -> MoleculeDataModule:
     """Return the data module of a trainer.
 
     Raises:
@@ -198,7 +198,7 @@ def data_module(trainer: Trainer) -> MoleculeData:
     data = getattr(trainer, "datamodule", None)
     if data is None:
         raise InputError(
-            "the batches came from a DataLoader: PropertyModule scores rows of a gtx.training.MoleculeData, "
+            "the batches came from a DataLoader: TrainingModule scores rows of a gtx.training.MoleculeDataModule, "
             "expected trainer.fit(module, data) with one"
         )
     return data
@@ -239,5 +239,5 @@ class OnDisk(ABC):
         """Yield all molecules, a portion at a time."""
 
     @abstractmethod
-    def data(self, task: Task, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> MoleculeData:
+    def data(self, task: Task, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> MoleculeDataModule:
         """Return the data module for Lightning, of these and of validation molecules."""

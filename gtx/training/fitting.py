@@ -26,22 +26,22 @@ from gtx.kernel import KernelRidge
 from gtx.tasks import Task
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture
 from gtx.training.checkpoints import History, WholeCheckpointIO, readable, save_whole
-from gtx.training.data import MoleculeData, OnDisk
+from gtx.training.data import MoleculeDataModule, OnDisk
 from gtx.training.forecast import ForecastCallback
 from gtx.training.logging import TrainingBar, Watch, WatchCallback, make_logger
-from gtx.training.module import PropertyModule, spread_seed
+from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
-from gtx.training.ranks import distributed_group, exclusive, from_main, is_main_process
-from gtx.training.run import RunFolder, TerminationCallback, interruptible, quiet, run_config, torch_threads
+from gtx.training.ranks import distributed_group, is_main_process, lock_output_folder, run_in_main_process
+from gtx.training.run import RunFolder, TerminationCallback, collect_run_config, interruptible, quiet, torch_threads
 from gtx.training.settings import TrainSettings
-from gtx.training.weight_transfer import TRANSFER_MATCHING, Member, WeightTransfer
+from gtx.training.weight_transfer import TRANSFER_MATCHING, EnsembleMember, WeightTransfer
 
 TRAINING_LOCK = threading.RLock()
 """Lock of the training in progress: torch has one random generator per process, so fits in threads take turns."""
 
 
 @distributed_group()
-@exclusive("folder")
+@lock_output_folder("folder")
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
@@ -52,10 +52,10 @@ def fit(
     *,
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
-    start: Sequence[Member] = (),
+    start: Sequence[EnsembleMember] = (),
     transfer: WeightTransfer = TRANSFER_MATCHING,
     watch: Watch | None = None,
-) -> list[Member]:
+) -> list[EnsembleMember]:
     """Train an ensemble in a folder; called again with the same arguments it resumes.
 
     Finished members are read, an interrupted one continues from its last complete epoch, and on one CPU thread the
@@ -102,7 +102,7 @@ def fit(
         task = task.fitted(train)
     check_selection(task, settings.keep_by, len(val) > 0)
     run = RunFolder(folder)
-    run.open(run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
+    run.open(collect_run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, transfer, watch)
     with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
@@ -131,7 +131,7 @@ class Problem:
     train: Any
     val: Any
     settings: TrainSettings
-    start: Sequence[Member] = ()
+    start: Sequence[EnsembleMember] = ()
     transfer: WeightTransfer = TRANSFER_MATCHING
     watch: Watch | None = None
 
@@ -168,7 +168,7 @@ class Observer(Protocol):
         """Learn the codes and the scales of descriptors; with `more` only add codes."""
 
 
-def train_member(problem: Problem, number: int, folder: Path) -> Member:
+def train_member(problem: Problem, number: int, folder: Path) -> EnsembleMember:
     """Train member `number`, resume it, or read it if it is finished.
 
     Args:
@@ -184,19 +184,19 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
     problem.task.check(model, settings.ensemble)
     if isinstance(model, KernelRidge):  # takes a second or so, and is deterministic
         fit_closed_form(model, problem.task, problem.train)
-        return Member(model.eval(), problem.task, [], 0, math.inf)
+        return EnsembleMember(model.eval(), problem.task, [], 0, math.inf)
     file = folder / "trained.pt"
-    trained = from_main(lambda: _read(file))
+    trained = run_in_main_process(lambda: _read(file))
     if trained is not None:
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
-            return Member(model.cpu().float().eval(), problem.task, **trained)
+            return EnsembleMember(model.cpu().float().eval(), problem.task, **trained)
     if isinstance(problem.train, OnDisk):
         data = problem.train.data(problem.task, problem.val, settings, seed)
     else:
-        data = MoleculeData(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+        data = MoleculeDataModule(problem.task, problem.train, problem.val, settings=settings, seed=seed)
     try:
-        module = PropertyModule(model, problem.task, settings, seed)
+        module = TrainingModule(model, problem.task, settings, seed)
     except ValueError as reason:
         raise InputError(str(reason)) from None
     watch = None if problem.watch is None else partial(problem.watch, number)
@@ -206,7 +206,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> Member:
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
-    return Member(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
+    return EnsembleMember(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -218,8 +218,8 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def train_module(
-    module: PropertyModule,
-    data: MoleculeData,
+    module: TrainingModule,
+    data: MoleculeDataModule,
     folder: Path,
     title: str,
     verbose: bool = True,
@@ -240,7 +240,7 @@ def train_module(
     """
     settings = module.settings
     last = folder / "last.ckpt"
-    resumed = from_main(last.exists)
+    resumed = run_in_main_process(last.exists)
     validated = len(data.val) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), BestEpoch(average, settings.patience if validated else 0)
@@ -273,7 +273,7 @@ def train_module(
     }
 
 
-def _captured(module: PropertyModule, data: MoleculeData, trainer: Trainer, verbose: bool) -> PropertyModule:
+def _captured(module: TrainingModule, data: MoleculeDataModule, trainer: Trainer, verbose: bool) -> TrainingModule:
     """Return the module with a captured step, if the settings allow it and the check succeeds; else the module."""
     device, capture = trainer.strategy.root_device, module.settings.capture
     if capture is False or (capture is None and device.type != "cuda"):

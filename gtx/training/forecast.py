@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from gtx.data import ConstantShapeSampler, PairBudgetSampler
 from gtx.errors import InputError
 from gtx.training.capture import WARM_UP, Captured, CapturedModule, on_side_stream
-from gtx.training.data import MoleculeData, data_module, free_memory
-from gtx.training.module import PropertyModule
+from gtx.training.data import MoleculeDataModule, data_module, free_memory
+from gtx.training.module import TrainingModule
 
 NUMBERS_PER_WEIGHT = 5  # the weight, its gradient, two moments of AdamW, its average
 MEMORY_SHARE = 0.7  # largest share of the free memory for a batch
@@ -169,8 +169,8 @@ class ForecastCallback(Callback):
         data = data_module(trainer)
         resumed, requested = self.budget, data.budget
         data.budget = resumed or requested
-        if not isinstance(module, PropertyModule):
-            raise TypeError(f"expected a PropertyModule, got {type(module).__name__}")
+        if not isinstance(module, TrainingModule):
+            raise TypeError(f"expected a TrainingModule, got {type(module).__name__}")
         with trainer.precision_plugin.forward_context():
             estimate = self._estimate(module, data)
         budget = torch.tensor(float(estimate.budget), device=module.device)
@@ -189,7 +189,7 @@ class ForecastCallback(Callback):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.budget = state["budget"]
 
-    def _estimate(self, module: PropertyModule, data: MoleculeData) -> Forecast:
+    def _estimate(self, module: TrainingModule, data: MoleculeDataModule) -> Forecast:
         """Forecast with the budget of the data, which is halved until the largest batch fits into the memory."""
         captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
         examples, last_work = data.forecast_examples, math.inf

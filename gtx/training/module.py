@@ -17,13 +17,13 @@ from torch.optim import Optimizer
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
-from gtx.training.data import MoleculeData, data_module
+from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine
 from gtx.training.settings import TrainSettings
 
 
-class PropertyModule(LightningModule):
-    """Model that is trained on a task; the Trainer's data module is a `gtx.training.MoleculeData`.
+class TrainingModule(LightningModule):
+    """Model that is trained on a task; the Trainer's data module is a `gtx.training.MoleculeDataModule`.
 
     Every molecule has the same weight (or whatever the task counts, see `Task.share`): the mean loss of a batch is
     weighted by its number of molecules, since batches of large molecules hold fewer, and the last batch of an epoch
@@ -70,7 +70,7 @@ class PropertyModule(LightningModule):
         return super().load_from_checkpoint(checkpoint_path, *arguments, **named)
 
     @property
-    def data(self) -> MoleculeData:
+    def data(self) -> MoleculeDataModule:
         """Data module of the trainer."""
         return data_module(self.trainer)
 

@@ -99,7 +99,7 @@ def distributed_group() -> Iterator[None]:
     _leave()
 
 
-def exclusive(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def lock_output_folder(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Decorate a function that trains, so that it locks its output folder.
 
     If several processes train together, the main one locks it for all.
@@ -123,7 +123,7 @@ def exclusive(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 @contextmanager
-def main_first() -> Iterator[None]:
+def main_process_first() -> Iterator[None]:
     """Run the block in the main process before all others, in a `distributed_group`."""
     if not is_main_process():
         _barrier()
@@ -132,7 +132,7 @@ def main_first() -> Iterator[None]:
         _barrier()
 
 
-def from_main(function: Callable[[], T]) -> T:
+def run_in_main_process(function: Callable[[], T]) -> T:
     """Call a function in the main process, and broadcast its result to all processes of an existing group.
 
     So only the main process reads the folder of the run, and all agree.

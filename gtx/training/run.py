@@ -185,6 +185,6 @@ class RunFolder:
         write_text(self.config_file, plain)
 
 
-def run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
+def collect_run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
     """Collect the content of `config.yaml`: every setting that determines the result of a run, and nothing else."""
     return {**task.config(), **marks, "settings": settings.decisive()}

@@ -14,7 +14,7 @@ from gtx.tasks import Task
 
 
 @dataclass
-class Member:
+class EnsembleMember:
     """Trained ensemble member.
 
     Attributes:

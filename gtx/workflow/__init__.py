@@ -7,41 +7,41 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.workflow.blending import blend
-    from gtx.workflow.fine_tuning import FineTuning, adapt
-    from gtx.workflow.pipeline import Outcome, train
-    from gtx.workflow.specs import check_model, check_rows, learned_spec, model_spec
+    from gtx.workflow.blending import blend_with_kernel
+    from gtx.workflow.fine_tuning import PretrainedModel, adapt_pretrained_model
+    from gtx.workflow.pipeline import RunResult, train_model
+    from gtx.workflow.specs import check_model, check_stored_training_rows, make_model_spec, trained_model_spec
 
 
 # the command line must not wait for any of it
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "blending": ("blend",),
+        "blending": ("blend_with_kernel",),
         "pipeline": (
-            "Outcome",
-            "train",
+            "RunResult",
+            "train_model",
         ),
         "fine_tuning": (
-            "adapt",
-            "FineTuning",
+            "adapt_pretrained_model",
+            "PretrainedModel",
         ),
         "specs": (
             "check_model",
-            "check_rows",
-            "learned_spec",
-            "model_spec",
+            "check_stored_training_rows",
+            "trained_model_spec",
+            "make_model_spec",
         ),
     },
 )
 __all__ = [
-    "FineTuning",
-    "Outcome",
-    "adapt",
-    "blend",
+    "PretrainedModel",
+    "RunResult",
+    "adapt_pretrained_model",
+    "blend_with_kernel",
     "check_model",
-    "check_rows",
-    "learned_spec",
-    "model_spec",
-    "train",
+    "check_stored_training_rows",
+    "make_model_spec",
+    "train_model",
+    "trained_model_spec",
 ]

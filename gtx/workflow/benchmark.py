@@ -46,8 +46,8 @@ from gtx.prediction import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
-from gtx.tasks import NumberTask, Task, require
-from gtx.training import RunFolder, TrainSettings, exclusive
+from gtx.tasks import NumericTask, Task, require_support
+from gtx.training import RunFolder, TrainSettings, lock_output_folder
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
 
@@ -59,11 +59,11 @@ Results = list[dict[str, Any] | None]
 # --- One fold.
 
 
-def number_task(task: Task) -> NumberTask:
+def number_task(task: Task) -> NumericTask:
     """Return a task of numbers or classes; raise an `InputError` for another."""
-    require(task, "benchmark")
-    if not isinstance(task, NumberTask):
-        raise TypeError(f"a benchmark needs a NumberTask, got {type(task).__name__}")
+    require_support(task, "benchmark")
+    if not isinstance(task, NumericTask):
+        raise TypeError(f"a benchmark needs a NumericTask, got {type(task).__name__}")
     return task
 
 
@@ -80,7 +80,7 @@ class Fold:
     folder: Path
 
     @property
-    def task(self) -> NumberTask:
+    def task(self) -> NumericTask:
         """Task of numbers or classes."""
         return number_task(self.plan.task)
 
@@ -105,7 +105,7 @@ class Fold:
 
         Returns:
             `rows` (their number in each part), `test` (the indices of its molecules), `scores` (of the test rows by
-            method, see `NumberTask.evaluate`), `predictions` (by method `[rows][outputs]`, None for one that is not
+            method, see `NumericTask.evaluate`), `predictions` (by method `[rows][outputs]`, None for one that is not
             finite), and of gtx `seconds`, `parameters` and `batch_pairs` (of each member).
 
         Raises:
@@ -230,7 +230,7 @@ def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]
             refresh()
 
 
-def _summary(results: Results, task: NumberTask) -> str:
+def _summary(results: Results, task: NumericTask) -> str:
     """Summarise the complete folds: their number, and the leading metric of gtx and of the best other method."""
     scores = [result["scores"] for result in results if result]
     summary = f"{len(scores)}/{len(results)} splits"
@@ -287,7 +287,7 @@ def write_figures(
     path: Path,
     results: Sequence[dict[str, Any]],
     table: Sequence[dict[str, Any]],
-    task: NumberTask,
+    task: NumericTask,
     units: dict[str, str],
 ) -> None:
     """Plot the leading metric by split, and the differences."""
@@ -333,12 +333,12 @@ class Benchmark:
     """
 
     out: Path
-    task: NumberTask
+    task: NumericTask
     table: list[dict[str, Any]]
     notes: Sequence[str]
 
 
-@exclusive("out")
+@lock_output_folder("out")
 def benchmark(
     data: DataSettings,
     settings: TrainSettings,

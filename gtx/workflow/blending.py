@@ -21,10 +21,10 @@ from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
-from gtx.tasks import NumberTask, Task
+from gtx.tasks import NumericTask, Task
 from gtx.tasks.task import Answers, Predictions
-from gtx.training import Member, TrainSettings
-from gtx.workflow.specs import kernel_parts, kernel_spec, learned_spec
+from gtx.training import EnsembleMember, TrainSettings
+from gtx.workflow.specs import kernel_parts, kernel_spec, trained_model_spec
 
 MIN_ROWS = 10
 """Smallest number of validation rows of a target on which a weight is fitted."""
@@ -88,8 +88,8 @@ class Blended:
         return cls(fitted, fitted.answers(store, outputs, unseen), outputs, parts, kernel, note)
 
 
-def blend(
-    members: Sequence[Member],
+def blend_with_kernel(
+    members: Sequence[EnsembleMember],
     header: ModelHeader,
     store: MoleculeStore,
     split: Mapping[str, np.ndarray],
@@ -120,7 +120,7 @@ def blend(
         return calibrated(predictor, outputs, members[0].model, None)
     task = header.task
     reason = None if settings.blend == "no" else obstacle_to_blend(task, train, val)
-    if settings.blend == "no" or reason is not None or not isinstance(task, NumberTask):
+    if settings.blend == "no" or reason is not None or not isinstance(task, NumericTask):
         usual = settings.blend == "no" or task.writes or task.per != "molecule"
         note = None if usual else f"the network alone: {reason}"
         return calibrated(predictor, outputs, None, note)
@@ -136,7 +136,9 @@ def blend(
     kernel_outputs = outputs_of(refitted, store)
     kernel_outputs[rows] = held_out
     kernel_member = KernelMember(refitted, weight.float())
-    header = replace(header, partner=learned_spec(spec, refitted), training=learned() if learned else header.training)
+    header = replace(
+        header, partner=trained_model_spec(spec, refitted), training=learned() if learned else header.training
+    )
     alone = {"network": outputs, "kernel": blend_outputs(outputs, kernel_outputs, torch.ones_like(weight))}
     note = f"prediction = {kernel_member.describe(task)}; weights chosen on {plural(len(val), 'validation row')}"
     values = (~targets_of(val).isnan()).sum(0).tolist()
@@ -147,7 +149,7 @@ def blend(
     return calibrated(both, kernel_member.blend(outputs, kernel_outputs), kernel, note, alone)
 
 
-def fitted_kernel(spec: Mapping[str, Any], task: NumberTask, molecules: MoleculeStore) -> KernelRidge:
+def fitted_kernel(spec: Mapping[str, Any], task: NumericTask, molecules: MoleculeStore) -> KernelRidge:
     """Make a kernel and fit it to molecules with a fitted task."""
     kernel = attach_foundation(build_model(spec))
     if not isinstance(kernel, KernelRidge):
@@ -158,7 +160,7 @@ def fitted_kernel(spec: Mapping[str, Any], task: NumberTask, molecules: Molecule
 
 def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
     """Name the reason why no kernel can be blended; None if one can."""
-    if not isinstance(task, NumberTask) or closed_form_targets(task, train) is None:
+    if not isinstance(task, NumericTask) or closed_form_targets(task, train) is None:
         return why_no_closed_form(task, train)
     most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
@@ -167,7 +169,7 @@ def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> s
     return None
 
 
-def blend_weights(task: NumberTask, network: Tensor, kernel: Tensor, val: MoleculeStore) -> Tensor:
+def blend_weights(task: NumericTask, network: Tensor, kernel: Tensor, val: MoleculeStore) -> Tensor:
     r"""Fit the weight of the kernel in each prediction, float64 `[P]`, from 0 to 1.
 
     The weight of a target is its posterior mean given the validation rows, for a uniform prior,

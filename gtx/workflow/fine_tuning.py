@@ -24,8 +24,8 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, resolve_model_path, save_model
-from gtx.tasks import Inferred, NumberTask, Regression, Task, require
-from gtx.training import Member, TrainSettings, WeightTransfer, fit
+from gtx.tasks import InferredTask, NumericTask, Regression, Task, require_support
+from gtx.training import EnsembleMember, TrainSettings, WeightTransfer, fit
 from gtx.training.fitting import check_machine
 from gtx.training.weight_transfer import HEAD
 from gtx.workflow.specs import num_descriptors
@@ -34,7 +34,7 @@ from gtx.workflow.specs import num_descriptors
 
 
 @dataclass(frozen=True)
-class FineTuning:
+class PretrainedModel:
     """Trained model from which a training starts, with its architecture and featuriser.
 
     The header of a pretrained model contains its best settings for fine-tuning, `rates` and `head_first` of
@@ -52,7 +52,7 @@ class FineTuning:
     """
 
     header: ModelHeader
-    members: list[Member]
+    members: list[EnsembleMember]
     featuriser: Featuriser
     file: str
     sha256: str
@@ -68,7 +68,7 @@ class FineTuning:
         """
         networks, header = load_model(path)
         _refuse_contradictions(data, settings, header)
-        members = [Member(network, header.task, [], 0, np.inf) for network in networks]
+        members = [EnsembleMember(network, header.task, [], 0, np.inf) for network in networks]
         source = data if "tuning" in header.settings else header  # a pretrained model gets a new readout
         featuriser = replace(header.featuriser, descriptors=source.featuriser.descriptors)
         features = source.features
@@ -78,7 +78,7 @@ class FineTuning:
             header, members, featuriser, Path(path).name, hash_file(resolve_model_path(path)), features, new_head
         )
 
-    def tuned(self, settings: TrainSettings, task: Task | Inferred | None = None) -> TrainSettings:
+    def tuned(self, settings: TrainSettings, task: Task | InferredTask | None = None) -> TrainSettings:
         """Fill in the settings for fine-tuning of the header, where the user has set none.
 
         Args:
@@ -154,8 +154,8 @@ class FineTuning:
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:
     """Refuse options that contradict the settings that the start model fixes."""
-    require(header.task, "fine-tuning")
-    require(data.task, "fine-tuning")
+    require_support(header.task, "fine-tuning")
+    require_support(data.task, "fine-tuning")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
             "a model that is trained further keeps its architecture: leave out model and model_arguments "
@@ -204,7 +204,7 @@ class Adapted:
     was_finished: bool = False
 
 
-def adapt(
+def adapt_pretrained_model(
     model: str | Path,
     table: str,
     out: str | Path,
@@ -242,7 +242,7 @@ def adapt(
         return _finished(out, origin["sha256"], marks)
     networks, header = load_model(model)
     others = [name for name in header.targets if name not in RDKIT_DESCRIPTORS]
-    if others or not isinstance(header.task, NumberTask):
+    if others or not isinstance(header.task, NumericTask):
         raise InputError(
             f"{model} predicts {(others or header.targets)[0]}: gtx adapt goes on with models that predict RDKit's "
             "descriptors"
@@ -266,7 +266,7 @@ def adapt(
         folder,
         marks={"from": origin["sha256"], "molecules": store.checksum(), "model": header.model},
         overwrite=overwrite,
-        start=[Member(network, task, [], 0, np.inf) for network in networks],
+        start=[EnsembleMember(network, task, [], 0, np.inf) for network in networks],
     )
     score = task.validation(val)
     before, after = (

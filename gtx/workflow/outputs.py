@@ -18,7 +18,7 @@ from gtx.prediction.neighbours import BANDS, MOST_MEASURED, draw, measure_bands,
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH
 from gtx.tasks.task import Answers, Predictions
-from gtx.training import Member
+from gtx.training import EnsembleMember
 from gtx.workflow.specs import describe_model
 
 MAX_MESSAGES = 20  # messages that the report quotes
@@ -146,12 +146,12 @@ def report_facts(
     dataset: Dataset,
     predictor: Predictor,
     metrics: dict[str, Any],
-    members: Sequence[Member],
+    members: Sequence[EnsembleMember],
     seconds: float,
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """Collect the facts of the report of any task, see `gtx.report.RunReport`."""
-    from gtx.report import DataCard, count_atoms
+    from gtx.report import DatasetCard, count_atoms
 
     ledgers = [file.ledger for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
@@ -160,7 +160,7 @@ def report_facts(
     description = describe_model(model["name"], members[0].model, len(members))
     if predictor.kernel_member is not None:
         description += f"; prediction = {predictor.kernel_member.describe(predictor.task)}"
-    card = DataCard(
+    card = DatasetCard(
         source=", ".join(Path(file.source).name for file in dataset.files),
         rows=sum(ledger.rows for ledger in ledgers),
         errors=sum(ledger.num_errors for ledger in ledgers),

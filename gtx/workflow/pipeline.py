@@ -16,9 +16,17 @@ from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
 from gtx.lazy import annex
 from gtx.schema import MappingOf, OrNone, Record, number
-from gtx.tasks import NumberTask, Task
+from gtx.tasks import NumericTask, Task
 from gtx.tasks.task import Answers
-from gtx.training import RunFolder, TrainSettings, distributed_group, exclusive, from_main, is_main_process, main_first
+from gtx.training import (
+    RunFolder,
+    TrainSettings,
+    distributed_group,
+    is_main_process,
+    lock_output_folder,
+    main_process_first,
+    run_in_main_process,
+)
 from gtx.training.run import CONFIG, MEMBERS
 from gtx.workflow.outputs import data_lines, domain_errors, further_names, report_facts, write_predictions
 from gtx.workflow.plan import Plan, prepare
@@ -33,7 +41,7 @@ METRICS = Record(dict.fromkeys(PARTS, _SCORES), {"baseline": MappingOf(Record(di
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """Outcome of a run.
 
     Attributes:
@@ -54,8 +62,8 @@ class Outcome:
 
 
 @distributed_group()
-@exclusive("out")
-def train(
+@lock_output_folder("out")
+def train_model(
     data: DataSettings,
     settings: TrainSettings,
     out: str | Path,
@@ -66,7 +74,7 @@ def train(
     baselines: bool = True,
     report: bool = True,
     tell: Callable[[str], None] = lambda line: None,
-) -> Outcome | None:
+) -> RunResult | None:
     """Train, score all parts of the split, and write the folder of the run; called again it resumes or returns at once.
 
     Writes `model.gtx`, `metrics.json`, `predictions.csv` (one more per file of validation or test rows), `split.csv`,
@@ -106,7 +114,7 @@ def train(
         claim(out, (*OUTPUTS, CONFIG, MEMBERS, CACHE))
     if overwrite and main:
         discard(out, (CACHE,))
-    with main_first():  # the others read its cache
+    with main_process_first():  # the others read its cache
         if library is not None:
             dataset = library.load_prepared_dataset(data, out / CACHE)
         else:
@@ -130,9 +138,9 @@ def train(
     for line in notes if main else ():
         tell(line)
     before = len(notes)
-    scores = from_main(lambda: _scores(out / "metrics.json") if run.finished else None)
+    scores = run_in_main_process(lambda: _scores(out / "metrics.json") if run.finished else None)
     if scores is not None:
-        return Outcome(out, task, scores, notes, True, plan.units) if main else None
+        return RunResult(out, task, scores, notes, True, plan.units) if main else None
 
     if main:
         discard(out, keep=(CONFIG, MEMBERS, CACHE))  # files of a run that this one overwrites
@@ -158,7 +166,7 @@ def train(
     if predictor.kernel_member is not None:
         metrics["kernel_share"] = predictor.kernel_member.shares(task)
     metrics["alone"] = {}
-    if isinstance(task, NumberTask):
+    if isinstance(task, NumericTask):
         for name, alone in blended.alone.items():
             parts = {part: (dataset.y[index], alone.mean[index]) for part, index in dataset.split.items()}
             metrics["alone"][name] = {part: task.evaluate(*values) for part, values in parts.items()}
@@ -186,7 +194,7 @@ def train(
     run.finish()
     for line in notes[before:]:
         tell(line)
-    return Outcome(out, task, metrics, notes, units=plan.units)
+    return RunResult(out, task, metrics, notes, units=plan.units)
 
 
 def _scores(file: Path) -> dict[str, Any] | None:
@@ -210,10 +218,10 @@ def _note_remarks(dataset: Dataset, task: Task) -> None:
 
 def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
     """Write the report and return notes on it; an error in it must not lose the model, which is written already."""
-    from gtx.report import write  # matplotlib is slow to import
+    from gtx.report import write_run_report  # matplotlib is slow to import
 
     try:
-        return write(task, out / "report.html", dataset, answers, facts)
+        return write_run_report(task, out / "report.html", dataset, answers, facts)
     except OSError:  # such as a full disk: the same command resumes
         raise
     except Exception as error:

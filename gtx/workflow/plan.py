@@ -16,21 +16,21 @@ from gtx.models import build_model
 from gtx.prediction import FOUNDATION_MODEL, ModelHeader, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows, draw, nearest_similarity
-from gtx.tasks import NumberTask, Task
-from gtx.training import Member, TrainSettings, WeightTransfer, fit, run_config
+from gtx.tasks import NumericTask, Task
+from gtx.training import EnsembleMember, TrainSettings, WeightTransfer, collect_run_config, fit
 from gtx.training.logging import Watch
-from gtx.workflow.blending import Blended, blend
-from gtx.workflow.fine_tuning import FineTuning
+from gtx.workflow.blending import Blended, blend_with_kernel
+from gtx.workflow.fine_tuning import PretrainedModel
 from gtx.workflow.specs import (
     WRITER,
     check_machine,
     check_model,
     check_rates,
-    check_rows,
     check_size,
+    check_stored_training_rows,
     kernel_parts,
-    learned_spec,
-    model_spec,
+    make_model_spec,
+    trained_model_spec,
 )
 
 
@@ -44,14 +44,14 @@ class Plan:
         settings: settings of the model and its training.
         fine_tuning: trained model to start from, if any.
         task: the task, fitted to the training rows.
-        spec: specification of the model, see `gtx.workflow.model_spec`.
+        spec: specification of the model, see `gtx.workflow.make_model_spec`.
         marks: plain values that identify data and model.
     """
 
     molecules: LabelledMolecules
     data: DataSettings
     settings: TrainSettings
-    fine_tuning: FineTuning | None
+    fine_tuning: PretrainedModel | None
     task: Task
     spec: dict[str, Any]
     marks: dict[str, Any]
@@ -62,7 +62,7 @@ class Plan:
         molecules: LabelledMolecules,
         data: DataSettings,
         settings: TrainSettings,
-        fine_tuning: FineTuning | None = None,
+        fine_tuning: PretrainedModel | None = None,
         marks: dict[str, Any] | None = None,
     ) -> Self:
         """Fit the task to the training rows and specify the model.
@@ -78,9 +78,9 @@ class Plan:
         settings = settings.resolved(molecules.task.epochs)
         task = molecules.fitted()
         task = task if fine_tuning is None else fine_tuning.adopted(task)
-        check_rows(task, settings)
+        check_stored_training_rows(task, settings)
         if fine_tuning is None:
-            spec = model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
+            spec = make_model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
         else:
             spec = fine_tuning.spec(task)
         check_rates(spec, settings)
@@ -91,7 +91,7 @@ class Plan:
     @property
     def config(self) -> dict[str, Any]:
         """Content of the run's `config.yaml`."""
-        return run_config(self.task, self.settings, self.marks)
+        return collect_run_config(self.task, self.settings, self.marks)
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Plan:
         shared = set(old) & set(self.task.targets)
         return [name for name in old if name not in shared] if shared else []
 
-    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[Member], ModelHeader]:
+    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[EnsembleMember], ModelHeader]:
         """Train in a folder or resume there, see `gtx.training.fit`; return the members and their header."""
         members = fit(
             partial(_build, self.spec),
@@ -136,7 +136,7 @@ class Plan:
         header = ModelHeader(
             self.task,
             self.data.featuriser,
-            learned_spec(self.spec, members[0].model),
+            trained_model_spec(self.spec, members[0].model),
             smiles_column=self.molecules.smiles_column,
             features=self.data.features,
             units=self.units,
@@ -149,15 +149,15 @@ class Plan:
         )
         return members, header
 
-    def blend(self, members: list[Member], header: ModelHeader) -> Blended:
+    def blend(self, members: list[EnsembleMember], header: ModelHeader) -> Blended:
         """Blend the trained members with a kernel, and measure the domain of the model."""
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split
-        blended = blend(members, header, store, split, self.settings, learned)
+        blended = blend_with_kernel(members, header, store, split, self.settings, learned)
         task = blended.predictor.task
         if (
             header.training is None
-            or not isinstance(task, NumberTask)
+            or not isinstance(task, NumericTask)
             or not (len(split["train"]) and len(split["val"]))
         ):
             return blended
@@ -183,7 +183,7 @@ def _build(spec: dict[str, Any]) -> nn.Module:
 
 def prepare(
     data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
-) -> tuple[DataSettings, TrainSettings, FineTuning | None]:
+) -> tuple[DataSettings, TrainSettings, PretrainedModel | None]:
     """Adapt the settings of data and training to the model, and open the model to start from.
 
     Raises:
@@ -194,7 +194,7 @@ def prepare(
             raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
         return _checked(data, settings), settings, None
     check_machine(settings)
-    fine_tuning = FineTuning.open(start, data, settings, new_head)
+    fine_tuning = PretrainedModel.open(start, data, settings, new_head)
     data = replace(data, featuriser=fine_tuning.featuriser, features=fine_tuning.features)
     return data, fine_tuning.tuned(settings, data.task), fine_tuning
 

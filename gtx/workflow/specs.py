@@ -83,7 +83,7 @@ def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> 
         raise InputError(f"model {name} would have {weights:,} weights, and gtx trains up to {MAX_WEIGHTS:,}")
 
 
-def check_rows(task: Task, settings: TrainSettings) -> None:
+def check_stored_training_rows(task: Task, settings: TrainSettings) -> None:
     """Raise an `InputError` if a task needs training rows that are to be left out of the model file."""
     if task.reads_similarity and settings.training_rows is False:
         raise InputError(
@@ -141,7 +141,7 @@ def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: Fea
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 
 
-def model_spec(
+def make_model_spec(
     settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int, features: FeatureColumns | None = None
 ) -> dict[str, Any]:
     """Return the specification of a model, `{"name": ..., "arguments": ...}`.
@@ -234,7 +234,7 @@ def kernel_spec(
     return {"name": name, "arguments": {"out_channels": task.num_predictions, **sizes}}
 
 
-def learned_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
+def trained_model_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     """Return the specification of a trained model; the size of one in closed form depends on its training rows."""
     return spec | {"arguments": spec["arguments"] | getattr(model, "learned_arguments", {})}
 

@@ -18,7 +18,7 @@ from gtx.data import MoleculeStore
 from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.errors import InputError, printable
 from gtx.files import locked
-from gtx.tasks import require
+from gtx.tasks import require_support
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer
@@ -408,7 +408,7 @@ class Rows:
             whole = load_dataset(
                 replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache
             )
-            require(whole.task, "tune")
+            require_support(whole.task, "tune")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
             self.lines = data_lines(whole)

@@ -18,10 +18,10 @@ from gtx.dataset import DataSettings, identify_data
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction import FOUNDATION_MODEL
-from gtx.tasks import require
+from gtx.tasks import require_support
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
-from gtx.workflow.pipeline import train
+from gtx.workflow.pipeline import train_model
 from gtx.workflow.plan import prepare
 from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
 
@@ -108,7 +108,7 @@ def tune(
 ) -> Tuned:
     """Search for settings that are better than the defaults; called again it resumes or returns at once.
 
-    Each trial is a training as of `gtx.workflow.train`, scored by the validation rows. The first trial has the
+    Each trial is a training as of `gtx.workflow.train_model`, scored by the validation rows. The first trial has the
     defaults, the second those of the foundation; TPE (Bergstra et al. 2011) draws the others, and the median rule stops
     trials that are worse than half of the others at the same stage. Trials do not get the test rows, which score two
     models once, at the end: that of the best trial and that of the defaults.
@@ -207,7 +207,7 @@ def _results(
                 report = name == MAIN and title == "tuned"
                 trial_settings, start = space(name).settings(tried.choices)
                 trial_settings = replace(trial_settings, progress=settings.progress)
-                outcome = train(data, trial_settings, tried.folder, start=start, baselines=report, report=report)
+                outcome = train_model(data, trial_settings, tried.folder, start=start, baselines=report, report=report)
                 if outcome is not None:
                     scores[name][title] = {part: outcome.metrics[part] for part in ("val", "test")}
     best = chosen[MAIN]
@@ -257,7 +257,7 @@ def _check(data: DataSettings, trials: int, hours: float | None, folds: int | No
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if folds is not None:
         replace(data, folds=folds)  # raises if it is out of range
-    require(data.task, "tune")
+    require_support(data.task, "tune")
 
 
 def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:

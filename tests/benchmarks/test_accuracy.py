@@ -16,7 +16,7 @@ import pytest
 from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 
 pytestmark = pytest.mark.benchmark
 SEEDS = (0, 1)
@@ -56,7 +56,7 @@ def test_accuracy_stays_within_its_band(band: Band, tmp_path) -> None:
     scores = []
     for seed in SEEDS:
         settings = TrainSettings(epochs=band.epochs, seed=seed, threads=1, progress=False)
-        outcome = train(data, settings, tmp_path / str(seed), baselines=False)
+        outcome = train_model(data, settings, tmp_path / str(seed), baselines=False)
         scores.append(outcome.metrics["val"][band.metric])
     mean = statistics.mean(scores)
     print(f"\n{band.set}: validation {band.metric} {mean:.4f}, by seed {[round(score, 4) for score in scores]}")

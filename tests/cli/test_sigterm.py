@@ -19,8 +19,8 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
 from gtx.tasks import Regression, TargetScaler
-from gtx.training import PropertyModule, TrainSettings
-from gtx.workflow import model_spec
+from gtx.training import TrainingModule, TrainSettings
+from gtx.workflow import make_model_spec
 from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def test_a_training_says_that_it_goes_on_and_does(
         if when == "before it trains":
             patch.setattr(loading, "open_table", terminated(loading.open_table))
         else:
-            patch.setattr(PropertyModule, "training_step", terminated(PropertyModule.training_step, at=5))
+            patch.setattr(TrainingModule, "training_step", terminated(TrainingModule.training_step, at=5))
         assert main(words) == 143
     assert capsys.readouterr().err.strip().splitlines()[-1] == GOES_ON
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -80,7 +80,7 @@ def test_predicting_leaves_no_file_and_no_worker(
 ) -> None:
     featuriser = Featuriser()
     task = Regression("gap", scaler=TargetScaler.fit(torch.randn(9, 1)))
-    spec = model_spec(TrainSettings(**TINY), featuriser, task, 60)
+    spec = make_model_spec(TrainSettings(**TINY), featuriser, task, 60)
     save_model(tmp_path / "model.gtx", [build_model(spec)], ModelHeader(task, featuriser, spec))
     monkeypatch.setattr(gtx.prediction.streaming, "default_chunk_size", lambda featuriser: 5)
     monkeypatch.setattr(gtx.prediction.streaming, "answer_rows", terminated(gtx.prediction.streaming.answer_rows, at=2))

@@ -20,7 +20,7 @@ from gtx.data.splits import column_split
 from gtx.data.tables import open_table
 from gtx.dataset import InputFile
 from gtx.errors import InputError
-from gtx.tasks import Inferred
+from gtx.tasks import InferredTask
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"
 
@@ -145,7 +145,7 @@ def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
     assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
     ledger = RowLedger("fail")
     ledger.enter(rows)
-    task = Inferred(loaded.targets).infer_from_table(
+    task = InferredTask(loaded.targets).infer_from_table(
         [InputFile(name, table.columns, table.smiles_column, rows, ledger, 0)]
     )
     assert task.discrete == (name.split("/")[-1] in ("bbbp", "bace", "tox21"))

@@ -19,7 +19,7 @@ import gtx
 from gtx.dataset import DataSettings
 from gtx.molecules import morgan_counts
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -75,7 +75,7 @@ def test_a_fitted_model_names_its_training_molecules(fitted: gtx.MoleculeRegress
 def test_a_file_says_of_split_and_settings_what_that_of_gtx_train_says(table: pd.DataFrame, tmp_path: Path) -> None:
     data = write(tmp_path / "data.csv", table[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
     settings = TrainSettings(epochs=1, model_arguments=TINY["model_arguments"], **SETTINGS)
-    train(DataSettings(str(data), ("gap",), workers=0), settings, tmp_path / "run", **ALONE)
+    train_model(DataSettings(str(data), ("gap",), workers=0), settings, tmp_path / "run", **ALONE)
     regressor(epochs=1).fit(table.smiles, table.gap).save(tmp_path / "model.gtx")
     of_train, own = (gtx.load(tmp_path / file).header for file in ("run/model.gtx", "model.gtx"))
     assert own.settings == of_train.settings

@@ -29,7 +29,7 @@ from gtx.prediction import foundation
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training.weight_transfer import TRANSFER_MATCHING
-from gtx.workflow.fine_tuning import FineTuning
+from gtx.workflow.fine_tuning import PretrainedModel
 from tests.experiments import toy_recipe
 from tests.tables import molecules
 
@@ -104,7 +104,7 @@ def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found.task.name, found.task.targets) == ("atoms", ("number",))
     assert found.header.settings["pretraining"]["molecules"] == len(texts) - 4  # 2 left out, 2 held out
     assert [len(json.loads(text)) for text in found.predict(["CCO", "C"]).number_pred] == [3, 1]
-    fine_tuning = FineTuning.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
+    fine_tuning = PretrainedModel.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
     assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
     own = build_model(fine_tuning.spec(Regression("y"))).state_dict()
     kept = TRANSFER_MATCHING.transferable(own, found.members[0].state_dict())

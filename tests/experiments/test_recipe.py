@@ -128,8 +128,8 @@ def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
 
 def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(models, "adapt", lambda start, table, *_, **__: calls.append((start, table)))
-    monkeypatch.setattr(models, "train", lambda *_, start, **__: calls.append(start))
+    monkeypatch.setattr(models, "adapt_pretrained_model", lambda start, table, *_, **__: calls.append((start, table)))
+    monkeypatch.setattr(models, "train_model", lambda *_, start, **__: calls.append(start))
     monkeypatch.setattr(models, "predictions_of", lambda *_: sys.exit())
     adapted = of_model(run, "gtx-adapted-mix")
     with pytest.raises(SystemExit):

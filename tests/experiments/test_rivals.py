@@ -16,7 +16,7 @@ from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
 from gtx.data import public_datasets
 from gtx.errors import InputError
-from gtx.tasks import Classification, Regression, Task
+from gtx.tasks import BinaryClassification, Regression, Task
 from tests.experiments import toy_recipe
 
 SIMPLE = [f"{kind}-{inputs}" for kind in ("ridge", "forest", "boosting") for inputs in ("counts", "descriptors")]
@@ -47,7 +47,7 @@ def classes(regression: Run) -> Run:
     y = (regression.dataset.y > np.median(regression.dataset.y)).astype(float).repeat(3, 1)
     y[::7, 0] = np.nan
     y[regression.dataset.split["train"], 1] = 1.0
-    return with_targets(regression, y, Classification)
+    return with_targets(regression, y, BinaryClassification)
 
 
 def named(run: Run, model: str) -> Run:

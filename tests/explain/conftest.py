@@ -12,7 +12,7 @@ from gtx.data import featurise, random_split
 from gtx.models import ARCHITECTURES, build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.tasks import NumberTask, Regression, TargetScaler
+from gtx.tasks import NumericTask, Regression, TargetScaler
 from gtx.training import TrainSettings, fit
 from tests.tables import molecules
 
@@ -38,7 +38,7 @@ def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
 def untrained() -> Callable[..., Predictor]:
     """A predictor of any architecture as it is made, for one target."""
 
-    def make(name: str, task: NumberTask | None = None, **arguments: object) -> Predictor:
+    def make(name: str, task: NumericTask | None = None, **arguments: object) -> Predictor:
         featuriser = Featuriser(coordinates=ARCHITECTURES[name].coordinates == "needed")
         model = specification(name, featuriser, out_channels=1, **arguments)
         torch.manual_seed(0)

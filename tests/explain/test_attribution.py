@@ -16,7 +16,7 @@ from gtx.models import build_model, kernel
 from gtx.molecules import Featuriser, assign_substructures, read_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
-from gtx.tasks import Classification, Regression
+from gtx.tasks import BinaryClassification, Regression
 from tests.explain.conftest import specification
 from tests.tables import molecules
 
@@ -56,7 +56,7 @@ def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smile
         assert np.abs(found.parts.values).max() > 1e-4
 
 
-@pytest.fixture(scope="module", params=[Regression, Classification])
+@pytest.fixture(scope="module", params=[Regression, BinaryClassification])
 def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
     """One network and a kernel with most of the say."""
     table = molecules(120)

@@ -19,7 +19,7 @@ from gtx.explain.relevance import highest
 from gtx.explain.subject import copies
 from gtx.models import ARCHITECTURES
 from gtx.prediction import Predictor
-from gtx.tasks import Classification
+from gtx.tasks import BinaryClassification
 
 SMILES = "CC(=O)Nc1ccc(O)cc1"
 N = 11
@@ -136,7 +136,7 @@ def test_virtual_nodes_carry_what_is_read_out(untrained: Callable[..., Predictor
 
 
 def test_a_probability_changes_within_its_bounds(untrained: Callable[..., Predictor]) -> None:
-    e = explain_prediction(untrained("standard", task=Classification("y")), SMILES)
+    e = explain_prediction(untrained("standard", task=BinaryClassification("y")), SMILES)
     assert 0 < e.prediction < 1 and 0 < e.prediction + e.without < 1
     assert "probability of y" in e.text()
 

@@ -18,7 +18,7 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.models import kernel
-from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from tests.molecules_for_tests import SMILES, store, whole_batch
 from tests.tables import molecules
 
@@ -121,7 +121,7 @@ def test_classes_have_the_probabilities_of_new_molecules(several: bool, many: Mo
     y = torch.bucketize(gap, cuts).double()[:, None]
     y[::7] = torch.nan
     labels = (("low", "middle", "high") if several else ("low", "high"),)
-    task = replace((Multiclass if several else Classification)(("gap",)), classes=labels)
+    task = replace((MulticlassClassification if several else BinaryClassification)(("gap",)), classes=labels)
     train = many.subset(np.arange(0, 120, 2)).with_targets(y[::2])
     model, task = solved(train, task)
     test = many.subset(np.arange(1, 120, 2))

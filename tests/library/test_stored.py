@@ -22,7 +22,7 @@ from gtx.library import stored
 from gtx.library.preparing import prepare_store, prepared_shards
 from gtx.library.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 
 HEADS, TAILS = ("C", "N", "O", "CC", "OC", "NC", "CN", "CO", "CCC", "COC"), ("F", "Cl", "C#N", "C=O", "S", "Br", "[Si]")
 TEXTS = [f"{head}C{tail}" for tail in TAILS for head in HEADS] + ["C1CC", "CCF"]
@@ -140,7 +140,7 @@ def run(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
     def run(out: str, *targets: str, **more: Any) -> Any:
         data = DataSettings(str(prepared / "store"), targets or ("y",), split_column="part")
-        return train(data, SMALL, tmp_path / out, **more)
+        return train_model(data, SMALL, tmp_path / out, **more)
 
     return run
 

@@ -8,7 +8,15 @@ from torch import Tensor, nn
 
 from gtx.models import BASE, GraphTransformer, MoleculeToSequence, SequenceEncoder, molecule_to_sequence, standard
 from gtx.molecules import Featuriser
-from gtx.sequence import END, START, Sequences, TokenVocabulary, beam, greedy, sample
+from gtx.sequence import (
+    END_TOKEN,
+    START_TOKEN,
+    SequenceBatch,
+    TokenVocabulary,
+    beam_search,
+    greedy_search,
+    sample_sequences,
+)
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 VOCABULARY = TokenVocabulary.of(SMILES)
@@ -29,13 +37,13 @@ def model(kind: str = "molecules", **setting: object) -> MoleculeToSequence:
     made = MoleculeToSequence(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
         nn.init.normal_(p, std=0.3)  # so that what is written varies
-    made.decoder.embedding.bias.data[END] = -2.0
+    made.decoder.embedding.bias.data[END_TOKEN] = -2.0
     return made
 
 
 def source(kind: str) -> object:
     lengths = (3, 1, 5, 2, 7, 1, 4, 2, 6)
-    tokens = {"sequences": lambda: Sequences.of([[2 + (i * n) % 7 for i in range(n)] for n in lengths])}
+    tokens = {"sequences": lambda: SequenceBatch.of([[2 + (i * n) % 7 for i in range(n)] for n in lengths])}
     return {"molecules": whole_batch, "none": lambda: None, **tokens}[kind]()
 
 
@@ -60,7 +68,7 @@ def test_token_by_token_the_cache_gives_what_reading_again_gives(kind: str, norm
     made = model(kind, norm_first=norm_first)
     kept, again = (made.begin(source(kind), 9, cached) for cached in (True, False))
     assert kept.rows == again.rows == (1 if kind == "none" else 9)
-    tokens = torch.full((kept.rows,), START)
+    tokens = torch.full((kept.rows,), START_TOKEN)
     for step in range(9):
         torch.testing.assert_close(kept.step(tokens), again.step(tokens), rtol=0, atol=1e-10)
         if step == 4:  # rows leave, double and change places
@@ -73,18 +81,27 @@ def test_token_by_token_the_cache_gives_what_reading_again_gives(kind: str, norm
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_the_same_with_a_cache_and_without(kind: str) -> None:
     made = model(kind)
-    for write, how in ((greedy, {}), (beam, {"width": 3}), (sample, {"count": 3, "top_p": 0.9, "seed": 1})):
+    for write, how in (
+        (greedy_search, {}),
+        (beam_search, {"width": 3}),
+        (sample_sequences, {"count": 3, "top_p": 0.9, "seed": 1}),
+    ):
         kept, again = (write(made, source(kind), 12, cached=cached, **how) for cached in (True, False))
-        plain = [[[(y.tokens, y.ended) for y in (s if write is beam else [s])] for s in all_] for all_ in (kept, again)]
+        plain = [
+            [[(y.tokens, y.ended) for y in (s if write is beam_search else [s])] for s in all_]
+            for all_ in (kept, again)
+        ]
         assert plain[0] == plain[1]
         assert kind == "none" or len({str(one) for one in plain[0]}) > 3
 
 
 def test_written_as_taught() -> None:
     made = model()
-    for i, one in enumerate(greedy(made, source("molecules"), 12)):
-        read, labels = Sequences.of([one.tokens]).teacher_forced()
-        log_p = made(whole_batch([SMILES[i]]), read).index_fill(1, torch.tensor([START]), -torch.inf).log_softmax(-1)
+    for i, one in enumerate(greedy_search(made, source("molecules"), 12)):
+        read, labels = SequenceBatch.of([one.tokens]).teacher_forced()
+        log_p = (
+            made(whole_batch([SMILES[i]]), read).index_fill(1, torch.tensor([START_TOKEN]), -torch.inf).log_softmax(-1)
+        )
         steps = len(labels) if one.ended else len(labels) - 1
         assert log_p.argmax(1)[:steps].tolist() == labels[:steps].tolist()
         assert log_p.gather(1, labels[:, None])[:steps].sum().item() == pytest.approx(one.log_probability)
@@ -96,7 +113,9 @@ def test_batch_mates_do_not_matter() -> None:
     for i, smiles in enumerate(SMILES):
         alone = made(whole_batch([smiles]), READ.batch(torch.tensor([i])))
         torch.testing.assert_close(alone, together[READ.ptr[i] : READ.ptr[i + 1]], rtol=0, atol=1e-10)
-        assert greedy(made, whole_batch([smiles]), 8)[0].tokens == greedy(made, whole_batch(), 8)[i].tokens
+        assert (
+            greedy_search(made, whole_batch([smiles]), 8)[0].tokens == greedy_search(made, whole_batch(), 8)[i].tokens
+        )
 
 
 def test_numbers_of_atoms_do_not_matter() -> None:
@@ -110,7 +129,7 @@ def test_the_molecule_and_the_order_of_read_tokens_matter() -> None:
     swapped = whole_batch([SMILES[1], SMILES[0], *SMILES[2:]])
     assert not torch.allclose(made(swapped, READ)[: READ.ptr[2]], made(whole_batch(), READ)[: READ.ptr[2]])
     made = model("sequences")
-    one, two = (made(Sequences.of([order]), READ.batch(torch.tensor([0]))) for order in ([2, 3, 4], [4, 3, 2]))
+    one, two = (made(SequenceBatch.of([order]), READ.batch(torch.tensor([0]))) for order in ([2, 3, 4], [4, 3, 2]))
     assert not torch.allclose(one, two)
 
 

@@ -15,7 +15,7 @@ from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.prediction import NeighbourPredictor, Predictor
 from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain, nearest_similarity
-from gtx.tasks import Classification, Regression
+from gtx.tasks import BinaryClassification, Regression
 from tests.tables import molecules
 
 TASK = Regression(["a", "b"])
@@ -66,7 +66,7 @@ def test_few_or_equal_rows_have_no_invented_error() -> None:
 def test_classes_have_the_share_of_wrong_ones() -> None:
     y = np.tile([0.0, 1.0], 20)[:, None]
     prediction = np.where(np.arange(40)[:, None] < 10, 1 - y, y)  # the ten least similar are wrong
-    domain = Domain.measure(Classification("y", classes=(("0", "1"),)), np.arange(40) / 40, y, prediction)
+    domain = Domain.measure(BinaryClassification("y", classes=(("0", "1"),)), np.arange(40) / 40, y, prediction)
     assert domain.error == WRONG and [domain.errors[band] for band in BANDS] == [[0], [0], [1]]
 
 

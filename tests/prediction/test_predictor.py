@@ -16,7 +16,7 @@ import gtx
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.prediction import Predictor
-from gtx.tasks import Classification, Multiclass, NumberTask, Regression, composition
+from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, count_elements
 from tests.molecules_for_tests import SMILES
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
@@ -130,23 +130,23 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
     ("task", "columns"),
     [
         (Regression(["gap", "solvation_water"], uncertainty="dropout"), EACH),
-        (Classification(["gap", "solvation_water"], classes=(("0", "1"), ("bad", "good"))), EACH),
+        (BinaryClassification(["gap", "solvation_water"], classes=(("0", "1"), ("bad", "good"))), EACH),
         (
-            Classification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
+            BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
             EACH,
         ),
-        (Multiclass("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
+        (MulticlassClassification("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
     ],
     ids=["dropout", "classes", "calibrated classes", "several classes"],
 )
-def test_members_of_other_tasks(task: NumberTask, columns: list[str], predictor: Predictor) -> None:
+def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor: Predictor) -> None:
     task = replace(task, scaler=predictor.task.scaler) if isinstance(task, Regression) else task
     header = replace(predictor.header, task=task)
     table = Predictor(predictor.members, header, "cpu").predict(FEW, members=True)
     assert list(table)[-2 - len(columns) : -2] == columns
     each = table[columns].to_numpy().reshape(len(table), 2, 2)  # [m, P, members]
-    plain = replace(task, temperatures=None) if isinstance(task, Classification) else task
-    names = ["kind_a", "kind_b"] if isinstance(task, Multiclass) else ["gap_pred", "solvation_water_pred"]
+    plain = replace(task, temperatures=None) if isinstance(task, BinaryClassification) else task
+    names = ["kind_a", "kind_b"] if isinstance(task, MulticlassClassification) else ["gap_pred", "solvation_water_pred"]
     every, one, other = predictor.members, predictor.members[:1], predictor.members[1:]
     for members, said in ((every, each.mean(2)), (one, each[..., 0]), (other, each[..., 1])):
         expected = Predictor(members, replace(header, task=plain), "cpu").predict(FEW)
@@ -202,7 +202,7 @@ def test_classes_come_as_probabilities(predictor: Predictor) -> None:
     one = with_task(predictor, [0], interval=None)
     units = torch.tensor(one.predict(SMILES)[["gap_pred", "solvation_water_pred"]].to_numpy())
     logits = predictor.task.scaler.scale(units)
-    task = Classification(predictor.task.targets, classes=(("0", "1"), ("bad", "good")))
+    task = BinaryClassification(predictor.task.targets, classes=(("0", "1"), ("bad", "good")))
     table = Predictor(one.members, replace(one.header, task=task), "cpu").predict(SMILES)
     assert list(table)[1:4] == ["gap_pred", "solvation_water_pred", "solvation_water_class"]
     np.testing.assert_allclose(table.gap_pred, logits[:, 0].sigmoid(), atol=1e-5)
@@ -211,7 +211,7 @@ def test_classes_come_as_probabilities(predictor: Predictor) -> None:
 
 def test_a_reference_per_element_is_added_back(predictor: Predictor) -> None:
     store = featurise(predictor.header.featuriser, SMILES).store
-    counts = composition(store)
+    counts = count_elements(store)
     scaler = replace(predictor.task.scaler, reference=torch.rand(119, 2, dtype=torch.float64))
     off = with_task(predictor, scaler=scaler).predict_store(store).mean - (counts @ scaler.reference).numpy()
     plain = with_task(predictor, scaler=replace(scaler, reference=None)).predict_store(store).mean

@@ -18,8 +18,8 @@ from gtx.errors import InputError
 from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
-from gtx.sequence import CHARACTERS, TokenVocabulary, beam
-from gtx.tasks import ToSequence, WrittenTexts
+from gtx.sequence import CHARACTER_TOKENIZER, TokenVocabulary, beam_search
+from gtx.tasks import GeneratedTexts, SequenceGeneration
 from gtx.tasks.sequence import scores
 from tests.tables import read, write
 
@@ -41,7 +41,7 @@ def make() -> Callable[..., Predictor]:
         with torch.no_grad():
             model.decoder.embedding.bias[1] += end
         spec = {"name": "molecule_to_sequence", "arguments": arguments}
-        task = ToSequence("product", vocabulary=vocabulary, limit=8, beams=beams)
+        task = SequenceGeneration("product", vocabulary=vocabulary, limit=8, beams=beams)
         return Predictor([model], ModelHeader(task, FEATURISER, spec), "cpu")
 
     return made
@@ -78,7 +78,7 @@ def test_several_beams_search(make: Callable) -> None:
     greedily, searched = (make(end=1.0, beams=beams).predict(SOURCES) for beams in (1, 8))
     store = featurise(FEATURISER, SOURCES, workers=0).store
     (model,) = make(end=1.0).members
-    best = [found[0] for found in beam(model.cpu(), store.batch(torch.arange(4)), 8, 8)]
+    best = [found[0] for found in beam_search(model.cpu(), store.batch(torch.arange(4)), 8, 8)]
     np.testing.assert_allclose(searched["product_log_probability"], [one.log_probability for one in best], atol=1e-5)
     assert (searched["product_pred"] != greedily["product_pred"]).any()
     with pytest.raises(InputError, match="beams: expected 1 or more, got 0"):
@@ -91,7 +91,7 @@ def test_beams_are_for_sequences(model_path: Path) -> None:
 
 
 def test_texts_that_are_no_smiles_are_not_judged_as_such(make: Callable) -> None:
-    predictor = make(TokenVocabulary.of(["ab", "cd"], CHARACTERS))
+    predictor = make(TokenVocabulary.of(["ab", "cd"], CHARACTER_TOKENIZER))
     assert predictor.output_columns(["product_pred"]) == {"product_pred1": str, "product_log_probability": float}
     assert predictor.predict_store(predictor._featurise(["CC"], 0)[1].store).canonical is None
 
@@ -117,8 +117,8 @@ def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_
     assert outcome.metrics["per_target"]["product"]["exact_accuracy"] == 0.0  # of the one row with a product
 
 
-def written(texts: list[str], canonical: list[str | None]) -> WrittenTexts:
-    return WrittenTexts(texts, np.zeros(len(texts)), canonical, [[]] * len(texts), np.zeros(len(texts), bool))
+def written(texts: list[str], canonical: list[str | None]) -> GeneratedTexts:
+    return GeneratedTexts(texts, np.zeros(len(texts)), canonical, [[]] * len(texts), np.zeros(len(texts), bool))
 
 
 def test_the_same_molecule_is_right_however_it_is_written() -> None:

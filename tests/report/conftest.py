@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gtx.report import DataCard, Report
-from gtx.tasks import NumberTask, Regression
+from gtx.report import DatasetCard, NumericReport
+from gtx.tasks import NumericTask, Regression
 
 ENDS = ["C", "O", "N", "F", "S", "C(=O)O", "C#N", "c1ccccc1", "C(C)C", "OC"]
 SMILES = [left + "C" * n + right for n in (1, 2, 3) for i, left in enumerate(ENDS[:5]) for right in ENDS[i:]]
@@ -34,12 +34,12 @@ def y() -> np.ndarray:
 
 
 @pytest.fixture
-def make_report(y: np.ndarray) -> Callable[..., Report]:
+def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
     """Reports on `SMILES`; of a model whose errors have a standard deviation of 0.2."""
 
     def make(
-        kind: type[NumberTask] = Regression, targets: tuple[str, ...] = ("additive", "letters"), **changes: object
-    ) -> Report:
+        kind: type[NumericTask] = Regression, targets: tuple[str, ...] = ("additive", "letters"), **changes: object
+    ) -> NumericReport:
         measured = y[:, : len(targets)]
         prediction = measured + np.random.default_rng(1).normal(0, 0.2, measured.shape)
         task = kind(targets)
@@ -56,7 +56,7 @@ def make_report(y: np.ndarray) -> Callable[..., Report]:
             "y": measured,
             "prediction": prediction,
             "split": SPLIT,
-            "data": DataCard(
+            "data": DatasetCard(
                 source="chains.csv",
                 rows=len(SMILES) + 1,
                 errors=1,
@@ -81,7 +81,7 @@ def make_report(y: np.ndarray) -> Callable[..., Report]:
         if "baselines" not in settings:
             settings.setdefault("rivals", _rivals(settings))
             settings["baselines"] = {name: _scores(settings, said) for name, said in settings["rivals"].items()}
-        return Report(**settings)
+        return NumericReport(**settings)
 
     return make
 

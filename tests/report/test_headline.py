@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gtx.report.headline import headline
-from gtx.tasks import Classification, Regression
+from gtx.tasks import BinaryClassification, Regression
 
 from .conftest import SPLIT
 
@@ -48,7 +48,7 @@ def test_the_interval_is_of_the_difference_to_the_best_baseline_molecule_by_mole
     assert low < 0 < high and "cannot be distinguished" in found.verdict
 
 
-@pytest.mark.parametrize("kind", [Regression, Classification])
+@pytest.mark.parametrize("kind", [Regression, BinaryClassification])
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_few_molecules_have_no_verdict(make_report, kind, count):
     split = {**SPLIT, "test": SPLIT["test"][:count]}
@@ -60,9 +60,9 @@ def test_a_few_molecules_have_no_verdict(make_report, kind, count):
 
 
 def test_a_class_that_is_hardly_there_has_no_verdict(make_report):
-    report = make_report(Classification, targets=("letters",))
+    report = make_report(BinaryClassification, targets=("letters",))
     report.y[report.split["test"], 0] = np.arange(20) < 3
-    found = headline(make_report(Classification, targets=("letters",), y=report.y))
+    found = headline(make_report(BinaryClassification, targets=("letters",), y=report.y))
     assert found.verdict.startswith("No verdict: ") and "of each class 5" in found.verdict
 
 
@@ -77,18 +77,20 @@ def test_targets_of_several_units_are_compared_with_the_mean_predictor(make_repo
 
 
 def test_classes_lead_with_the_area_under_the_roc_curve(make_report):
-    report = make_report(Classification, targets=("additive",))
+    report = make_report(BinaryClassification, targets=("additive",))
     found = headline(report)
     assert found.label == "ROC-AUC"
     assert found.bars[0].length == pytest.approx(report.scores["test"]["roc_auc"]) or not found.bars[0].ours
 
 
 def test_what_is_not_defined_is_not_compared(make_report):
-    report = make_report(Classification, targets=("additive",))
+    report = make_report(BinaryClassification, targets=("additive",))
     report.y[report.split["test"]] = 1.0
     undefined = {"roc_auc": None, "pr_auc": None, "accuracy": 1.0}
     scores = dict.fromkeys(("train", "val", "test"), undefined | {"per_target": {"additive": undefined}})
-    found = headline(make_report(Classification, targets=("additive",), scores=scores, baselines={"mean": scores}))
+    found = headline(
+        make_report(BinaryClassification, targets=("additive",), scores=scores, baselines={"mean": scores})
+    )
     assert found.text == "–" and found.bars == []
     assert found.verdict.startswith("No verdict: ")
 

@@ -10,9 +10,9 @@ import pytest
 from markupsafe import Markup
 from rdkit import Chem
 
-from gtx.report import RunReport, write, write_report
+from gtx.report import RunReport, write_report, write_run_report
 from gtx.report.kinds import number
-from gtx.tasks import Classification, Regression, Task
+from gtx.tasks import BinaryClassification, Regression, Task
 
 from .conftest import SMILES, SPLIT
 
@@ -74,7 +74,7 @@ def words(page, monkeypatch):
     return lambda report: page(report).text
 
 
-@pytest.mark.parametrize("task", [Regression, Classification])
+@pytest.mark.parametrize("task", [Regression, BinaryClassification])
 @pytest.mark.parametrize("targets", [("additive",), ("additive", "letters")])
 def test_a_page_needs_nothing_beside_it(page, make_report, task, targets):
     found = page(make_report(task, targets))
@@ -171,7 +171,7 @@ def test_blanks_are_those_of_all_rows_that_could_be_read_without_bounds(words, m
     assert said(words(make_report(targets=("additive",), split=used, scores=scores))) == 1
 
 
-@pytest.mark.parametrize("task", [Regression, Classification])
+@pytest.mark.parametrize("task", [Regression, BinaryClassification])
 def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task):
     with_baselines = words(make_report(task))
     text = words(make_report(task, baselines={}, histories=[]))
@@ -179,17 +179,17 @@ def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task)
     assert "Loss by epoch" in with_baselines and "Loss" not in text
 
 
-@pytest.mark.parametrize("task", [Regression, Classification])
+@pytest.mark.parametrize("task", [Regression, BinaryClassification])
 def test_errors_are_shown_by_similarity_and_classes_at_thresholds(words, make_report, task):
     text = words(make_report(task, targets=("additive",)))
     assert "Error of additive by similarity" in text
     assert "20 test molecules with 80 training molecules" in text
     for name in ("Confusion of additive", "balanced accuracy", "highest F1 in validation"):
-        assert (name in text) == (task is Classification)
+        assert (name in text) == (task is BinaryClassification)
     assert "could not be drawn" not in text
 
 
-@pytest.mark.parametrize("task", [Regression, Classification])
+@pytest.mark.parametrize("task", [Regression, BinaryClassification])
 def test_predictions_that_are_no_numbers_leave_a_page(words, make_report, task):
     report = make_report(task, targets=("additive",), prediction=np.full((len(SMILES), 1), np.nan))
     assert "Largest errors" in words(report)
@@ -225,6 +225,6 @@ def test_a_task_of_which_nothing_is_known_has_a_page_of_its_scores(make_report, 
 
     report = make_report(targets=("additive",))
     facts = {field.name: getattr(report, field.name) for field in fields(RunReport)}
-    assert write(Own(("additive",)), tmp_path / "report.html", None, None, facts) == []
+    assert write_run_report(Own(("additive",)), tmp_path / "report.html", None, None, facts) == []
     text = Page((tmp_path / "report.html").read_text()).text
     assert "This model predicts additive from" in text and f"{report.scores['test']['rmse']:#.3g}" in text

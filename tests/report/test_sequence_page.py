@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gtx.report import DataCard, SequenceReport, write_sequence_report
-from gtx.tasks import ToSequence
+from gtx.report import DatasetCard, SequenceReport, write_sequence_report
+from gtx.tasks import SequenceGeneration
 
 from .test_page import Page
 
@@ -22,12 +22,14 @@ def page(folder: Path, **changes: object) -> Page:
         "smiles": SMILES,
         "split": {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])},
         "scores": dict.fromkeys(("train", "val", "test"), scores),
-        "data": DataCard("r.csv", 6, 0, "6 rows: 6 read, 0 errors", "random, seed 0", np.array([3, 3, 3, 2, 2, 2]), {}),
+        "data": DatasetCard(
+            "r.csv", 6, 0, "6 rows: 6 read, 0 errors", "random, seed 0", np.array([3, 3, 3, 2, 2, 2]), {}
+        ),
         "histories": [history],
         "settings": {"training": {"epochs": 4}},
         "versions": {"gtx": "0.1.0"},
         "model_file": "run/model.gtx",
-        "metrics": ToSequence.metrics,
+        "metrics": SequenceGeneration.metrics,
         "target": "product",
         "truth": SMILES,
         "written": ["CCO", "CCN", "CCC", "CO", "CO", "C("],

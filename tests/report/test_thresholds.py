@@ -5,14 +5,14 @@ import pytest
 from sklearn.metrics import f1_score
 
 from gtx.report.panels import thresholds
-from gtx.tasks import Classification
+from gtx.tasks import BinaryClassification
 
 from .conftest import SPLIT
 
 
 @pytest.fixture
 def report(make_report):
-    found = make_report(Classification, targets=("additive",))
+    found = make_report(BinaryClassification, targets=("additive",))
     found.prediction[:, 0] = np.random.default_rng(3).beta(2, 2, len(found.prediction)) * 0.7 + 0.3 * found.y[:, 0]
     np.nan_to_num(found.prediction, copy=False)
     return found

@@ -8,7 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.sequence import END, START, Sampler, Written, beam, greedy, sample
+from gtx.sequence import (
+    END_TOKEN,
+    START_TOKEN,
+    GeneratedSequence,
+    TokenSampler,
+    beam_search,
+    greedy_search,
+    sample_sequences,
+)
 
 V, LIMIT = 5, 4
 
@@ -25,7 +33,7 @@ class Table:
 
     def begin(self, source: Tensor, limit: int, cached: bool = True) -> Table:
         self.source, self.rows, self.left = source, len(source), limit
-        self.before = torch.full((self.rows,), START)
+        self.before = torch.full((self.rows,), START_TOKEN)
         self.last = self.before
         return self
 
@@ -41,8 +49,8 @@ class Table:
 
     def log_probability(self, source: int, tokens: list[int], ended: bool) -> float:
         logits = self.logits[source].clone()
-        logits[..., START] = -torch.inf
-        log_p, path = logits.log_softmax(-1), [START, START, *tokens] + [END] * ended
+        logits[..., START_TOKEN] = -torch.inf
+        log_p, path = logits.log_softmax(-1), [START_TOKEN, START_TOKEN, *tokens] + [END_TOKEN] * ended
         return float(sum(log_p[tuple(path[i : i + 3])] for i in range(len(path) - 2)))
 
 
@@ -53,8 +61,8 @@ def every_sequence() -> list[list[int]]:
     return [list(one) for n in range(LIMIT + 1) for one in product(range(2, V), repeat=n)]
 
 
-def check(table: Table, source: int, one: Written) -> None:
-    assert len(one.tokens) <= LIMIT and {START, END}.isdisjoint(one.tokens)
+def check(table: Table, source: int, one: GeneratedSequence) -> None:
+    assert len(one.tokens) <= LIMIT and {START_TOKEN, END_TOKEN}.isdisjoint(one.tokens)
     assert one.ended or len(one.tokens) == LIMIT
     assert one.log_probability == pytest.approx(table.log_probability(source, one.tokens, one.ended))
 
@@ -62,24 +70,24 @@ def check(table: Table, source: int, one: Written) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_greedy_takes_the_likeliest_at_every_step(seed: int) -> None:
     table = Table(seed=seed)
-    for source, one in enumerate(greedy(table, EVERY, LIMIT)):
+    for source, one in enumerate(greedy_search(table, EVERY, LIMIT)):
         check(table, source, one)
         logits = table.logits[source].clone()
-        logits[..., START] = -torch.inf
-        path = [START, START, *one.tokens] + [END] * one.ended
+        logits[..., START_TOKEN] = -torch.inf
+        path = [START_TOKEN, START_TOKEN, *one.tokens] + [END_TOKEN] * one.ended
         assert all(int(logits[path[i], path[i + 1]].argmax()) == path[i + 2] for i in range(len(path) - 2))
 
 
 def test_greedy_stops_when_all_have_ended() -> None:
     table = Table()
-    table.logits[..., END] = 99.0
-    assert [one.tokens for one in greedy(table, EVERY, 100)] == [[]] * 3 and table.steps == 1
+    table.logits[..., END_TOKEN] = 99.0
+    assert [one.tokens for one in greedy_search(table, EVERY, 100)] == [[]] * 3 and table.steps == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_beam_of_one_without_penalty_is_greedy(seed: int) -> None:
     table = Table(seed=seed)
-    for (found,), one in zip(beam(table, EVERY, LIMIT, 1, 0.0), greedy(table, EVERY, LIMIT), strict=True):
+    for (found,), one in zip(beam_search(table, EVERY, LIMIT, 1, 0.0), greedy_search(table, EVERY, LIMIT), strict=True):
         assert found.tokens == one.tokens and found.ended == one.ended
         assert found.log_probability == pytest.approx(one.log_probability)
 
@@ -87,7 +95,7 @@ def test_a_beam_of_one_without_penalty_is_greedy(seed: int) -> None:
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
 def test_a_beam_wide_enough_finds_the_best_of_all(penalty: float) -> None:
     table = Table()
-    for source, found in enumerate(beam(table, EVERY, LIMIT, width=(V - 2) ** LIMIT, penalty=penalty)):
+    for source, found in enumerate(beam_search(table, EVERY, LIMIT, width=(V - 2) ** LIMIT, penalty=penalty)):
         p = {tuple(s): table.log_probability(source, s, True) for s in every_sequence()}
         score = {s: log_p / ((5 + len(s) + 1) / 6) ** penalty for s, log_p in p.items()}
         best = sorted(score, key=lambda s: -score[s])[:10]
@@ -105,16 +113,16 @@ def beam_by_hand(table: Table, source: int, limit: int, k: int, penalty: float) 
             for token in range(1, V)
         ]
         best = sorted(more, key=lambda one: -one[0])[: 2 * k]
-        ended += [(p / ((5 + len(y)) / 6) ** penalty, y[:-1]) for p, y in best[:k] if y[-1] == END]
-        living = [one for one in best if one[1][-1] != END][:k]
+        ended += [(p / ((5 + len(y)) / 6) ** penalty, y[:-1]) for p, y in best[:k] if y[-1] == END_TOKEN]
+        living = [one for one in best if one[1][-1] != END_TOKEN][:k]
     return [y for _, y in sorted(ended, key=lambda one: -one[0])[:k]]
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
 def test_stopping_early_changes_nothing(penalty: float) -> None:
     table = Table()
-    table.logits[..., END] += 2.0
-    found = beam(table, EVERY, 12, 3, penalty)
+    table.logits[..., END_TOKEN] += 2.0
+    found = beam_search(table, EVERY, 12, 3, penalty)
     assert [[one.tokens for one in each] for each in found] == [
         beam_by_hand(table, source, 12, 3, penalty) for source in range(3)
     ]
@@ -123,11 +131,11 @@ def test_stopping_early_changes_nothing(penalty: float) -> None:
 
 def test_what_the_limit_cuts_off_says_so() -> None:
     table = Table()
-    table.logits[..., END] = -torch.inf
-    for source, one in enumerate(greedy(table, EVERY, LIMIT)):
+    table.logits[..., END_TOKEN] = -torch.inf
+    for source, one in enumerate(greedy_search(table, EVERY, LIMIT)):
         assert not one.ended and len(one.tokens) == LIMIT
         check(table, source, one)
-    for source, found in enumerate(beam(table, EVERY, LIMIT, 2)):
+    for source, found in enumerate(beam_search(table, EVERY, LIMIT, 2)):
         assert len(found) == 2
         for one in found:
             assert not one.ended
@@ -136,28 +144,32 @@ def test_what_the_limit_cuts_off_says_so() -> None:
 
 def test_draws_follow_the_probabilities() -> None:
     table = Table(sources=1)
-    drawn = sample(table, EVERY[:1], LIMIT, count=4000)
+    drawn = sample_sequences(table, EVERY[:1], LIMIT, count=4000)
     for one in drawn[:50]:
         check(table, 0, one)
     for first in range(2, V):
-        expected = float(table.logits[0, START, START][[END, *range(2, V)]].softmax(0)[first - 1])
+        expected = float(table.logits[0, START_TOKEN, START_TOKEN][[END_TOKEN, *range(2, V)]].softmax(0)[first - 1])
         share = sum(one.tokens[:1] == [first] for one in drawn) / len(drawn)
         assert abs(share - expected) < 4 * (expected * (1 - expected) / len(drawn)) ** 0.5 + 1e-9
 
 
 def test_a_row_draws_by_the_seed_and_its_number_alone() -> None:
     table = Table()
-    both = sample(table, EVERY, LIMIT, count=2, seed=3)
-    assert both[:2] == sample(table, EVERY[:1], LIMIT, count=2, seed=3)
-    assert both == sample(table, EVERY, LIMIT, count=2, seed=3) != sample(table, EVERY, LIMIT, count=2, seed=4)
+    both = sample_sequences(table, EVERY, LIMIT, count=2, seed=3)
+    assert both[:2] == sample_sequences(table, EVERY[:1], LIMIT, count=2, seed=3)
+    assert (
+        both
+        == sample_sequences(table, EVERY, LIMIT, count=2, seed=3)
+        != sample_sequences(table, EVERY, LIMIT, count=2, seed=4)
+    )
 
 
 def test_one_likeliest_token_or_no_temperature_is_greedy() -> None:
     table = Table()
-    expected = greedy(table, EVERY, LIMIT)
-    assert sample(table, EVERY, LIMIT, top_k=1) == expected
-    assert sample(table, EVERY, LIMIT, top_p=1e-9) == expected
-    assert sample(table, EVERY, LIMIT, temperature=1e-4) == expected
+    expected = greedy_search(table, EVERY, LIMIT)
+    assert sample_sequences(table, EVERY, LIMIT, top_k=1) == expected
+    assert sample_sequences(table, EVERY, LIMIT, top_p=1e-9) == expected
+    assert sample_sequences(table, EVERY, LIMIT, temperature=1e-4) == expected
 
 
 def test_top_k_and_nucleus_leave_out_the_unlikely() -> None:
@@ -165,23 +177,26 @@ def test_top_k_and_nucleus_leave_out_the_unlikely() -> None:
     rows = torch.arange(500)
 
     def drawn(**how: float) -> list[int]:
-        return Sampler(500, 1, **how)(log_p, rows, 0).unique().tolist()
+        return TokenSampler(500, 1, **how)(log_p, rows, 0).unique().tolist()
 
     assert drawn() == [0, 1, 2, 3] and drawn(top_k=2) == [0, 1] and drawn(top_k=9) == [0, 1, 2, 3]
     assert drawn(top_p=0.69) == [0, 1] and drawn(top_p=0.71) == [0, 1, 2] and drawn(top_p=1.0) == [0, 1, 2, 3]
-    hot, cold = (Sampler(500, 1, T)(log_p, rows, 0).eq(0).double().mean() for T in (5.0, 0.3))
+    hot, cold = (TokenSampler(500, 1, T)(log_p, rows, 0).eq(0).double().mean() for T in (5.0, 0.3))
     assert hot < 0.33 < 0.6 < cold
 
 
 @pytest.mark.parametrize("how", [{"temperature": 0.0}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}])
 def test_numbers_out_of_range_are_refused(how: dict) -> None:
     with pytest.raises(ValueError, match="expected"):
-        sample(Table(), EVERY, LIMIT, **how)
+        sample_sequences(Table(), EVERY, LIMIT, **how)
     with pytest.raises(ValueError, match="width of at least 1"):
-        beam(Table(), EVERY, LIMIT, width=0)
+        beam_search(Table(), EVERY, LIMIT, width=0)
 
 
 def test_no_source_no_sequence() -> None:
     assert (
-        greedy(Table(), EVERY[:0], LIMIT) == [] == sample(Table(), EVERY[:0], LIMIT) == beam(Table(), EVERY[:0], LIMIT)
+        greedy_search(Table(), EVERY[:0], LIMIT)
+        == []
+        == sample_sequences(Table(), EVERY[:0], LIMIT)
+        == beam_search(Table(), EVERY[:0], LIMIT)
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from gtx.sequence import END, START, Sequences
+from gtx.sequence import END_TOKEN, START_TOKEN, SequenceBatch
 
 LISTS = [[5, 6, 7], [], [8], [9, 5]]
-MADE = Sequences.of(LISTS)
+MADE = SequenceBatch.of(LISTS)
 
 
 def test_lists_and_places() -> None:
@@ -17,13 +17,13 @@ def test_lists_and_places() -> None:
 
 def test_a_batch_takes_any_in_any_order() -> None:
     assert MADE.batch(torch.tensor([3, 0, 1, 0])).lists() == [LISTS[i] for i in (3, 0, 1, 0)]
-    assert Sequences.of([]).batch(torch.tensor([], dtype=torch.long)).lists() == []
+    assert SequenceBatch.of([]).batch(torch.tensor([], dtype=torch.long)).lists() == []
 
 
 def test_teaching_shifts_by_one() -> None:
     read, write = MADE.teacher_forced()
-    assert read.lists() == [[START, *one] for one in LISTS]
-    assert Sequences(write, read.ptr).lists() == [[*one, END] for one in LISTS]
+    assert read.lists() == [[START_TOKEN, *one] for one in LISTS]
+    assert SequenceBatch(write, read.ptr).lists() == [[*one, END_TOKEN] for one in LISTS]
 
 
 def test_padding() -> None:

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from gtx.errors import InputError
-from gtx.sequence import CHARACTERS, SMILES
+from gtx.sequence import CHARACTER_TOKENIZER, SMILES_TOKENIZER
 from tests.molecules_for_tests import SMILES as MOLECULES
 
 
 def test_tokens_of_a_reaction() -> None:
     text = r"Cl/C=C\Br.[13C@@H-]%12=#:1>>c1nn[nH]c1*"
     expected = r"Cl / C = C \ Br . [13C@@H-] %12 = # : 1 > > c 1 n n [nH] c 1 *"
-    assert SMILES.split(text) == expected.split()
+    assert SMILES_TOKENIZER.split(text) == expected.split()
 
 
 @pytest.mark.parametrize("smiles", MOLECULES)
 def test_round_trip(smiles: str) -> None:
-    assert "".join(SMILES.split(smiles)) == smiles
+    assert "".join(SMILES_TOKENIZER.split(smiles)) == smiles
 
 
 def test_round_trip_of_all_of_zinc(shared_data: Path) -> None:
@@ -30,7 +30,7 @@ def test_round_trip_of_all_of_zinc(shared_data: Path) -> None:
     with path.open(newline="") as file:
         smiles = [row["smiles"] for row in csv.DictReader(file)]
     assert len(smiles) == 12000
-    assert all("".join(SMILES.split(one)) == one for one in smiles)
+    assert all("".join(SMILES_TOKENIZER.split(one)) == one for one in smiles)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_round_trip_of_all_of_zinc(shared_data: Path) -> None:
 )
 def test_what_is_no_token_is_told(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        SMILES.split(text)
+        SMILES_TOKENIZER.split(text)
 
 
 def test_characters() -> None:
-    assert CHARACTERS.split("12+3\n") == ["1", "2", "+", "3", "\n"]
+    assert CHARACTER_TOKENIZER.split("12+3\n") == ["1", "2", "+", "3", "\n"]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gtx.errors import InputError
-from gtx.sequence import CHARACTERS, END, START, TokenVocabulary
+from gtx.sequence import CHARACTER_TOKENIZER, END_TOKEN, START_TOKEN, TokenVocabulary
 from tests.molecules_for_tests import SMILES
 
 VOCABULARY = TokenVocabulary.of(SMILES)
@@ -17,11 +17,11 @@ def test_round_trip_and_no_token_is_start_or_end() -> None:
     for smiles in SMILES:
         numbers = VOCABULARY.encode(smiles)
         assert VOCABULARY.decode(numbers) == smiles
-        assert {START, END}.isdisjoint(numbers) and max(numbers) < len(VOCABULARY)
+        assert {START_TOKEN, END_TOKEN}.isdisjoint(numbers) and max(numbers) < len(VOCABULARY)
 
 
 def test_survives_json() -> None:
-    for one in (VOCABULARY, TokenVocabulary.of(["1+2"], CHARACTERS)):
+    for one in (VOCABULARY, TokenVocabulary.of(["1+2"], CHARACTER_TOKENIZER)):
         again = TokenVocabulary.from_dict(json.loads(json.dumps(one.to_dict())))
         assert again == one and len(again) == len(one)
 
@@ -46,4 +46,4 @@ def test_nothing_is_lost() -> None:
 
 def test_start_and_end_are_no_text() -> None:
     with pytest.raises(ValueError, match="got 1"):
-        VOCABULARY.decode([3, END])
+        VOCABULARY.decode([3, END_TOKEN])

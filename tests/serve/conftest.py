@@ -61,10 +61,10 @@ def served(
     predictor: Predictor, hosts: tuple[str, ...] = (), separate: bool = False, **limits: float
 ) -> Iterator[Client]:
     """The service of a model, in a thread."""
-    from gtx.serve import Limits, make_app
+    from gtx.serve import ServiceLimits, make_app
     from gtx.serve.server import bound, server_of
 
-    limits = Limits(**limits)
+    limits = ServiceLimits(**limits)
     server = server_of(make_app(predictor, limits, hosts=hosts, separate=separate), limits.grace)
     with bound("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]

@@ -349,12 +349,12 @@ def made(beside: FeatureColumns) -> Predictor:
     from gtx.prediction import ModelHeader
     from gtx.tasks import Regression
     from gtx.training import TrainSettings
-    from gtx.workflow import model_spec
+    from gtx.workflow import make_model_spec
     from tests.tables import TINY
 
     read = Featuriser()
     store = beside.joined(featurise(read, ["CCO", "CCN"], workers=0), [beside.blank_row] * 2).store
     task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
-    spec = model_spec(TrainSettings(**TINY), read, task, 2, beside)
+    spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)
     torch.manual_seed(0)
     return Predictor([build_model(spec)], ModelHeader(task, read, spec, features=beside), "cpu")

@@ -17,24 +17,24 @@ from torch import Tensor
 from gtx.tasks import (
     AtomClassification,
     AtomRegression,
+    BinaryClassification,
     BondClassification,
     BondRegression,
-    Classification,
-    Counts,
-    Inferred,
-    Multiclass,
-    MultiLevel,
-    NumberTask,
+    CountRegression,
+    InferredTask,
+    MulticlassClassification,
+    MultiLevelTask,
+    NumericTask,
     Regression,
-    Shares,
+    SequenceGeneration,
+    ShareRegression,
     Task,
-    ToSequence,
 )
 from gtx.tasks.metrics import has_values
 from gtx.tasks.task import Metric
 
 
-class Yields(NumberTask):
+class Yields(NumericTask):
     """A task of one's own, in a user's file: numbers from 0 to 1, learned as their logits."""
 
     name = "yields"
@@ -58,7 +58,7 @@ class Case:
         settled: the class that the table makes of the task; the same by default.
     """
 
-    task: Task | Inferred
+    task: Task | InferredTask
     cells: Callable[[pd.DataFrame], dict[str, list]]
     answers: tuple[str, ...]
     settled: type[Task] | None = None
@@ -103,20 +103,20 @@ CASES = {
         for method in ("quantiles", "dropout")
     },
     "classification": Case(
-        Inferred(["polar", "apolar"]),
+        InferredTask(["polar", "apolar"]),
         lambda t: {"polar": _blanks(_above(t.dipole, 0, 1)), "apolar": _above(-t.dipole, 0, 1)},
         ("polar_pred", "apolar_pred"),
-        Classification,
+        BinaryClassification,
     ),
     "two labels": Case(
-        Classification(
+        BinaryClassification(
             "activity", class_weights="balanced", calibration="temperature", sets=True, uncertainty="evidential"
         ),
         lambda t: {"activity": _blanks(_above(t.dipole, "inactive", "active"))},
         ("activity_pred", "activity_class", "activity_vacuity", "activity_set"),
     ),
     "multiclass": Case(
-        Multiclass(
+        MulticlassClassification(
             ["size", "kind"],
             class_weights="balanced",
             calibration="isotonic",
@@ -134,12 +134,12 @@ CASES = {
         ),
     ),
     "counts": Case(
-        Counts(["letters", "rings"]),
+        CountRegression(["letters", "rings"]),
         lambda t: {"letters": _blanks([len(s) for s in t.smiles]), "rings": [s.count("1") // 2 for s in t.smiles]},
         ("letters_pred", "rings_pred"),
     ),
     "shares": Case(
-        Shares(["carbon", "oxygen", "others"], normalise=True),
+        ShareRegression(["carbon", "oxygen", "others"], normalise=True),
         lambda t: {
             "carbon": _blanks([s.upper().count("C") for s in t.smiles]),
             "oxygen": _blanks([s.upper().count("O") for s in t.smiles]),
@@ -181,7 +181,7 @@ CASES = {
         ("ring_pred", "ring_class"),
     ),
     "together": Case(
-        MultiLevel(parts=(BondRegression("order"), AtomRegression("charge", sum_to="charge"), Regression("gap"))),
+        MultiLevelTask(parts=(BondRegression("order"), AtomRegression("charge", sum_to="charge"), Regression("gap"))),
         lambda t: {
             "gap": _blanks(t.gap.tolist()),
             "charge": [_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles],
@@ -190,7 +190,7 @@ CASES = {
         ("gap_pred", "gap_low", "gap_high", "charge_pred", "order_pred"),
     ),
     "sequence": Case(
-        ToSequence("product"),
+        SequenceGeneration("product"),
         lambda t: {"product": _blanks(t.smiles.tolist())},
         ("product_pred", "product_log_probability", "product_valid"),
     ),

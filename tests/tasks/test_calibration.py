@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gtx.errors import InputError
-from gtx.tasks import Classification, Multiclass
+from gtx.tasks import BinaryClassification, MulticlassClassification
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered, unlikeliness
 from gtx.tasks.task import Predictions
 
@@ -48,7 +48,7 @@ def test_scores_of_probabilities_are_what_they_say() -> None:
     assert evaluate_probabilities(np.array([0]), np.array([[0.8, 0.2]]))["auroc"] is None
 
 
-@pytest.mark.parametrize("kind, classes", [(Classification, 2), (Multiclass, 4)])
+@pytest.mark.parametrize("kind, classes", [(BinaryClassification, 2), (MulticlassClassification, 4)])
 @pytest.mark.parametrize("calibration", ["none", "temperature", "isotonic"])
 @pytest.mark.parametrize(("sets", "coverage"), [("smallest", 0.9), ("adaptive", 0.8)])
 def test_sets_of_new_rows_hold_the_true_class(
@@ -83,7 +83,7 @@ def test_adaptive_sets_hold_it_for_hard_rows_as_for_easy_ones() -> None:
     y = (random.random((20_000, 1)) > p.cumsum(1)).sum(1).clip(max=9)
     gaps, sizes = {}, {}
     for kind in ("smallest", "adaptive"):
-        task = Multiclass("y", sets=True, set_kind=kind, classes=(tuple("abcdefghij"),))
+        task = MulticlassClassification("y", sets=True, set_kind=kind, classes=(tuple("abcdefghij"),))
         told = Predictions(p[:10_000], None, None, None, [[]] * 10_000)
         fitted = task.calibrated(told, y[:10_000, None].astype(float))
         held = fitted.members_of_sets(p[10_000:], 0)
@@ -103,13 +103,13 @@ def test_adaptive_scores_are_those_of_the_likelier_classes_and_half_of_the_own()
 
 def test_a_kind_of_sets_without_sets_is_refused() -> None:
     with pytest.raises(InputError, match="set_kind: adaptive needs sets"):
-        Classification("y", set_kind="adaptive")
+        BinaryClassification("y", set_kind="adaptive")
     with pytest.raises(InputError, match="set_kind: expected smallest or adaptive, got large"):
-        Classification("y", sets=True, set_kind="large")
+        BinaryClassification("y", sets=True, set_kind="large")
 
 
 def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:
-    task = Classification("y", calibration="isotonic", sets=True, classes=(("a", "b"),))
+    task = BinaryClassification("y", calibration="isotonic", sets=True, classes=(("a", "b"),))
     mean = np.linspace(0.1, 0.9, 5)[:, None]
     fitted = task.calibrated(Predictions(mean, None, None, None, [[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
     np.testing.assert_array_equal(fitted.corrected(mean), mean)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.calibration import conformal_half_width, fewest, rank
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Predictions
@@ -72,7 +72,7 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
         assert fitted.notes() == [words]
         assert list(fitted.answer_suffixes(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
         assert (fitted.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
-    task = Classification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
+    task = BinaryClassification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
     fitted = task.calibrated(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
     assert "sets of 95%: " in fitted.notes()[0] and "any with fewer than 19 validation values" in fitted.notes()[0]
 
@@ -82,9 +82,9 @@ def test_what_is_no_coverage_is_refused(coverage: object) -> None:
     with pytest.raises(InputError, match="coverage: expected a number above 0 and below 1, got"):
         Regression("y", coverage=coverage)
     with pytest.raises(InputError, match="coverage: expected a number above 0 and below 1"):
-        Classification("y", sets=True, coverage=coverage)
+        BinaryClassification("y", sets=True, coverage=coverage)
 
 
 def test_a_coverage_of_sets_that_were_not_asked_for_is_refused() -> None:
     with pytest.raises(InputError, match="needs sets: add sets"):
-        Multiclass("y", coverage=0.95)
+        MulticlassClassification("y", coverage=0.95)

@@ -11,7 +11,7 @@ from sklearn.metrics import mean_poisson_deviance
 
 from gtx.data import Row, RowLedger
 from gtx.errors import InputError
-from gtx.tasks import Counts
+from gtx.tasks import CountRegression
 from gtx.tasks.counts import deviance
 from tests.molecules_for_tests import store
 
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 def test_the_loss_is_least_at_the_mean_of_what_was_counted() -> None:
     y = torch.from_numpy(RNG.poisson(3.7, (400, 1)))
     molecules = store(["C"] * len(y)).with_targets(y.double())
-    task = Counts("n").fitted(molecules)
+    task = CountRegression("n").fitted(molecules)
     output = torch.tensor(0.4, requires_grad=True)  # the one output of molecules that are all alike
     search = torch.optim.LBFGS([output], line_search_fn="strong_wolfe")
 
@@ -42,14 +42,14 @@ def test_the_loss_is_least_at_the_mean_of_what_was_counted() -> None:
 def test_deviance_is_scikit_learns_and_infinite_for_what_was_held_impossible() -> None:
     y, p = torch.from_numpy(RNG.poisson(2.0, 50)).double(), torch.from_numpy(RNG.gamma(2.0, 1.0, 50))
     assert float(deviance(p, y)) == pytest.approx(mean_poisson_deviance(y, p))
-    found = Counts("n").evaluate(np.array([[1.0], [0.0]]), np.array([[0.0], [0.0]]))
+    found = CountRegression("n").evaluate(np.array([[1.0], [0.0]]), np.array([[0.0], [0.0]]))
     assert found["deviance"] is None and found["mae"] == 0.5
 
 
 def test_cells_that_are_no_counts_are_errors_of_their_rows() -> None:
     rows = [Row(i + 1, ["C", cell], "C") for i, cell in enumerate(["0", "3", "2.5", "-1", "", "1e3", "many", "inf"])]
     ledger = RowLedger()
-    y = Counts("n").parse(rows, ["smiles", "n"], ledger)
+    y = CountRegression("n").parse(rows, ["smiles", "n"], ledger)
     np.testing.assert_array_equal(y[:, 0], [0, 3, np.nan, np.nan, np.nan, 1000, np.nan, np.nan])
     assert sorted(ledger.errors) == [3, 4, 7, 8]
     assert ledger.errors[3] == 'row 3, column "n", value "2.5": is not a whole number of 0 or more, nor blank'
@@ -59,4 +59,4 @@ def test_cells_that_are_no_counts_are_errors_of_their_rows() -> None:
 def test_training_rows_that_teach_no_rate_are_refused(y: list, said: str) -> None:
     molecules = store(["C", "CC"])
     with pytest.raises(InputError, match=said):
-        Counts("n").fitted(replace(molecules, y=torch.tensor(y, dtype=torch.float64)[:, None]))
+        CountRegression("n").fitted(replace(molecules, y=torch.tensor(y, dtype=torch.float64)[:, None]))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.errors import InputError
-from gtx.tasks import Classification, Multiclass
+from gtx.tasks import BinaryClassification, MulticlassClassification
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.uncertainty.evidence import (
     PENALTY,
@@ -32,7 +32,9 @@ def drawn(classes: int) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.fixture(scope="module", params=[2, 3])
 def learned(request: pytest.FixtureRequest) -> tuple[ClassTask, nn.Module]:
     """A task of classes and a small network that learned by its loss."""
-    kind, labels = (Classification, ("a", "b")) if request.param == 2 else (Multiclass, ("a", "b", "c"))
+    kind, labels = (
+        (BinaryClassification, ("a", "b")) if request.param == 2 else (MulticlassClassification, ("a", "b", "c"))
+    )
     task = kind("y", classes=(labels,), uncertainty="evidential")
     torch.manual_seed(0)
     x, _, y = drawn(request.param)
@@ -85,7 +87,7 @@ def test_without_evidence_all_classes_are_as_likely_and_nothing_is_known() -> No
 
 
 def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None:
-    task = Multiclass(("a", "b"), classes=(("x", "y"), ("p", "q", "r")), uncertainty="evidential")
+    task = MulticlassClassification(("a", "b"), classes=(("x", "y"), ("p", "q", "r")), uncertainty="evidential")
     assert task.out_channels == 7 and task.plain.out_channels == 5
     torch.manual_seed(0)
     outputs = torch.randn(4, 2, 7, dtype=torch.float64)  # [m, members, C]
@@ -98,7 +100,7 @@ def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None
 
 def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(InputError, match="uncertainty: of classification expected none or evidential, got variance"):
-        Classification("y", uncertainty="variance")
+        BinaryClassification("y", uncertainty="variance")
     with pytest.raises(InputError, match="learned by gradients, which Identity is not"):
-        Classification("y", uncertainty="evidential").check(nn.Identity(), 1)
-    Classification("y").check(nn.Identity(), 1)
+        BinaryClassification("y", uncertainty="evidential").check(nn.Identity(), 1)
+    BinaryClassification("y").check(nn.Identity(), 1)

@@ -12,10 +12,10 @@ import torch
 import gtx
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
-from gtx.tasks import TASKS, Counts
+from gtx.tasks import TASKS, CountRegression
 from gtx.testing import check_task
-from gtx.training import PropertyModule, TrainSettings
-from gtx.workflow import train
+from gtx.training import TrainingModule, TrainSettings
+from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
 from .cases import CASES, Case, Yields
@@ -37,7 +37,7 @@ def table(case: Case, path: Path) -> DataSettings:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
     """A run, and the folder that it is in."""
     case, folder = CASES[request.param], tmp_path_factory.mktemp("run")
-    train(table(case, folder / "data.csv"), SETTINGS, folder / "whole")
+    train_model(table(case, folder / "data.csv"), SETTINGS, folder / "whole")
     return case, folder
 
 
@@ -48,18 +48,18 @@ def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
 @pytest.mark.slow
 def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
     case, folder = run
-    data, step = table(case, folder / "data.csv"), PropertyModule.training_step
+    data, step = table(case, folder / "data.csv"), TrainingModule.training_step
 
-    def stopped(self: PropertyModule, batch: object, index: int) -> torch.Tensor:
+    def stopped(self: TrainingModule, batch: object, index: int) -> torch.Tensor:
         if self.current_epoch == 1:
             raise KeyboardInterrupt
         return step(self, batch, index)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PropertyModule, "training_step", stopped)
+        patch.setattr(TrainingModule, "training_step", stopped)
         with pytest.raises(KeyboardInterrupt):
-            train(data, SETTINGS, folder / "cut", **ALONE)
-    train(data, SETTINGS, folder / "cut", **ALONE)
+            train_model(data, SETTINGS, folder / "cut", **ALONE)
+    train_model(data, SETTINGS, folder / "cut", **ALONE)
     one, other = (model(case, folder / name).members[0].state_dict() for name in ("cut", "whole"))
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
 
@@ -92,7 +92,7 @@ def test_every_row_has_an_answer_or_an_error(run: tuple[Case, Path]) -> None:
 def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
     case, folder = run
     data = table(case, folder / "data.csv")
-    again = train(data, SETTINGS, folder / "whole")
+    again = train_model(data, SETTINGS, folder / "whole")
     assert again.was_finished
     for part in ("train", "val", "test"):
         assert set(again.metrics[part]) - {"uncertainty"} == {*again.task.metrics, "per_target"}
@@ -105,7 +105,7 @@ def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
         assert f"intervals that should hold {share} of the values" in page and f"intervals of {share}: ±" in page
     for target, scores in again.metrics["train"]["per_target"].items():
         assert ("bounds_kept" in scores) == (bool(getattr(again.task, "censored", None)) and target == "gap")
-    assert ("poisson" in again.metrics["baseline"]) == isinstance(again.task, Counts)
+    assert ("poisson" in again.metrics["baseline"]) == isinstance(again.task, CountRegression)
 
 
 def test_each_metric_that_may_choose_the_epoch_is_logged(run: tuple[Case, Path]) -> None:
@@ -122,7 +122,7 @@ def test_unlike_options_are_another_run(run: tuple[Case, Path]) -> None:
         if CASES[name] is case:
             data = replace(table(case, folder / "data.csv"), task=replace(case.task, **options))
             with pytest.raises(InputError, match=f"{next(iter(options))} .* there, .* now"):
-                train(data, SETTINGS, folder / "whole")
+                train_model(data, SETTINGS, folder / "whole")
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "sequence"])

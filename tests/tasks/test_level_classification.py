@@ -22,10 +22,17 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.tasks import AtomClassification, BondClassification, Classification, Multiclass, MultiLevel, Regression
+from gtx.tasks import (
+    AtomClassification,
+    BinaryClassification,
+    BondClassification,
+    MulticlassClassification,
+    MultiLevelTask,
+    Regression,
+)
 from gtx.tasks.atoms_and_bonds import LevelClassification
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
 COLUMNS = ["smiles", "hetero", "near", "order"]
@@ -50,17 +57,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
     for row in rows[1::4]:
         row[2] = ""
-    task = MultiLevel(parts=(Regression("hetero"), AtomClassification("near"), BondClassification("order")))
+    task = MultiLevelTask(parts=(Regression("hetero"), AtomClassification("near"), BondClassification("order")))
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 12, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
-    outcome = train(
+    outcome = train_model(
         DataSettings(str(write(folder / "t.csv", rows, COLUMNS)), task=task, workers=0), settings, folder / "run"
     )
     found, alike = outcome.metrics["test"]["per_target"], outcome.metrics["baseline"]["alike"]["test"]["per_target"]
     assert found["hetero"]["r2"] > 0.8
     assert found["near"]["roc_auc"] > 0.9 > alike["near"]["roc_auc"] + 0.1  # not of the atom alone
     assert found["order"]["accuracy"] > 0.97 and alike["order"]["accuracy"] > 0.97
-    assert set(found["near"]) == set(Classification.metrics) and set(found["order"]) == set(Multiclass.metrics)
+    assert set(found["near"]) == set(BinaryClassification.metrics) and set(found["order"]) == set(
+        MulticlassClassification.metrics
+    )
     of_classes = [found["near"]["accuracy"], found["order"]["accuracy"]]
     assert outcome.metrics["test"]["accuracy"] == pytest.approx(np.mean(of_classes))
     assert "near: near_pred is the probability of 'yes', the other class is 'no'" in outcome.notes
@@ -138,7 +147,7 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     assert other.endswith("item 2, '2', is none of the classes '0', '1' of the training table, nor null")
     y = data.store.atom_y[:, 0].reshape(-1, 3)[:3]
     np.testing.assert_array_equal(y, [[0, 1, 0], [np.nan] * 3, [np.nan, 1, np.nan]])
-    assert type(data.task.each) is Classification and data.task.each.labels(0) == ("0", "1")
+    assert type(data.task.each) is BinaryClassification and data.task.each.labels(0) == ("0", "1")
 
 
 def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
@@ -180,9 +189,9 @@ SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
 THREE = ("a", "b", "c")
 NAMES = ["one", "other"]
 TASKS = [
-    AtomClassification(NAMES, each=Classification(NAMES)),
-    AtomClassification(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
-    BondClassification(NAMES, each=Multiclass(NAMES, classes=(THREE, THREE[:2]))),
+    AtomClassification(NAMES, each=BinaryClassification(NAMES)),
+    AtomClassification(NAMES, each=MulticlassClassification(NAMES, classes=(THREE, THREE[:2]))),
+    BondClassification(NAMES, each=MulticlassClassification(NAMES, classes=(THREE, THREE[:2]))),
 ]
 
 
@@ -259,7 +268,7 @@ def test_members_of_an_ensemble_are_averaged(task: LevelClassification) -> None:
 
 
 def test_those_alike_have_the_frequencies_of_training() -> None:
-    task = AtomClassification("a", each=Multiclass(["a"], classes=(THREE,)))
+    task = AtomClassification("a", each=MulticlassClassification(["a"], classes=(THREE,)))
     made = featurise(Featuriser(), ["CC", "CC", "CC", "OO"], workers=0).store
     y = torch.tensor([0, 1, 0, torch.nan, 2, 2, 1, 1]).double()[:, None]
     split = {"train": np.array([0, 1, 3]), "val": np.array([2]), "test": np.array([], int)}

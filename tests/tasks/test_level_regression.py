@@ -20,12 +20,12 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.tasks import AtomRegression, BondRegression, MultiLevel, Regression
+from gtx.tasks import AtomRegression, BondRegression, MultiLevelTask, Regression
 from gtx.tasks.atoms_and_bonds import LevelRegression
 from gtx.tasks.levels import means_of_alike
 from gtx.training import TrainSettings
-from gtx.workflow import train
-from gtx.workflow.fine_tuning import FineTuning
+from gtx.workflow import train_model
+from gtx.workflow.fine_tuning import PretrainedModel
 from tests.tables import TINY, molecules, write
 
 SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
     data = DataSettings(str(table(folder / "t.csv")), task=AtomRegression("q", sum_to="charge"), workers=0)
-    outcome = train(data, settings, folder / "run")
+    outcome = train_model(data, settings, folder / "run")
     alike = outcome.metrics["baseline"]["alike"]["test"]
     assert outcome.metrics["test"]["r2"] > max(0.85, alike["r2"])  # the rule is found, and it is not of the atom alone
     assert any("sum to its formal charge; those of the training rows miss it by" in note for note in outcome.notes)
@@ -97,13 +97,13 @@ def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, t
 
 
 def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
-    further = FineTuning(model.header, [], model.header.featuriser, "m.gtx", "")
+    further = PretrainedModel(model.header, [], model.header.featuriser, "m.gtx", "")
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     assert further.spec(BondRegression("b"))["arguments"]["per"] == "bond"
     tuned = replace(
         further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "substructures": 1}}})
     )
-    bonds, both = BondRegression("b"), MultiLevel(parts=(Regression("y"), BondRegression("b")))
+    bonds, both = BondRegression("b"), MultiLevelTask(parts=(Regression("y"), BondRegression("b")))
     assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
     assert tuned.tuned(TrainSettings(), both).rates == {"all": 0.1, "substructures": 1, "also": 1}  # its head is new
     assert further.spec(both)["arguments"]["also"] == {"bond": 1}

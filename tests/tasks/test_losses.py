@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from gtx.errors import InputError
-from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 
 PLAIN = {
@@ -17,8 +17,8 @@ PLAIN = {
     "mae": (Regression(("a", "b", "c"), loss="mae"), F.l1_loss),
     "huber": (Regression(("a", "b", "c"), loss="huber"), F.huber_loss),
     "own": (Regression(("a", "b", "c"), loss=lambda output, target: (output - target).abs() ** 3), None),
-    "binary": (Classification(("a", "b", "c")), F.binary_cross_entropy_with_logits),
-    "several": (replace(Multiclass(("a", "b", "c")), classes=[("0", "1")] * 3), None),
+    "binary": (BinaryClassification(("a", "b", "c")), F.binary_cross_entropy_with_logits),
+    "several": (replace(MulticlassClassification(("a", "b", "c")), classes=[("0", "1")] * 3), None),
 }
 
 

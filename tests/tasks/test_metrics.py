@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 
 RNG = np.random.default_rng(0)
 
@@ -36,7 +36,7 @@ def test_r2_does_not_depend_on_the_unit(scale: float) -> None:
 
 def test_classification_agrees_with_scikit_learn() -> None:
     y, p = RNG.integers(0, 2, (60, 1)).astype(float), RNG.random((60, 1)).round(1)  # ties
-    scores = Classification(["a"]).evaluate(y, p)
+    scores = BinaryClassification(["a"]).evaluate(y, p)
     assert scores["roc_auc"] == pytest.approx(sk.roc_auc_score(y, p))
     assert scores["pr_auc"] == pytest.approx(sk.average_precision_score(y, p))
     assert scores["accuracy"] == pytest.approx(sk.accuracy_score(y, p > 0.5))
@@ -45,7 +45,7 @@ def test_classification_agrees_with_scikit_learn() -> None:
 def test_what_is_not_defined_is_none_and_left_out_of_the_mean() -> None:
     y = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, np.nan]])
     p = np.array([[0.1, 0.9, 0.5], [0.8, 0.2, 0.5]])
-    scores = Classification(["a", "one class", "blank"]).evaluate(y, p)
+    scores = BinaryClassification(["a", "one class", "blank"]).evaluate(y, p)
     assert scores["roc_auc"] == 1.0 and scores["accuracy"] == 0.75
     assert scores["per_target"]["one class"] == {"roc_auc": None, "pr_auc": None, "accuracy": 0.5}
     assert set(scores["per_target"]["blank"].values()) == {None}
@@ -68,7 +68,7 @@ def test_shapes_must_agree() -> None:
 @pytest.mark.filterwarnings("error")
 def test_classes_that_do_not_occur_have_no_say_and_no_warning() -> None:
     y, p = RNG.integers(0, 3, (60, 1)).astype(float), RNG.dirichlet(np.ones(4), 60)
-    task = replace(Multiclass("a"), classes=(("w", "x", "y", "z"),))
+    task = replace(MulticlassClassification("a"), classes=(("w", "x", "y", "z"),))
     shares = p[:, :3] / p[:, :3].sum(1, keepdims=True)
     each = [sk.roc_auc_score(y[:, 0] == k, p[:, k]) for k in range(3)]
     scores = task.evaluate(y, p)

@@ -16,13 +16,20 @@ from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomClassification, AtomRegression, BondRegression, Classification, MultiLevel, Regression
+from gtx.tasks import (
+    AtomClassification,
+    AtomRegression,
+    BinaryClassification,
+    BondRegression,
+    MultiLevelTask,
+    Regression,
+)
 from gtx.tasks.multi_level import join_scores
-from gtx.training import MoleculeData, TrainSettings
-from gtx.workflow import train
+from gtx.training import MoleculeDataModule, TrainSettings
+from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
-TASK = MultiLevel(parts=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
+TASK = MultiLevelTask(parts=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
 COLUMNS = ["smiles", "hetero", "degree", "order"]
 
 
@@ -47,7 +54,7 @@ def table(path: Path, rows: int = 120) -> DataSettings:
 @pytest.mark.slow
 def test_one_model_finds_three_rules(tmp_path: Path) -> None:
     settings = TrainSettings(**TINY | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8})
-    outcome = train(table(tmp_path / "t.csv"), settings, tmp_path / "run")
+    outcome = train_model(table(tmp_path / "t.csv"), settings, tmp_path / "run")
     found = outcome.metrics["test"]["per_target"]
     assert list(found) == ["hetero", "degree", "order"] and all(scores["r2"] > 0.8 for scores in found.values())
     assert outcome.metrics["test"]["rmse"] == pytest.approx(np.mean([scores["rmse"] for scores in found.values()]))
@@ -66,10 +73,10 @@ def test_one_model_finds_three_rules(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> MoleculeData:
+def data(tmp_path_factory: pytest.TempPathFactory) -> MoleculeDataModule:
     dataset = load_dataset(table(tmp_path_factory.mktemp("data") / "t.csv", 60))
     store = dataset.task.labelled(dataset.store)
-    return MoleculeData(dataset.task.fitted(store), store, store)
+    return MoleculeDataModule(dataset.task.fitted(store), store, store)
 
 
 @pytest.fixture(scope="module")
@@ -80,23 +87,23 @@ def model() -> standard:
     return standard(1, **sizes, **TINY["model_arguments"]).double().eval()
 
 
-def losses(task: MultiLevel, model: standard, examples: object) -> list[Tensor]:
+def losses(task: MultiLevelTask, model: standard, examples: object) -> list[Tensor]:
     """Those of the parts, each as if it were alone."""
     batch = examples.batch()
     outputs = task.forward(model, batch)
     return [part.training_loss(own, batch) for part, own in zip(task.parts, outputs, strict=True)]
 
 
-def test_the_loss_is_the_sum_of_the_parts(data: MoleculeData, model: standard) -> None:
+def test_the_loss_is_the_sum_of_the_parts(data: MoleculeDataModule, model: standard) -> None:
     task, batch = data.task, data.train.batch()
     wanted = sum(losses(task, model, data.train))
     torch.testing.assert_close(task.training_loss(task.forward(model, batch), batch), wanted)
 
 
-def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeData, model: standard) -> None:
+def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeDataModule, model: standard) -> None:
     """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
     parts = tuple(part for part in data.task.parts if part.per != "molecule")
-    task = MultiLevel(parts=parts).fitted(data.truth["val"])
+    task = MultiLevelTask(parts=parts).fitted(data.truth["val"])
     examples, names = data.train, [part.per for part in parts]
 
     def said(batch: object) -> list[Tensor]:
@@ -110,7 +117,7 @@ def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: Molecul
     torch.testing.assert_close(sum(steps) / len(steps), whole)
 
 
-def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeData, model: standard) -> None:
+def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeDataModule, model: standard) -> None:
     examples = data.train
     batch = examples.batch(examples.y[:, 0].isnan().nonzero().flatten())
     model.zero_grad()
@@ -120,7 +127,7 @@ def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeData, model: 
     assert sizes["molecule"] == 0 and sizes["atom"] > 0 and sizes["bond"] > 0
 
 
-def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeData, model: standard) -> None:
+def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeDataModule, model: standard) -> None:
     task, batch = data.task, data.val.batch()
     with torch.no_grad():
         output = task.forward(model, batch)
@@ -150,11 +157,11 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
             "one of molecules, one of atoms and one of bonds: got atoms, atoms",
         ),
         ((AtomRegression("a"), AtomClassification("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
-        ((Classification("y"), AtomRegression("a")), "together are regression, atoms, .*; got classification"),
+        ((BinaryClassification("y"), AtomRegression("a")), "together are regression, atoms, .*; got classification"),
         ((Regression("y"), AtomRegression("y")), "'y' is named twice"),
         ((Regression("y", uncertainty="dropout"), AtomRegression("a")), "dropout does not go together"),
     ],
 )
 def test_what_does_not_go_together_is_refused(parts: tuple, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        MultiLevel(parts=parts)
+        MultiLevelTask(parts=parts)

@@ -13,7 +13,7 @@ from gtx.data.tables import open_table
 from gtx.data.targets import BLANK_WORDS
 from gtx.dataset import InputFile
 from gtx.errors import InputError
-from gtx.tasks import Classification, Inferred, Multiclass, Regression, Task
+from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassification, Regression, Task
 
 COLUMNS = ["smiles", "y", "z"]
 
@@ -26,7 +26,7 @@ def file_of(*cells: tuple[str, str]) -> InputFile:
     return InputFile("table.csv", COLUMNS, "smiles", rows_of(*cells), RowLedger(), 0)
 
 
-def settled(task: Task | Inferred, *cells: tuple[str, str]) -> Task:
+def settled(task: Task | InferredTask, *cells: tuple[str, str]) -> Task:
     return task.infer_from_table([file_of(*cells)])
 
 
@@ -66,32 +66,40 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
     [
         (
             [("low", "1"), ("", "2"), ("high", "3"), ("x", "1")],
-            Inferred,
+            InferredTask,
             "'y' holds text: .*--task multiclass",
         ),
         (
             [("1,5", "1"), ("-0,2", "2"), ("", "1"), ("3,1", "3")],
-            Inferred,
+            InferredTask,
             "'y' holds text: .*decimal point: 1.5 and not",
         ),
-        ([("low", "1"), ("", "2"), ("high", "3")], Inferred, "'y' holds text, e.g. 'low'; numbers were expected"),
-        ([("", "1"), ("NaN", "2")], Inferred, "'y' is blank in all of the 2 rows"),
-        ([], Inferred, "'y' is blank in all of the 0 rows"),
+        ([("low", "1"), ("", "2"), ("high", "3")], InferredTask, "'y' holds text, e.g. 'low'; numbers were expected"),
+        ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
+        ([], InferredTask, "'y' is blank in all of the 0 rows"),
         ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
         (
             [("1", "0"), ("1", "1"), ("", "1")],
-            Inferred,
+            InferredTask,
             "'y' holds only the class 1; .*needs both 0 and 1",
         ),
         (
             [("0", "0"), ("0", "1"), ("7", "1"), ("2", "1")],
-            Classification,
+            BinaryClassification,
             "'y' holds 3 classes, '0', '2', '7'.*--task multiclass",
         ),
-        ([("2", "0"), ("2", "1")], Classification, "'y' holds only the class '2'; .*needs exactly two"),
-        ([("a", "0"), ("a", "1")], Multiclass, "'y' holds only the class 'a'; multiclass needs two or more"),
-        ([("a", "0"), ("caf\udce9", "1")], Multiclass, r"'y', classes\[1\]: expected a text in UTF-8, got 'caf.udce9'"),
-        ([("a", "0"), ("b" * 10_001, "1")], Classification, r"'y', classes\[1\]: .* at most 10,000 characters"),
+        ([("2", "0"), ("2", "1")], BinaryClassification, "'y' holds only the class '2'; .*needs exactly two"),
+        (
+            [("a", "0"), ("a", "1")],
+            MulticlassClassification,
+            "'y' holds only the class 'a'; multiclass needs two or more",
+        ),
+        (
+            [("a", "0"), ("caf\udce9", "1")],
+            MulticlassClassification,
+            r"'y', classes\[1\]: expected a text in UTF-8, got 'caf.udce9'",
+        ),
+        ([("a", "0"), ("b" * 10_001, "1")], BinaryClassification, r"'y', classes\[1\]: .* at most 10,000 characters"),
     ],
 )
 def test_hopeless_targets_are_refused(cells, task, message):
@@ -101,11 +109,11 @@ def test_hopeless_targets_are_refused(cells, task, message):
 
 def test_more_classes_than_a_softmax_should_have_are_refused():
     with pytest.raises(InputError, match=r"holds 101 different values, e.g. '0', '1', '2' and 98 more; .*at most 100"):
-        settled(Multiclass(["y"]), *column(*map(str, range(101))))
+        settled(MulticlassClassification(["y"]), *column(*map(str, range(101))))
 
 
 def test_a_missing_target_column():
-    for task in (Inferred(["w"]), Regression(["w"]), Multiclass(["w"])):
+    for task in (InferredTask(["w"]), Regression(["w"]), MulticlassClassification(["w"])):
         with pytest.raises(InputError, match="no column 'w'"):
             settled(task, ("1", "2"))
 
@@ -128,7 +136,7 @@ def test_a_target_named_twice():
 )
 def test_two_labels_of_any_kind_are_two_classes(labels, classes):
     """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
-    task = settled(Classification(["y"]), *column(*labels))
+    task = settled(BinaryClassification(["y"]), *column(*labels))
     assert task.labels(0) == classes
     y = task.parse(rows_of(*column(*labels)), COLUMNS, RowLedger())[:, 0]
     known = [label.strip() for label in labels if label]
@@ -137,11 +145,11 @@ def test_two_labels_of_any_kind_are_two_classes(labels, classes):
 
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
-    task, ledger = settled(Classification(["y"]), *column("a", "b")), RowLedger()
+    task, ledger = settled(BinaryClassification(["y"]), *column("a", "b")), RowLedger()
     y = task.parse(rows_of(*column("b", "c", "")), COLUMNS, ledger)
     assert np.array_equal(y[:, 0], [1, np.nan, np.nan], equal_nan=True)
     assert ledger.errors == {2: 'row 2, column "y", value "c": is neither a nor b, nor blank'}
-    task, ledger = settled(Multiclass(["y"]), *column("a", "b", "10", "9")), RowLedger()
+    task, ledger = settled(MulticlassClassification(["y"]), *column("a", "b", "10", "9")), RowLedger()
     assert task.labels(0) == ("9", "10", "a", "b")
     assert task.parse(rows_of(*column("d")), COLUMNS, ledger).size
     assert "is none of the classes '9', '10', 'a', 'b' of the training table" in ledger.errors[1]
@@ -150,27 +158,27 @@ def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
 @pytest.mark.parametrize(
     ("cells", "task"),
     [
-        (((("0", "1"), ("", "1"), ("1", "0"))), Classification),
+        (((("0", "1"), ("", "1"), ("1", "0"))), BinaryClassification),
         (((("0", "1"), ("", "1"), ("1", "0.5"))), Regression),
-        (((("active", "1"), ("inactive", "0"))), Classification),
+        (((("active", "1"), ("inactive", "0"))), BinaryClassification),
         (((("1", "1"), ("0", "oops"))), Regression),
     ],
 )
 def test_the_task_is_inferred(cells, task):
-    assert type(settled(Inferred(["y", "z"]), *cells)) is task
+    assert type(settled(InferredTask(["y", "z"]), *cells)) is task
 
 
 def test_an_option_that_the_task_found_does_not_have_is_refused():
-    assert settled(Inferred(["y"], loss="mae", class_weights=None), ("1", ""), ("2", "")).loss == "mae"
+    assert settled(InferredTask(["y"], loss="mae", class_weights=None), ("1", ""), ("2", "")).loss == "mae"
     with pytest.raises(InputError, match="loss: classification has no such option; leave it out"):
-        settled(Inferred(["y"], loss="mae"), ("1", ""), ("0", ""))
+        settled(InferredTask(["y"], loss="mae"), ("1", ""), ("0", ""))
 
 
 def test_tox21(shared_data):
     table = open_table(shared_data / "scaffold" / "tox21.csv")
     names = [name for name in table.columns if name not in ("smiles", "split")]
     file = InputFile("tox21", table.columns, "smiles", list(table.rows), RowLedger(), 0)
-    task = Inferred(names).infer_from_table([file])
+    task = InferredTask(names).infer_from_table([file])
     y = task.parse(file.rows, file.columns, file.ledger)
     assert y.shape == (7831, 12) and task.labels(0) == ("0", "1")
     assert 0.1 < np.isnan(y).mean() < 0.25  # MoleculeNet counts about one blank in six

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.tasks import TargetScaler, composition, tells_elements
+from gtx.tasks import TargetScaler, count_elements, has_element_column
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules
 
@@ -42,7 +42,7 @@ def test_a_target_that_never_varies_is_predicted_as_it_is() -> None:
 
 
 def test_a_sum_over_elements_leaves_nothing_to_the_network() -> None:
-    counts = composition(store(molecules(80)["smiles"].tolist()))
+    counts = count_elements(store(molecules(80)["smiles"].tolist()))
     weight = counts[:, [6]] * 12.011 + counts[:, [1]] * 1.008 + counts[:, [8]] * 15.999
     scaler = TargetScaler.fit(weight, counts, least=0.95)
     assert scaler.sd.item() == 0 and scaler.extensive == [0]
@@ -52,16 +52,16 @@ def test_a_sum_over_elements_leaves_nothing_to_the_network() -> None:
 
 def test_composition_counts_implicit_and_explicit_hydrogens_alike() -> None:
     smiles = ["CCO", "[NH4+]", "[Na+].[Cl-]", "[H][H]"]
-    counts = composition(store(smiles))
+    counts = count_elements(store(smiles))
     assert {z: int(n) for z, n in enumerate(counts[0]) if n} == {1: 6, 6: 2, 8: 1}
     assert {z: int(n) for z, n in enumerate(counts[1]) if n} == {1: 4, 7: 1}
     assert {z: int(n) for z, n in enumerate(counts[2]) if n} == {11: 1, 17: 1}
-    assert torch.equal(counts[:3], composition(store(smiles[:3], hydrogens=True)))
+    assert torch.equal(counts[:3], count_elements(store(smiles[:3], hydrogens=True)))
     assert counts[3, 1] == 2
 
 
 def test_a_reference_per_element_takes_off_what_composition_explains() -> None:
-    counts = composition(store(SMILES))
+    counts = count_elements(store(SMILES))
     energy = counts[:, [1]] * 100.0 + counts[:, [6]] * 170.0 + counts[:, [8]] * 50.0 + 3.0
     rest = 0.01 * torch.randn(len(counts), 1, generator=torch.Generator().manual_seed(0)).double()
     scaler = TargetScaler.fit(energy + rest, counts)
@@ -73,7 +73,7 @@ def test_a_reference_per_element_takes_off_what_composition_explains() -> None:
 
 
 def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
-    counts = composition(store(molecules(80)["smiles"].tolist()))
+    counts = count_elements(store(molecules(80)["smiles"].tolist()))
     noise = torch.randn(len(counts), 1, generator=torch.Generator().manual_seed(0)).double()
     energy = counts[:, [1]] * 100.0 + counts[:, [6]] * 170.0 + noise
     some = energy.clone()
@@ -85,7 +85,7 @@ def test_targets_that_composition_does_not_explain_keep_what_they_are() -> None:
     plain = TargetScaler.fit(noise, counts, least=0.95)
     assert plain.reference is None and plain.extensive == []
     # as many elements as molecules explain anything
-    few = composition(store(["CO", "CN", "CF", "CCl", "CBr"]))
+    few = count_elements(store(["CO", "CN", "CF", "CCl", "CBr"]))
     assert TargetScaler.fit(noise[:5], few, least=0.95).reference is None
     assert TargetScaler.fit(torch.ones(5, 1), few, least=0.95).reference is None
 
@@ -94,20 +94,22 @@ def test_codes_of_another_kind_tell_no_elements() -> None:
     plain = store(["CC", "CCC", "CCCC", "CCCCC"])
     # ten columns, as gtx's own molecules have, but of something else
     other = replace(plain, atom_columns=tuple("abcdefghij"))
-    assert tells_elements(plain) and not tells_elements(other)
+    assert has_element_column(plain) and not has_element_column(other)
     with pytest.raises(ValueError, match=r"expected atoms with a column 'element', got columns \['a', 'b'"):
-        composition(other)
+        count_elements(other)
     with pytest.raises(ValueError, match="columns \\[\\]"):
-        composition(replace(other, atom_columns=()))
+        count_elements(replace(other, atom_columns=()))
     # and the element alone, wherever it stands, is enough
     bare = replace(plain, atoms=plain.atoms[:, [3, 0]], atom_columns=("degree", "element"))
-    assert torch.equal(composition(bare)[:, 2:], composition(plain)[:, 2:]) and not composition(bare)[:, 1].any()
+    assert (
+        torch.equal(count_elements(bare)[:, 2:], count_elements(plain)[:, 2:]) and not count_elements(bare)[:, 1].any()
+    )
 
 
 def test_an_element_unseen_in_training_has_no_reference() -> None:
-    counts = composition(store(["C", "CC", "CCO", "CO"]))
+    counts = count_elements(store(["C", "CC", "CCO", "CO"]))
     scaler = TargetScaler.fit(counts[:, [6]] * 5, counts)
-    bromide = composition(store(["CBr"]))
+    bromide = count_elements(store(["CBr"]))
     assert scaler.reference[35].item() == 0
     assert np.isfinite(scaler.unscale(torch.zeros(1, 1), bromide).item())
     assert scaler.without_reference(bromide).nonzero().tolist() == [[0, 35]]
@@ -116,7 +118,7 @@ def test_an_element_unseen_in_training_has_no_reference() -> None:
 
 
 def test_plain_numbers_round_trip_exactly() -> None:
-    counts = composition(store(SMILES))
+    counts = count_elements(store(SMILES))
     scaler = TargetScaler.fit(torch.randn(len(counts), 2), counts)
     again = TargetScaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
     for name in ("mean", "sd", "reference"):

@@ -12,23 +12,23 @@ import torch
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import MoleculeToSequence, SequenceEncoder, standard
-from gtx.sequence import Examples, Sequences, TokenVocabulary, greedy
-from gtx.tasks import ToSequence
+from gtx.sequence import SequenceBatch, SequenceExamples, TokenVocabulary, greedy_search
+from gtx.tasks import SequenceGeneration
 from gtx.tasks.metrics import smoothed_cross_entropy
-from gtx.training import PropertyModule, TrainSettings, fit
+from gtx.training import TrainingModule, TrainSettings, fit
 from tests.training.task import FEATURISER, SMILES
 
 SETTINGS = TrainSettings(epochs=8, lr=1e-2, batch_molecules=16, threads=1, progress=False, accelerator="cpu", ema=0.9)
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0}
 
 
-def last_first(start: int, stop: int) -> Examples:
+def last_first(start: int, stop: int) -> SequenceExamples:
     """Read four tokens, write the last and the first."""
     tokens = torch.randint(2, 6, (400, 4), generator=torch.Generator().manual_seed(0)).tolist()[start:stop]
-    return Examples.of(Sequences.of(tokens), Sequences.of([[one[-1], one[0]] for one in tokens]))
+    return SequenceExamples.of(SequenceBatch.of(tokens), SequenceBatch.of([[one[-1], one[0]] for one in tokens]))
 
 
-TASK = ToSequence("text")
+TASK = SequenceGeneration("text")
 TRAIN, VAL = last_first(0, 300), last_first(300, 400)
 
 
@@ -42,7 +42,7 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
     (done,) = fit(made, TASK, TRAIN, VAL, SETTINGS, tmp_path)
     last = done.history[-1]
     assert done.model is made
-    written = [one.tokens for one in greedy(made, VAL.source, 3)]
+    written = [one.tokens for one in greedy_search(made, VAL.source, 3)]
     right = sum(a == b for a, b in zip(written, VAL.targets.lists(), strict=True)) / len(VAL)
     assert right > 0.9 and not made.training
     assert last["val_sequence_accuracy"] == pytest.approx(right, abs=0.05)
@@ -52,16 +52,16 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
 
 
 def test_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, stopped, step = model(), model(), PropertyModule.training_step
+    whole, stopped, step = model(), model(), TrainingModule.training_step
     few = replace(SETTINGS, epochs=4)
     fit(whole, TASK, TRAIN, VAL, few, tmp_path / "whole")
 
-    def interrupted(self: PropertyModule, batch: Examples, index: int) -> torch.Tensor:
+    def interrupted(self: TrainingModule, batch: SequenceExamples, index: int) -> torch.Tensor:
         if self.current_epoch == 2 and index == 2:
             raise KeyboardInterrupt
         return step(self, batch, index)
 
-    monkeypatch.setattr(PropertyModule, "training_step", interrupted)
+    monkeypatch.setattr(TrainingModule, "training_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fit(stopped, TASK, TRAIN, VAL, few, tmp_path / "stopped")
     monkeypatch.undo()
@@ -71,17 +71,17 @@ def test_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    targets = Sequences.of([[2] * (1 + i % 7) for i in range(60)])
-    examples, losses, plain = Examples.of(None, targets), [], []
+    targets = SequenceBatch.of([[2] * (1 + i % 7) for i in range(60)])
+    examples, losses, plain = SequenceExamples.of(None, targets), [], []
 
-    def step(self: PropertyModule, batch: Examples, index: int) -> torch.Tensor:
+    def step(self: TrainingModule, batch: SequenceExamples, index: int) -> torch.Tensor:
         losses.append(original(self, batch, index))
         logits, labels, _ = self(batch)
         plain.append((smoothed_cross_entropy(logits, labels).detach(), len(labels)))
         return losses[-1]
 
-    original = PropertyModule.training_step
-    monkeypatch.setattr(PropertyModule, "training_step", step)
+    original = TrainingModule.training_step
+    monkeypatch.setattr(TrainingModule, "training_step", step)
     torch.manual_seed(0)
     settings = TrainSettings(epochs=1, batch_molecules=17, threads=1, progress=False, accelerator="cpu")
     fit(MoleculeToSequence(None, 4, **SMALL), TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
@@ -93,7 +93,7 @@ def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
     store, vocabulary = featurise(FEATURISER, SMILES, workers=0).store, TokenVocabulary.of(SMILES)
-    examples = Examples.of(store, vocabulary.encode_all(SMILES).sequences)
+    examples = SequenceExamples.of(store, vocabulary.encode_all(SMILES).sequences)
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     encoder = standard(1, **sizes, channels=16, layers=1, heads=2)
     made = MoleculeToSequence(encoder, len(vocabulary), **SMALL)
@@ -107,4 +107,4 @@ def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no training molecules"):
         fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
-        Examples.of(Sequences.of([[2]]), Sequences.of([[2], [3]]))
+        SequenceExamples.of(SequenceBatch.of([[2]]), SequenceBatch.of([[2], [3]]))

@@ -9,11 +9,11 @@ from scipy.special import rel_entr
 
 from gtx.data import Row, RowLedger
 from gtx.errors import InputError
-from gtx.tasks import Shares
+from gtx.tasks import ShareRegression
 from gtx.tasks.metrics import masked_mean
 from tests.molecules_for_tests import store
 
-TASK = Shares(["a", "b", "c"])
+TASK = ShareRegression(["a", "b", "c"])
 Y = torch.from_numpy(np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0], 40))
 
 
@@ -64,7 +64,7 @@ CELLS = [
 def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -> None:
     rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
     ledger = RowLedger()
-    y = Shares(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], ledger)
+    y = ShareRegression(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], ledger)
     assert sorted(ledger.errors) == wrong
     known = ~np.isnan(y).any(1)
     assert known.tolist() == [i + 1 not in (*wrong, 3) for i in range(len(rows))]
@@ -76,7 +76,7 @@ def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -
 
 
 def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:
-    task = Shares(["a", "b", "c"], normalise=True)
+    task = ShareRegression(["a", "b", "c"], normalise=True)
     scores = task.scores(["a", "b", "c"])
     outputs = torch.tensor([[0.2, 0.3, 0.5]] * 7).log()[:, None]
     scores.add([Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)], task.decode(outputs, store(["C"] * 7)))
@@ -87,6 +87,6 @@ def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:
 
 def test_one_share_alone_or_training_rows_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match=r"two target columns or more, .* got 'a'"):
-        Shares("a")
+        ShareRegression("a")
     with pytest.raises(InputError, match="molecule 1, counted from 0: the 3 shares from 'a' to 'c' add up to 3"):
         TASK.fitted(store(["C", "CC"]).with_targets(torch.tensor([[1.0, 0, 0], [1, 1, 1]])))

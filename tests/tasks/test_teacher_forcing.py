@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from gtx.models import MoleculeToSequence
-from gtx.sequence import Sequences, greedy
-from gtx.tasks.sequence import count, exact, metrics
+from gtx.sequence import SequenceBatch, greedy_search
+from gtx.tasks.sequence import count, exact_match_share, metrics
 
 PTR = torch.tensor([0, 3, 4, 8])
 
@@ -35,7 +35,7 @@ def test_a_sequence_counts_the_same_in_any_batch() -> None:
 
 def test_of_nothing_is_none() -> None:
     empty = count(torch.zeros(0, 5), torch.zeros(0, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-    assert set(metrics(empty).values()) == {None} and exact([], []) is None
+    assert set(metrics(empty).values()) == {None} and exact_match_share([], []) is None
 
 
 def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
@@ -45,14 +45,14 @@ def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
     while not ended:  # draw weights until something is written to its end
         for p in model.parameters():
             nn.init.normal_(p)
-        ((tokens, _, ended, _),) = greedy(model, None, 5)
+        ((tokens, _, ended, _),) = greedy_search(model, None, 5)
         ended = ended and len(tokens) > 0
-    targets = Sequences.of([tokens, [*tokens[:-1], 7 - tokens[-1]]])
+    targets = SequenceBatch.of([tokens, [*tokens[:-1], 7 - tokens[-1]]])
     read, labels = targets.teacher_forced()
     assert metrics(count(model(None, read), labels, read.ptr))["sequence_accuracy"] == 0.5
-    assert exact([tokens] * 2, targets.lists()) == 0.5
+    assert exact_match_share([tokens] * 2, targets.lists()) == 0.5
 
 
 def test_as_many_as_there_are() -> None:
     with pytest.raises(ValueError, match=r"expected 2 sequences.*got 1"):
-        exact(["a"], ["a", "b"])
+        exact_match_share(["a"], ["a", "b"])

@@ -16,7 +16,7 @@ from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression
 from gtx.tasks.calibration import conformal_interval, relative
 from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.uncertainty import METHODS
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
 from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
 from tests.tables import molecules
 
@@ -32,7 +32,7 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.fixture(scope="module", params=["variance", "quantiles", "evidential"])
 def learned(request: pytest.FixtureRequest) -> tuple[str, Tensor]:
     """A method and the outputs `[m, 1, W, 1]` of a small network that learned by its loss, for 4,000 new rows."""
-    method = METHODS[request.param]
+    method = UNCERTAINTY_METHODS[request.param]
     torch.manual_seed(0)
     x, y, _ = drawn(1_000, 0)
     network = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, method.width))
@@ -48,7 +48,7 @@ def learned(request: pytest.FixtureRequest) -> tuple[str, Tensor]:
 def test_the_true_mean_and_spread_are_found(learned: tuple[str, Tensor]) -> None:
     name, outputs = learned
     x, y, truth = drawn(4000, 1)
-    found = METHODS[name].spread(outputs)
+    found = UNCERTAINTY_METHODS[name].spread(outputs)
     assert (outputs[:, 0, 0] - (4 * x).sin()).square().mean().sqrt() < 0.12
     factor = torch.from_numpy(std_factors(y.numpy(), outputs[:, 0, 0].numpy(), found.std.numpy()))
     # the evidence's own size is off, see the class: validation rows correct it
@@ -60,13 +60,13 @@ def test_quantiles_are_quantiles(learned: tuple[str, Tensor]) -> None:
     name, outputs = learned
     if name == "quantiles":
         _, y, _ = drawn(4000, 1)
-        median, found = outputs[:, 0, 0], METHODS[name].spread(outputs)
+        median, found = outputs[:, 0, 0], UNCERTAINTY_METHODS[name].spread(outputs)
         shares = [float((y < q).float().mean()) for q in (median - found.below, median, median + found.above)]
         assert shares == pytest.approx([0.05, 0.5, 0.95], abs=0.03)
 
 
 def test_quantiles_are_those_at_which_an_interval_of_its_level_ends() -> None:
-    wide = METHODS["quantiles"].at(0.5)
+    wide = UNCERTAINTY_METHODS["quantiles"].at(0.5)
     y = torch.linspace(-1, 1, 2001)[:, None]
     for q, at in ((0.25, -0.5), (0.75, 0.5)):  # where the loss is least, shifted one at a time
         shifts = torch.linspace(0.2, 0.8, 61)
@@ -77,14 +77,14 @@ def test_quantiles_are_those_at_which_an_interval_of_its_level_ends() -> None:
         assert float(shifts[torch.stack(each).argmin()]) == pytest.approx(abs(at), abs=0.02)
     std = wide.spread(torch.zeros(1, 1, 3, 1)).std  # a range of 2 softplus(0)
     assert float(std) == pytest.approx((np.log(2) + 1e-3) / 0.67449, rel=1e-4)
-    assert METHODS["quantiles"].at(0.9).normal == pytest.approx(1.6448536269514722, rel=1e-12)
+    assert UNCERTAINTY_METHODS["quantiles"].at(0.9).normal == pytest.approx(1.6448536269514722, rel=1e-12)
     assert Regression("y", uncertainty="quantiles", coverage=0.5).method.tail == 0.25
 
 
 def test_intervals_of_new_rows_hold_what_they_promise_wide_and_narrow(learned: tuple[str, Tensor]) -> None:
     name, outputs = learned
     x, y, _ = drawn(4000, 1)
-    found, mean, y = METHODS[name].spread(outputs), outputs[:, 0, 0].numpy(), y.numpy()
+    found, mean, y = UNCERTAINTY_METHODS[name].spread(outputs), outputs[:, 0, 0].numpy(), y.numpy()
     reach = found.below.numpy(), found.above.numpy()
     half = conformal_interval(y[:2000], mean[:2000], reach=(reach[0][:2000], reach[1][:2000]))["half_width"][0]
     inside = np.abs(relative(y - mean, reach))[2000:] <= half
@@ -153,8 +153,8 @@ def test_dropout_in_prediction_is_the_same_alone_in_any_batch_and_from_a_file(tm
 
 def test_members_that_disagree_add_to_what_each_says() -> None:
     output = torch.tensor([[[[1.0], [0.5]], [[3.0], [0.5]]]])  # [m, K, W, T]
-    own = float(METHODS["variance"].variance(output)[0, 0])
-    assert float(METHODS["variance"].spread(output).std) == pytest.approx((own + 2) ** 0.5)
+    own = float(UNCERTAINTY_METHODS["variance"].variance(output)[0, 0])
+    assert float(UNCERTAINTY_METHODS["variance"].spread(output).std) == pytest.approx((own + 2) ** 0.5)
 
 
 @pytest.mark.parametrize(
@@ -181,5 +181,7 @@ def test_a_batch_of_molecules_gives_a_spread_in_the_users_units() -> None:
     model = predictor("variance")
     store = featurise(Featuriser(), ["CCO", "CC"], workers=0).store
     outputs, _ = model.outputs(store)
-    expected = METHODS["variance"].variance(outputs[:, 0].unflatten(-1, (-1, 1))).sqrt() * model.task.scaler.sd
+    expected = (
+        UNCERTAINTY_METHODS["variance"].variance(outputs[:, 0].unflatten(-1, (-1, 1))).sqrt() * model.task.scaler.sd
+    )
     np.testing.assert_allclose(model.predict_store(store).std, expected.numpy())

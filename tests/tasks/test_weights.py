@@ -13,9 +13,9 @@ import torch
 from gtx.data import ConstantShapeStore
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
-from gtx.tasks import Classification, Counts, Multiclass, Regression, Shares
+from gtx.tasks import BinaryClassification, CountRegression, MulticlassClassification, Regression, ShareRegression
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import ALONE, TINY, molecules, write
 
@@ -24,10 +24,10 @@ TASKS = {
     "mse": Regression(NAMES),
     "mae": Regression(NAMES, loss="mae"),
     "censored": Regression(NAMES, censored=True),
-    "classes": Classification(NAMES),
-    "several": replace(Multiclass(NAMES), classes=[("0", "1")] * 3),
-    "counts": Counts(NAMES),
-    "shares": Shares(NAMES),
+    "classes": BinaryClassification(NAMES),
+    "several": replace(MulticlassClassification(NAMES), classes=[("0", "1")] * 3),
+    "counts": CountRegression(NAMES),
+    "shares": ShareRegression(NAMES),
 }
 WEIGHTS = torch.tensor([1.0, 0, 2, 1, 3, 0, 1])
 
@@ -35,8 +35,8 @@ WEIGHTS = torch.tensor([1.0, 0, 2, 1, 3, 0, 1])
 def examples(task: object) -> SimpleNamespace:
     generator = torch.Generator().manual_seed(0)
     y = torch.rand(7, 3, generator=generator)
-    y = y / y.sum(1, keepdim=True) if isinstance(task, Shares) else y.round()
-    if not isinstance(task, Shares):
+    y = y / y.sum(1, keepdim=True) if isinstance(task, ShareRegression) else y.round()
+    if not isinstance(task, ShareRegression):
         y[3, 1] = torch.nan
     output = torch.randn(7, task.out_channels, generator=generator)
     made = SimpleNamespace(y=y, output=output, weights=WEIGHTS)
@@ -76,7 +76,7 @@ def test_weights_of_targets_that_are_none_are_refused() -> None:
         Regression(["a", "b"], target_weights={"aa": 1})
     for wrong in (-1, "much", float("inf"), None):
         with pytest.raises(InputError, match="expected a number of 0 or more for 'b', got"):
-            Counts(["a", "b"], target_weights={"b": wrong})
+            CountRegression(["a", "b"], target_weights={"b": wrong})
 
 
 def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_for_nobody() -> None:
@@ -127,7 +127,7 @@ def test_training_with_weights_of_0_is_training_without_these_rows(weighted: Pat
         data = DataSettings(
             str(weighted / f"{name}.csv"), ("gap",), split_column="part", weight_column=column, workers=0
         )
-        found[name] = train(data, settings, weighted / name, **ALONE)
+        found[name] = train_model(data, settings, weighted / name, **ALONE)
     for part in ("train", "val", "test"):
         assert found["all"].metrics[part]["rmse"] == pytest.approx(found["few"].metrics[part]["rmse"], rel=1e-4)
     assert "weight_column: w" in (weighted / "all" / "config.yaml").read_text()

@@ -19,7 +19,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 import gtx.cli.train
 import gtx.workflow.pipeline  # noqa: F401
 from gtx.cli import main
-from gtx.training import PropertyModule
+from gtx.training import TrainingModule
 
 from .task import LOGP, SMILES, SPLIT
 
@@ -52,7 +52,7 @@ def gtx_train(words: list[str], die: Path | None = None) -> None:
     rank = os.environ.get("RANK", "0")
     seen = Path(words[words.index("--out") + 1]).with_suffix(f".seen-{rank}")
 
-    def at(module: PropertyModule, batch: int) -> None:
+    def at(module: TrainingModule, batch: int) -> None:
         epoch = module.current_epoch
         with seen.open("a") as file:
             file.write(f"{epoch}.{batch} ")
@@ -78,14 +78,14 @@ def lightning_train(words: list[str], last: int) -> None:
     _train(words, at)
 
 
-def _train(words: list[str], at: Callable[[PropertyModule, int], None]) -> None:
-    step = PropertyModule.training_step
+def _train(words: list[str], at: Callable[[TrainingModule, int], None]) -> None:
+    step = TrainingModule.training_step
 
-    def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
+    def training_step(self: TrainingModule, batch: Any, index: int) -> Any:
         at(self, index)
         return step(self, batch, index)
 
-    PropertyModule.training_step = training_step
+    TrainingModule.training_step = training_step
     torch.set_num_threads(1)
     sys.exit(main(words))
 

@@ -27,10 +27,10 @@ from torch.utils._pytree import tree_leaves
 from gtx.attention.fast import ragged
 from gtx.data import ConstantShapeStore, MoleculeStore, precompute_features
 from gtx.models import standard
-from gtx.tasks import Classification, Multiclass, Regression, Task
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.training import TrainSettings
 from gtx.training.capture import WholeStep
-from gtx.training.module import PropertyModule
+from gtx.training.module import TrainingModule
 from gtx.training.optimise import WeightAverage, adamw, warmup_cosine
 from tests.models.test_architectures import make
 from tests.models.test_capacity import CASES, EXTRA
@@ -96,8 +96,8 @@ def tasks() -> list[Task]:
     labels = (("low", "high"),)
     return [
         Regression(["y"], element_reference=False).fitted(store()),
-        Classification(["y"], classes=labels, class_weights="balanced").fitted(store(halves)),
-        Multiclass(["y"], classes=labels, class_weights="balanced").fitted(store(halves)),
+        BinaryClassification(["y"], classes=labels, class_weights="balanced").fitted(store(halves)),
+        MulticlassClassification(["y"], classes=labels, class_weights="balanced").fitted(store(halves)),
     ]
 
 
@@ -155,7 +155,7 @@ def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | No
             tables = ({name: there(x) for name, x in part.items()} for part in features[:2])
             cutter.fixed = type(features)(*tables, there(features.pair_ptr))
         move(model)
-        module = PropertyModule(model if plant is None else Plant(model, plant), task, TrainSettings(epochs=1))
+        module = TrainingModule(model if plant is None else Plant(model, plant), task, TrainSettings(epochs=1))
         optimiser = adamw(model, 1e-3, 0.01, fused=True, capturable=True)
         for group in optimiser.param_groups:
             group["lr"] = there(torch.tensor(group["lr"]))

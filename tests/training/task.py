@@ -14,8 +14,8 @@ from torch import nn
 from gtx.data import MoleculeStore, featurise
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.tasks import NumberTask, Regression
-from gtx.training import Member, TrainSettings, fit
+from gtx.tasks import NumericTask, Regression
+from gtx.training import EnsembleMember, TrainSettings, fit
 
 GROUPS = ("C", "O", "N", "F", "Cl", "C#N", "C(=O)O", "OC", "C(F)(F)F")
 SMILES = [f"c1c({a})cc({b})cc1{c}" for a, b, c in product(GROUPS, GROUPS[:4], GROUPS[4:6])]  # 72
@@ -37,14 +37,14 @@ def store(y: np.ndarray = LOGP) -> MoleculeStore:
     return featurise(FEATURISER, SMILES, workers=0).store.with_targets(y)
 
 
-def model(task: NumberTask, **arguments: Any) -> nn.Module:
+def model(task: NumericTask, **arguments: Any) -> nn.Module:
     """A small one."""
     width = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": FEATURISER.num_descriptors} | arguments
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     return standard(task.out_channels, **sizes, **width)
 
 
-def train(out: Path, y: np.ndarray = LOGP, task: NumberTask | None = None, **changes: Any) -> list[Member]:
+def train(out: Path, y: np.ndarray = LOGP, task: NumericTask | None = None, **changes: Any) -> list[EnsembleMember]:
     """Train the small model; `changes` are settings, other arguments of `fit`, or `model_arguments`."""
     # Crippen's estimate is nearly a sum over these atoms, and would be taken off
     task = task or Regression([f"y{t}" for t in range(y.shape[1])], element_reference=False)

@@ -17,7 +17,7 @@ from gtx.data import ConstantShapeStore
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, capture
 from gtx.training.capture import WholeStep, obstacle_to_capture
-from gtx.training.module import PropertyModule
+from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw, adapt_to_device, warmup_cosine
 
 from .task import LOGP, model, store, train
@@ -27,9 +27,9 @@ TASK = Regression(["y"], element_reference=False).fitted(store())
 EXAMPLES = TASK.examples(store())
 
 
-def module() -> PropertyModule:
+def module() -> TrainingModule:
     torch.manual_seed(0)
-    return PropertyModule(model(TASK, dropout=0.0), TASK, TrainSettings(clip=0.1)).double()
+    return TrainingModule(model(TASK, dropout=0.0), TASK, TrainSettings(clip=0.1)).double()
 
 
 def test_a_whole_step_is_the_plain_one() -> None:
@@ -176,7 +176,7 @@ def test_a_run_goes_on_in_the_other_way(
     found = iter(["no", None] if not captured_first else [None, "no"])
     monkeypatch.setattr("gtx.training.fitting.check_capture", lambda *_: next(found))
     with monkeypatch.context() as patch:
-        patch.setattr(PropertyModule, "on_train_epoch_start", stopped_in_epoch(2))
+        patch.setattr(TrainingModule, "on_train_epoch_start", stopped_in_epoch(2))
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path, capture=True)
     seen = []

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.tasks import Classification, Regression, composition
+from gtx.tasks import BinaryClassification, Regression, count_elements
 from gtx.tasks.metrics import masked_mean
 from gtx.training import TrainSettings
 from gtx.training.fitting import Problem
@@ -91,7 +91,7 @@ def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatc
 def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
     y = (np.median(LOGP) < LOGP).astype(float)
     y[VAL] = 1.0
-    (member,) = train(tmp_path, y, Classification(["a"]), epochs=2)
+    (member,) = train(tmp_path, y, BinaryClassification(["a"]), epochs=2)
     assert member.best_score == member.history[member.best_epoch - 1]["val_loss"]
     assert "val_roc_auc" not in member.history[0] and "val_accuracy" in member.history[0]
 
@@ -115,7 +115,7 @@ def test_patience_stops_early(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [None, True])
 def test_element_reference_is_taken_off_and_put_back(tmp_path: Path, asked: bool | None) -> None:
-    counts = composition(store())
+    counts = count_elements(store())
     y = (counts[:, [6]] * 170 + counts[:, [1]] * 100).numpy() + LOGP
     (member,) = train(tmp_path, y, Regression(["y"], element_reference=asked), epochs=2)
     assert member.task.scaler.sd.item() < 3  # what is left of a spread of hundreds
@@ -126,7 +126,7 @@ def test_element_reference_is_taken_off_and_put_back(tmp_path: Path, asked: bool
 
 
 def test_no_reference_is_taken_off_where_none_is_wanted_or_needed(tmp_path: Path) -> None:
-    y = composition(store())[:, [6]].numpy() * 170
+    y = count_elements(store())[:, [6]].numpy() * 170
     (plain,) = train(tmp_path / "refused", y, epochs=1)
     noise = np.random.default_rng(0).normal(size=y.shape)
     (usual,) = train(tmp_path / "usual", noise, Regression(["y"]), epochs=1)

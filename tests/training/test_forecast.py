@@ -23,7 +23,7 @@ from gtx.tasks import Regression
 from gtx.training.capture import WARM_UP
 from gtx.training.data import free_memory
 from gtx.training.forecast import forecast
-from gtx.training.module import PropertyModule
+from gtx.training.module import TrainingModule
 from tests.molecules_for_tests import SMILES, store
 
 from .task import train
@@ -105,15 +105,15 @@ def test_activations_are_gone_when_a_trial_has_failed() -> None:
 def test_a_trial_that_runs_out_of_memory_takes_smaller_batches(
     capture: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cut, room, tried = PropertyModule.loss, {"pairs": 0}, []
+    cut, room, tried = TrainingModule.loss, {"pairs": 0}, []
 
-    def loss(self: PropertyModule, batch: Batch) -> torch.Tensor:
+    def loss(self: TrainingModule, batch: Batch) -> torch.Tensor:
         if sys.exc_info()[0] is not None or (pairs := batch_pairs(batch)) > room["pairs"]:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         tried.append(pairs)
         return cut(self, batch)
 
-    monkeypatch.setattr(PropertyModule, "loss", loss)
+    monkeypatch.setattr(TrainingModule, "loss", loss)
     monkeypatch.setattr("gtx.training.fitting.check_capture", lambda *_: None)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(sys.exc_info()[0]))
     emptied: list[Any] = []
@@ -166,7 +166,7 @@ def test_a_run_that_goes_on_keeps_its_batches(
         memory["free"] = 3 * 2**20
         out = tmp_path / str(later)
         with monkeypatch.context() as patch:
-            patch.setattr(PropertyModule, "on_train_epoch_start", stopped_in_epoch(2))
+            patch.setattr(TrainingModule, "on_train_epoch_start", stopped_in_epoch(2))
             with pytest.raises(KeyboardInterrupt):
                 train(out, **short)
         capsys.readouterr()
@@ -178,10 +178,10 @@ def test_a_run_that_goes_on_keeps_its_batches(
             assert torch.equal(weight, whole.model.state_dict()[name])
 
 
-def stopped_in_epoch(number: int) -> Callable[[PropertyModule], None]:
-    start = PropertyModule.on_train_epoch_start
+def stopped_in_epoch(number: int) -> Callable[[TrainingModule], None]:
+    start = TrainingModule.on_train_epoch_start
 
-    def started(self: PropertyModule) -> None:
+    def started(self: TrainingModule) -> None:
         start(self)
         if self.current_epoch == number:
             raise KeyboardInterrupt

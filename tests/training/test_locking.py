@@ -14,7 +14,7 @@ import pytest
 from gtx.cli import main
 from gtx.errors import InputError
 from gtx.files import CLAIMS, LOCK, claim, discard, locked
-from gtx.training.ranks import exclusive
+from gtx.training.ranks import lock_output_folder
 from tests.tables import XTB9, molecules, write
 
 from .task import train
@@ -95,7 +95,7 @@ def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path: Path) -> None:
 def test_only_the_main_process_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with elsewhere(tmp_path):
         monkeypatch.setenv("LOCAL_RANK", "1")
-        assert exclusive("folder")(lambda folder: 7)(tmp_path) == 7
+        assert lock_output_folder("folder")(lambda folder: 7)(tmp_path) == 7
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gtx.cli import main
 from gtx.errors import InputError
-from gtx.training import TrainSettings, distributed_group, from_main, main_first
+from gtx.training import TrainSettings, distributed_group, main_process_first, run_in_main_process
 from gtx.training.ranks import machines
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"}
@@ -34,8 +34,8 @@ def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_process_alone_waits_for_nobody() -> None:
-    with distributed_group(), main_first():
-        assert from_main(lambda: 3) == 3
+    with distributed_group(), main_process_first():
+        assert run_in_main_process(lambda: 3) == 3
 
 
 LOST = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234"

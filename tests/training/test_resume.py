@@ -15,9 +15,9 @@ from torch_geometric.data import Batch
 
 from gtx.errors import InputError
 from gtx.termination import Terminated
-from gtx.training import Member
+from gtx.training import EnsembleMember
 from gtx.training.checkpoints import save_whole
-from gtx.training.module import PropertyModule
+from gtx.training.module import TrainingModule
 
 from .distributed import FORKS
 from .task import LOGP, train
@@ -42,14 +42,14 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Member]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[EnsembleMember]]:
     """The members of runs that were never killed."""
     plain, steps = (train(tmp_path_factory.mktemp("whole"), **settings(place)) for place in PLACES[1:])
     return dict(zip(PLACES, (plain, plain, steps), strict=True))
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: dict[str, list[Member]]) -> None:
+def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: dict[str, list[EnsembleMember]]) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()
     assert torch.load(cut / "last.ckpt", weights_only=True)["epoch"] == 2
@@ -118,15 +118,15 @@ def test_what_had_come_to_its_last_epoch_does_not_train_on(
 
 
 def test_ctrl_c_is_heard_again_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    handler, step = signal.getsignal(signal.SIGINT), PropertyModule.training_step
+    handler, step = signal.getsignal(signal.SIGINT), TrainingModule.training_step
 
-    def interrupted(self: PropertyModule, batch: Batch, index: int) -> torch.Tensor:
+    def interrupted(self: TrainingModule, batch: Batch, index: int) -> torch.Tensor:
         if self.current_epoch == 2:
             raise KeyboardInterrupt
         return step(self, batch, index)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PropertyModule, "training_step", interrupted)
+        patch.setattr(TrainingModule, "training_step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path)
     assert signal.getsignal(signal.SIGINT) is handler
@@ -136,9 +136,9 @@ def test_ctrl_c_is_heard_again_and_the_run_goes_on(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("handler", [signal.SIG_DFL, lambda number, frame: None], ids=["ours", "of the user"])
 def test_sigterm_is_an_error_and_the_run_goes_on(handler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = PropertyModule.training_step
+    step = TrainingModule.training_step
 
-    def terminated(self: PropertyModule, batch: Batch, index: int) -> torch.Tensor:
+    def terminated(self: TrainingModule, batch: Batch, index: int) -> torch.Tensor:
         if self.current_epoch == 2:
             os.kill(os.getpid(), signal.SIGTERM)
         return step(self, batch, index)
@@ -146,7 +146,7 @@ def test_sigterm_is_an_error_and_the_run_goes_on(handler: Any, tmp_path: Path, m
     before = signal.signal(signal.SIGTERM, handler)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(PropertyModule, "training_step", terminated)
+            patch.setattr(TrainingModule, "training_step", terminated)
             with pytest.raises(Terminated) as end:
                 train(tmp_path)
         assert end.value.code == 143

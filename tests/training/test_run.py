@@ -13,11 +13,11 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 from gtx.errors import InputError
 from gtx.files import claim, differences
 from gtx.tasks import Regression
-from gtx.training import RunFolder, TrainSettings, is_main_process, run_config
+from gtx.training import RunFolder, TrainSettings, collect_run_config, is_main_process
 
 
 def config(rows: int = 10, **settings: object) -> dict:
-    return run_config(Regression(["y"]), TrainSettings(**settings), {"data": {"rows": rows}})
+    return collect_run_config(Regression(["y"]), TrainSettings(**settings), {"data": {"rows": rows}})
 
 
 def begin(run: RunFolder, config: dict) -> None:

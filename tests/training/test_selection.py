@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.tasks import Classification, Counts, Regression, ToSequence
+from gtx.tasks import BinaryClassification, CountRegression, Regression, SequenceGeneration
 from gtx.tasks.scaling import TargetScaler
 from gtx.training.optimise import check_selection, validation_scorer
 
@@ -19,7 +19,7 @@ from .task import LOGP, SPLIT, store, train
 pytestmark = pytest.mark.slow
 
 NOISE = np.random.default_rng(1).permutation(np.where(np.median(LOGP) < LOGP, 1.0, 0.0))  # which nobody can learn
-CLASSES = Classification("y")
+CLASSES = BinaryClassification("y")
 
 
 def test_the_epoch_kept_is_the_best_by_the_metric(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(t
     with pytest.raises(
         InputError, match="expected one of token_accuracy, perplexity, loss for sequence, got 'invalid'"
     ):
-        check_selection(ToSequence("y"), "invalid", validated=True)
+        check_selection(SequenceGeneration("y"), "invalid", validated=True)
     with pytest.raises(InputError, match="for counts, got 'roc_auc'"):
-        check_selection(Counts("y"), "roc_auc", validated=True)
+        check_selection(CountRegression("y"), "roc_auc", validated=True)
     with pytest.raises(InputError, match="keep_by: no rows validate, so no epoch has a validation mae"):
         train(tmp_path, keep_by="mae", split={"train": SPLIT["train"]})
     assert not list(tmp_path.iterdir())

@@ -11,9 +11,9 @@ import torch
 
 import gtx.training.checkpoints
 from gtx.tasks import Regression
-from gtx.training import Member
+from gtx.training import EnsembleMember
 from gtx.training.capture import CapturedModule
-from gtx.training.module import PropertyModule
+from gtx.training.module import TrainingModule
 
 from .task import model, train
 
@@ -30,7 +30,7 @@ def settings(place: str) -> dict[str, Any]:
     task = Regression(["y0"])
     return SETTINGS | {
         "capture": place.endswith("whole steps"),
-        "start": [Member(model(task, num_descriptors=0), task, [], 0, 0.0)],
+        "start": [EnsembleMember(model(task, num_descriptors=0), task, [], 0, 0.0)],
     }
 
 
@@ -40,11 +40,11 @@ def die() -> None:
 
 def arm(place: str) -> None:
     """Have the second member die."""
-    kind = CapturedModule if place == PLACES[2] else PropertyModule
+    kind = CapturedModule if place == PLACES[2] else TrainingModule
     step, write = kind.training_step, gtx.training.checkpoints.save_whole
     steps, writes = [], []
 
-    def training_step(self: PropertyModule, batch: Any, index: int) -> Any:
+    def training_step(self: TrainingModule, batch: Any, index: int) -> Any:
         steps.append(index)
         if steps.count(0) == 5 + 4 and index == 1:  # its fourth epoch, second batch
             die()

@@ -11,7 +11,7 @@ import pytest
 from gtx.data import Split
 from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load_dataset
 from gtx.molecules import murcko_scaffold
-from gtx.tasks import Classification, Regression
+from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
 from gtx.workflow.plan import Plan
@@ -45,7 +45,7 @@ def assert_folds(dataset: Dataset, splits: list[Split], group) -> None:
 
 
 def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: Dataset) -> None:
-    assert isinstance(dataset.task, Classification)
+    assert isinstance(dataset.task, BinaryClassification)
     splits, other = folds_of(dataset, data, 5, 2)
     assert_folds(dataset, splits, str)
     shares = [dataset.y[split["test"], 0].mean() for split in splits]

@@ -20,9 +20,9 @@ from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
 from gtx.prediction import Predictor, load_model
-from gtx.tasks import Classification, Multiclass, Regression
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from gtx.workflow.blending import blend_weights, fitted_kernel, obstacle_to_blend
 from gtx.workflow.specs import kernel_spec
 from tests.molecules_for_tests import store
@@ -45,7 +45,7 @@ def learn(table: Path, out: Path, target: str = "solvation_water", **options):
     options |= {"training_rows": None if options.get("blend") != "no" else False}
     sizes, report = options.pop("sizes", (0.7, 0.15, 0.15)), options.pop("report", False)
     data = DataSettings(str(table), (target,), split_sizes=sizes, workers=0)
-    return train(data, TrainSettings(**TINY | options), out, baselines=False, report=report)
+    return train_model(data, TrainSettings(**TINY | options), out, baselines=False, report=report)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,9 @@ def test_shares_follow_the_errors_and_are_a_half_where_both_are_alike() -> None:
 @pytest.mark.parametrize("several", [False, True])
 def test_classes_of_a_target_share_alike(several: bool) -> None:
     labels = ("a", "b", "c") if several else ("a", "b")
-    task = replace((Multiclass if several else Classification)(("y", "z")), classes=(labels, labels))
+    task = replace(
+        (MulticlassClassification if several else BinaryClassification)(("y", "z")), classes=(labels, labels)
+    )
     y = torch.arange(60).reshape(30, 2).double() % len(labels)
     val = store(["C"] * 30).with_targets(y)
     if several:

@@ -23,7 +23,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, load_model, save_model
 from gtx.prediction.streaming import _answer
 from gtx.training import TrainSettings
-from gtx.workflow import FineTuning, Outcome, train
+from gtx.workflow import PretrainedModel, RunResult, train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
 pytestmark = pytest.mark.slow
@@ -60,17 +60,17 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcome(table: Path) -> Outcome:
+def outcome(table: Path) -> RunResult:
     data = DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0, featuriser=PAIRS)
-    return train(data, LEARNS, table.parent / "run", **ALONE)
+    return train_model(data, LEARNS, table.parent / "run", **ALONE)
 
 
 @pytest.fixture(scope="module")
-def predictor(outcome: Outcome) -> Predictor:
+def predictor(outcome: RunResult) -> Predictor:
     return gtx.load(outcome.out / "model.gtx", device="cpu")
 
 
-def test_the_solute_the_solvent_and_the_temperature_are_all_learned(outcome: Outcome) -> None:
+def test_the_solute_the_solvent_and_the_temperature_are_all_learned(outcome: RunResult) -> None:
     assert outcome.metrics["test"]["rmse"] < 0.7 * summands().std().min()  # what is left where one of them is not seen
 
 
@@ -160,9 +160,9 @@ def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predict
         load_model(file)
 
 
-def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, outcome: Outcome) -> None:
+def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, outcome: RunResult) -> None:
     data, settings = DataSettings(str(table), ("y",)), replace(LEARNS, model_arguments={})
-    fine_tuning = FineTuning.open(outcome.out / "model.gtx", data, settings)
+    fine_tuning = PretrainedModel.open(outcome.out / "model.gtx", data, settings)
     assert fine_tuning.featuriser.components == NAMES
     made = build_model(fine_tuning.spec(outcome.task))
     made.load_state_dict(fine_tuning.members[0].model.state_dict())

@@ -18,7 +18,7 @@ from gtx.explain import explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def rows(blanks: bool = False) -> list[list[object]]:
 def trained(folder: Path, table: Path, names: tuple[str, ...], blanks: bool = False) -> Predictor:
     features = FeatureColumns(names, blanks) if names else None
     settings = DataSettings(str(table), ("y",), features=features, workers=0, featuriser=PLAIN)
-    train(settings, TrainSettings(**LEARNS), folder, **ALONE)
+    train_model(settings, TrainSettings(**LEARNS), folder, **ALONE)
     return gtx.load(folder / "model.gtx", device="cpu")
 
 
@@ -141,10 +141,10 @@ def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> Non
     data = DataSettings(str(table), ("y",), workers=0)
     for names, message in ((("y",), "'y' is a target"), (("ph", "ph"), "given twice"), (("pH",), "no column 'pH'")):
         with pytest.raises(InputError, match=message):
-            train(replace(data, features=FeatureColumns(names)), TrainSettings(**LEARNS), tmp_path / "run")
+            train_model(replace(data, features=FeatureColumns(names)), TrainSettings(**LEARNS), tmp_path / "run")
     with pytest.raises(InputError, match="tanimoto reads molecules alone"):
         alone = TrainSettings(progress=False, model="tanimoto")
-        train(replace(data, features=FeatureColumns(("ph",))), alone, tmp_path / "run")
+        train_model(replace(data, features=FeatureColumns(("ph",))), alone, tmp_path / "run")
 
 
 def test_an_estimator_reads_a_table(table: Path) -> None:

@@ -24,9 +24,9 @@ from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelHeader, foundation, load_model, save_model
 from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
-from gtx.training import PropertyModule, TrainSettings
+from gtx.training import TrainingModule, TrainSettings
 from gtx.training.optimise import rate_of
-from gtx.workflow import FineTuning, train
+from gtx.workflow import PretrainedModel, train_model
 from tests.tables import ALONE, TINY, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
     """No report, whose pictures take longer than the trainings here."""
-    monkeypatch.setattr("gtx.report.write", lambda *_: [])
+    monkeypatch.setattr("gtx.report.write_run_report", lambda *_: [])
 
 
 def carded(folder: Path) -> Path:
@@ -79,7 +79,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 
 def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.Predictor:
-    train(
+    train_model(
         data,
         TrainSettings(**TINY | {"model_arguments": {}, "blend": "no"} | settings),
         out,
@@ -142,7 +142,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSettings, Path]:
     frame, folder = molecules(60)[["smiles", *columns]], tmp_path_factory.mktemp("two")
     table = write(folder / "t.csv", frame.to_numpy().tolist(), ["smiles", *columns])
     data = DataSettings(str(table), (columns[1], columns[0]), workers=0)
-    train(data, TrainSettings(**TINY | {"epochs": 1, "blend": "no"}), folder / "out", **ALONE)
+    train_model(data, TrainSettings(**TINY | {"epochs": 1, "blend": "no"}), folder / "out", **ALONE)
     return replace(data, target_columns=tuple(columns)), folder / "out" / "model.gtx"
 
 
@@ -151,7 +151,7 @@ def gone_on(
 ) -> tuple[gtx.prediction.Predictor, list[str]]:
     """Its rate is as good as none, so that weights are those it starts from."""
     settings = TrainSettings(epochs=1, blend="no", threads=1, progress=False, lr=1e-12)
-    done = train(data, settings, out, start=start, **ALONE, new_head=new_head)
+    done = train_model(data, settings, out, start=start, **ALONE, new_head=new_head)
     return gtx.load(out / "model.gtx", device="cpu"), list(done.notes)
 
 
@@ -176,7 +176,7 @@ def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: t
     data, start = two
     before, now = load_dataset(data).split, load_dataset(replace(data, seed=1))
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
-    said = FineTuning.open(start, data, TrainSettings()).warnings(now)
+    said = PretrainedModel.open(start, data, TrainSettings()).warnings(now)
     assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]
 
 
@@ -259,18 +259,18 @@ def test_an_estimator_starts_from_it_too(brought: Path) -> None:
 def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, step = tmp_path / "molecules.csv", PropertyModule.training_step
+    table, step = tmp_path / "molecules.csv", TrainingModule.training_step
     every = molecules(40)["smiles"].tolist()
     table.write_text("\n".join(["smiles", *every, "C1CC", *every[:30]]))  # a molecule of several rows is one
     words = ["adapt", "foundation", str(table), "--epochs=2", "--threads=1", "--workers=0", "--accelerator=cpu"]
 
-    def interrupted(self: PropertyModule, *batch: object) -> torch.Tensor:
+    def interrupted(self: TrainingModule, *batch: object) -> torch.Tensor:
         if self.current_epoch == 1:
             raise KeyboardInterrupt
         return step(self, *batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PropertyModule, "training_step", interrupted)
+        patch.setattr(TrainingModule, "training_step", interrupted)
         assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 130
     assert not (tmp_path / "mine.gtx").exists() and "run the same command again to resume" in capsys.readouterr().err
     assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2

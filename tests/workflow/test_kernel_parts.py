@@ -19,7 +19,7 @@ from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
 from gtx.kernel import KernelRidge
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(table: Path, out: Path, **options):
     data = DataSettings(str(table), ("gap",), split_sizes=(0.6, 0.2, 0.2), workers=0)
-    train(data, TrainSettings(**TINY | {"epochs": 1} | options), out, **ALONE)
+    train_model(data, TrainSettings(**TINY | {"epochs": 1} | options), out, **ALONE)
     return out / "model.gtx"
 
 

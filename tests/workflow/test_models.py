@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
-from gtx.workflow import train
+from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path, monke
     spatial = ARCHITECTURES[name].coordinates == "needed"
     data = DataSettings(str(table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0)
     settings = TrainSettings(**TINY | {"epochs": 1, "model_arguments": ARGUMENTS}, model=name)
-    train(data, settings, tmp_path, **ALONE)
+    train_model(data, settings, tmp_path, **ALONE)
     rows = read(tmp_path / "predictions.csv")
     again = gtx.load(tmp_path / "model.gtx").predict([row["smiles"] for row in rows])["gap_pred"]
     np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
@@ -46,8 +46,8 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(
 ) -> None:
     data = DataSettings(str(table), ("gap",), workers=0)
     settings = TrainSettings(model="kernel", progress=False)
-    metrics = train(data, settings, tmp_path, baselines=False).metrics
-    assert train(data, settings, tmp_path, baselines=False).was_finished
+    metrics = train_model(data, settings, tmp_path, baselines=False).metrics
+    assert train_model(data, settings, tmp_path, baselines=False).was_finished
     rows = read(tmp_path / "predictions.csv")
     predictor = gtx.load(tmp_path / "model.gtx")
     again = predictor.predict([row["smiles"] for row in rows])["gap_pred"]
@@ -94,5 +94,5 @@ def test_what_does_not_fit_is_said_in_a_line(
 ) -> None:
     data = DataSettings(str(table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0)
     with pytest.raises(InputError, match=message) as caught:
-        train(data, TrainSettings(**TINY | {"model_arguments": {}} | settings), tmp_path / "out")
+        train_model(data, TrainSettings(**TINY | {"model_arguments": {}} | settings), tmp_path / "out")
     assert "\n" not in str(caught.value)

@@ -24,7 +24,7 @@ from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering
 from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings
-from gtx.workflow import check_model, train
+from gtx.workflow import check_model, train_model
 from tests.tables import ALONE, TINY, molecules, read
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def table() -> pd.DataFrame:
 
 def trained(folder: Path, file: Path, features: FeatureColumns | None) -> Predictor:
     settings = DataSettings(str(file), ("ya", "yb"), features=features, workers=0, featuriser=PLAIN)
-    train(settings, TrainSettings(**LEARNS), folder, **ALONE)
+    train_model(settings, TrainSettings(**LEARNS), folder, **ALONE)
     return gtx.load(folder / "model.gtx", device="cpu")
 
 
@@ -224,13 +224,15 @@ def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(
     data = DataSettings(str(file), ("ya", "yb"), workers=0, featuriser=PLAIN)
     settings = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={})
     with pytest.raises(InputError, match="of --atom-feature-columns, --bond-feature-columns it has shift, order"):
-        train(replace(data, features=FeatureColumns(("ya",))), settings, tmp_path / "run", start=predictor_file(file))
+        train_model(
+            replace(data, features=FeatureColumns(("ya",))), settings, tmp_path / "run", start=predictor_file(file)
+        )
     short = table().head(20)
     short.to_parquet(tmp_path / "short.parquet")
     data = replace(data, data=str(tmp_path / "short.parquet"))
-    train(data, settings, tmp_path / "more", start=predictor_file(file), **ALONE)
+    train_model(data, settings, tmp_path / "more", start=predictor_file(file), **ALONE)
     assert gtx.load(tmp_path / "more" / "model.gtx").header.features == BOTH
-    train(replace(data, features=BOTH), settings, tmp_path / "tuned", start="foundation", **ALONE)
+    train_model(replace(data, features=BOTH), settings, tmp_path / "tuned", start="foundation", **ALONE)
     assert np.isfinite(answers(gtx.load(tmp_path / "tuned" / "model.gtx"), short.head(3))).all()
 
 
@@ -251,7 +253,7 @@ def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
             replace(data, features=BOTH, **other)
     with pytest.raises(InputError, match="tanimoto reads molecules alone: leave out --atom-feature-columns"):
         alone = TrainSettings(progress=False, model="tanimoto")
-        train(replace(data, features=BOTH), alone, tmp_path / "run")
+        train_model(replace(data, features=BOTH), alone, tmp_path / "run")
     with pytest.raises(
         InputError, match="gat embeds neither bonds nor pairs of atoms: leave out --bond-feature-columns"
     ):

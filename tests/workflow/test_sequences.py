@@ -12,9 +12,9 @@ import pytest
 import gtx
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
-from gtx.tasks import ToSequence
+from gtx.tasks import SequenceGeneration
 from gtx.training import TrainSettings
-from gtx.workflow import Outcome, train
+from gtx.workflow import RunResult, train_model
 from tests.tables import molecules, read, write
 
 pytestmark = pytest.mark.slow
@@ -37,16 +37,16 @@ def table(path: Path) -> Path:
 
 
 def settings(path: Path, **options: object) -> DataSettings:
-    return DataSettings(str(path), task=ToSequence("product", **options), split_column="part", workers=0)
+    return DataSettings(str(path), task=SequenceGeneration("product", **options), split_column="part", workers=0)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
     folder = tmp_path_factory.mktemp("writer")
-    return folder, train(settings(table(folder / "data.csv"), max_tokens=40), SETTINGS, folder / "out")
+    return folder, train_model(settings(table(folder / "data.csv"), max_tokens=40), SETTINGS, folder / "out")
 
 
-def test_every_row_comes_out_with_a_text_or_an_error(run: tuple[Path, Outcome]) -> None:
+def test_every_row_comes_out_with_a_text_or_an_error(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     rows, given = read(folder / "out" / "predictions.csv"), read(folder / "data.csv")
     assert [{name: row[name] for name in HEADER} for row in rows] == given
@@ -64,7 +64,7 @@ def test_every_row_comes_out_with_a_text_or_an_error(run: tuple[Path, Outcome]) 
     assert f"{len(rows)} rows: {len(rows) - 3} read, 3 errors (2 with a bad target, 1 with" in "\n".join(outcome.notes)
 
 
-def test_metrics_are_those_of_the_texts_written(run: tuple[Path, Outcome]) -> None:
+def test_metrics_are_those_of_the_texts_written(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     assert json.loads((folder / "out" / "metrics.json").read_text()) == outcome.metrics
     names = {"perplexity", "token_accuracy", "exact_accuracy", "molecule_accuracy", "invalid"}
@@ -80,7 +80,7 @@ def test_metrics_are_those_of_the_texts_written(run: tuple[Path, Outcome]) -> No
     assert outcome.metrics["test"]["exact_accuracy"] == pytest.approx(exact)
 
 
-def test_the_model_file_writes_the_same_alone(run: tuple[Path, Outcome]) -> None:
+def test_the_model_file_writes_the_same_alone(run: tuple[Path, RunResult]) -> None:
     folder, _ = run
     rows = [row for row in read(folder / "out" / "predictions.csv") if not row["error"]]
     model = gtx.load(folder / "out" / "model.gtx", "cpu")
@@ -94,8 +94,8 @@ def test_the_model_file_writes_the_same_alone(run: tuple[Path, Outcome]) -> None
 def test_any_text_will_do(tmp_path: Path) -> None:
     cells = [[s, f"{len(s)} é"] for s in molecules(30)["smiles"]]
     path = write(tmp_path / "data.csv", cells, ["smiles", "name"])
-    data = DataSettings(str(path), task=ToSequence("name", tokens="characters"), workers=0)
-    outcome = train(data, SETTINGS, tmp_path / "out")
+    data = DataSettings(str(path), task=SequenceGeneration("name", tokens="characters"), workers=0)
+    outcome = train_model(data, SETTINGS, tmp_path / "out")
     assert set(outcome.metrics["test"]["per_target"]["name"]) == {"perplexity", "token_accuracy", "exact_accuracy"}
     assert "name_valid" not in read(tmp_path / "out" / "predictions.csv")[0]
 
@@ -112,7 +112,7 @@ def test_any_text_will_do(tmp_path: Path) -> None:
 def test_what_does_not_suit_is_one_line(training: dict, message: str, tmp_path: Path) -> None:
     asked = settings(table(tmp_path / "data.csv"))
     with pytest.raises(InputError, match=message) as error:
-        train(asked, replace(SETTINGS, **training), tmp_path / "out")
+        train_model(asked, replace(SETTINGS, **training), tmp_path / "out")
     assert "\n" not in str(error.value)
 
 
@@ -127,12 +127,12 @@ def test_what_does_not_suit_is_one_line(training: dict, message: str, tmp_path: 
 )
 def test_what_no_task_can_be_is_one_line(targets: tuple, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ToSequence(targets, **options)
+        SequenceGeneration(targets, **options)
 
 
-def test_numbers_and_sequences_do_not_go_on_from_each_other(run: tuple[Path, Outcome], tmp_path: Path) -> None:
+def test_numbers_and_sequences_do_not_go_on_from_each_other(run: tuple[Path, RunResult], tmp_path: Path) -> None:
     model, path = run[0] / "out" / "model.gtx", str(run[0] / "data.csv")
     with pytest.raises(InputError, match="does not support training that starts from another model"):
-        train(settings(run[0] / "data.csv"), SETTINGS, tmp_path / "out", start=model)
+        train_model(settings(run[0] / "data.csv"), SETTINGS, tmp_path / "out", start=model)
     with pytest.raises(InputError, match="does not support training that starts from another model"):
-        train(DataSettings(path, ("id",), workers=0), TrainSettings(), tmp_path / "out", start=model)
+        train_model(DataSettings(path, ("id",), workers=0), TrainSettings(), tmp_path / "out", start=model)

@@ -15,9 +15,9 @@ import gtx
 from gtx.dataset import DataSettings, identify_data, load_dataset
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
-from gtx.tasks import Classification, Regression
+from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
-from gtx.workflow import Outcome, train
+from gtx.workflow import RunResult, train_model
 from gtx.workflow.outputs import data_lines
 from tests.tables import ALONE, TINY, molecules, read, write
 
@@ -37,23 +37,23 @@ def table(path: Path, count: int = 120) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
     folder = tmp_path_factory.mktemp("run")
     data = DataSettings(str(table(folder / "data.csv")), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
-    return folder, train(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+    return folder, train_model(data, TrainSettings(**TINY, ensemble=2), folder / "out")
 
 
-def test_leaves_every_file(run: tuple[Path, Outcome]) -> None:
+def test_leaves_every_file(run: tuple[Path, RunResult]) -> None:
     names = {"model.gtx", "metrics.json", "predictions.csv", "report.html", "config.yaml", "split.csv"}
     assert names <= {path.name for path in (run[0] / "out").iterdir()}
 
 
-def test_the_model_file_says_what_batches_it_was_trained_with(run: tuple[Path, Outcome]) -> None:
+def test_the_model_file_says_what_batches_it_was_trained_with(run: tuple[Path, RunResult]) -> None:
     settings = gtx.load(run[0] / "out" / "model.gtx").header.settings
     assert settings["batch_pairs"] == 50_000 and settings["batch_pairs_used"] == [50_000, 50_000]
 
 
-def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, Outcome]) -> None:
+def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, RunResult]) -> None:
     folder, _ = run
     rows, given = read(folder / "out" / "predictions.csv"), read(folder / "data.csv")
     assert [{name: row[name] for name in HEADER} for row in rows] == given
@@ -67,7 +67,7 @@ def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, 
     assert rows[9]["error"].startswith('row 10, column "dipole", value "high": ')
 
 
-def test_metrics_have_the_promised_form(run: tuple[Path, Outcome]) -> None:
+def test_metrics_have_the_promised_form(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     metrics = json.loads((folder / "out" / "metrics.json").read_text())
     assert metrics == outcome.metrics
@@ -80,7 +80,7 @@ def test_metrics_have_the_promised_form(run: tuple[Path, Outcome]) -> None:
     assert set(metrics["baseline"]) == {"mean", "ridge", "random_forest", "kernel"}
 
 
-def test_scores_are_those_of_the_predictions_written(run: tuple[Path, Outcome]) -> None:
+def test_scores_are_those_of_the_predictions_written(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     rows = read(folder / "out" / "predictions.csv")
     part = {int(row["row"]) - 1: row["split"] for row in read(folder / "out" / "split.csv")}
@@ -118,20 +118,20 @@ def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None
     cells = [[s, i, part] for part in ("train", "test") for i, s in enumerate(molecules(10)["smiles"])]
     file = write(tmp_path / "data.csv", cells, ["smiles", "y", "split"])
     data = DataSettings(str(file), ("y",), split_column="split", workers=0)
-    outcome = train(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
+    outcome = train_model(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     assert any("10 molecules stand in both train and test" in note for note in outcome.notes)
     rows = read(tmp_path / "out" / "predictions.csv")
     assert [row["split1"] for row in rows] == [row["split"] for row in rows] == ["train"] * 10 + ["test"] * 10
 
 
-def test_what_is_odd_is_said(run: tuple[Path, Outcome]) -> None:
+def test_what_is_odd_is_said(run: tuple[Path, RunResult]) -> None:
     notes = "\n".join(run[1].notes)
     assert "split random, seed 0, each repeated molecule in one part: 93 train, 12 val, 12 test" in notes
     assert "120 rows: 118 read, 2 errors" in notes
     assert "1 molecule fills 2 rows, 1 of them with conflicting labels: gap is " in notes
 
 
-def test_the_model_file_predicts_the_same_alone(run: tuple[Path, Outcome]) -> None:
+def test_the_model_file_predicts_the_same_alone(run: tuple[Path, RunResult]) -> None:
     folder, _ = run
     rows = [row for row in read(folder / "out" / "predictions.csv") if not row["error"] and row["split"] != "val"][:20]
     frame = gtx.load(folder / "out" / "model.gtx").predict([row["structure SMILES"] for row in rows])
@@ -139,30 +139,30 @@ def test_the_model_file_predicts_the_same_alone(run: tuple[Path, Outcome]) -> No
     np.testing.assert_allclose(frame["dipole_pred"], written, rtol=1e-5, atol=1e-6)
 
 
-def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, Outcome]) -> None:
+def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     data = DataSettings(str(folder / "data.csv"), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
-    again = train(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+    again = train_model(data, TrainSettings(**TINY, ensemble=2), folder / "out")
     assert again.was_finished and again.metrics == outcome.metrics
     with pytest.raises(InputError, match=r"settings\.lr \(0\.001 there, 0\.01 now\)"):
-        train(data, TrainSettings(**TINY, ensemble=2, lr=0.01), folder / "out")
+        train_model(data, TrainSettings(**TINY, ensemble=2, lr=0.01), folder / "out")
     (folder / "data.csv").write_text((folder / "data.csv").read_text().replace("000,", "999,"))
     with pytest.raises(InputError, match=r"data\.sha256"):
-        train(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+        train_model(data, TrainSettings(**TINY, ensemble=2), folder / "out")
 
 
-def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, Outcome], tmp_path: Path) -> None:
+def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, RunResult], tmp_path: Path) -> None:
     frame = molecules(60)[["smiles", "solvation_water"]]
     small = write(tmp_path / "more.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
     data = DataSettings(str(small), ("solvation_water",), workers=0)
     with pytest.raises(InputError, match="keeps its architecture"):
-        train(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
+        train_model(data, TrainSettings(**TINY), tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
     with pytest.raises(InputError, match="keeps its scale: leave out element_reference"):
         same = replace(data, target_columns=tuple(gtx.load(run[0] / "out" / "model.gtx").header.targets))
         same = replace(same, task=Regression(same.target_columns, element_reference=False))
-        train(same, settings, tmp_path / "same", start=run[0] / "out" / "model.gtx")
-    outcome = train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
+        train_model(same, settings, tmp_path / "same", start=run[0] / "out" / "model.gtx")
+    outcome = train_model(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     tuned, base = gtx.load(tmp_path / "tuned" / "model.gtx"), gtx.load(run[0] / "out" / "model.gtx")
     assert tuned.header.targets == ["solvation_water"]
     assert tuned.header.model["arguments"] == base.header.model["arguments"] | {"out_channels": 1}
@@ -180,7 +180,9 @@ def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         parts.append(str(write(tmp_path / name, frame[part::3], names)))
     data = DataSettings(parts[0], (names[1],), val=parts[1], test=parts[2], workers=0)
-    outcome = train(data, TrainSettings(**TINY), tmp_path / "out")  # baselines name the target in a rich status line
+    outcome = train_model(
+        data, TrainSettings(**TINY), tmp_path / "out"
+    )  # baselines name the target in a rich status line
     for name, rows in (("predictions-data.v1.csv", frame[1::3]), ("predictions-data.v11.csv", frame[2::3])):
         assert [row["smiles"] for row in read(tmp_path / "out" / name)] == [smiles for smiles, _ in rows]
     row_numbers = re.findall(r"row (\d+)", (outcome.out / "report.html").read_text())
@@ -199,7 +201,7 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
     frame = molecules(60)
     frame[["smiles", "gap", "coordinates"]].to_parquet(tmp_path / "data.parquet")
     data = DataSettings(str(tmp_path / "data.parquet"), ("gap",), featuriser=Featuriser(coordinates=True), workers=0)
-    train(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
+    train_model(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     model = gtx.load(tmp_path / "out" / "model.gtx")
     assert "coordinates" in model.predict(["CCO"])["error"][0]
 
@@ -208,17 +210,17 @@ def test_a_model_trained_with_conformers_is_tuned_with_them(tmp_path: Path) -> N
     cells = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
     table = str(write(tmp_path / "data.csv", cells, ["smiles", "gap"]))
     made = DataSettings(table, ("gap",), featuriser=Featuriser(conformers=True), workers=0)
-    train(made, TrainSettings(**TINY), tmp_path / "out", **ALONE)
+    train_model(made, TrainSettings(**TINY), tmp_path / "out", **ALONE)
     plain, settings = DataSettings(table, ("gap",), workers=0), TrainSettings(**TINY | {"model_arguments": {}})
-    train(plain, settings, tmp_path / "tuned", start=tmp_path / "out" / "model.gtx", **ALONE)
+    train_model(plain, settings, tmp_path / "tuned", start=tmp_path / "out" / "model.gtx", **ALONE)
     assert gtx.load(tmp_path / "tuned" / "model.gtx").header.featuriser == Featuriser(conformers=True)
 
 
-def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, Outcome], tmp_path: Path) -> None:
+def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, RunResult], tmp_path: Path) -> None:
     rows = [[f"{'C' * (i % 9 + 1)}[Se]C", float(i)] for i in range(30)]
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
-    train(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
+    train_model(data, settings, tmp_path / "tuned", start=run[0] / "out" / "model.gtx", **ALONE)
     base, tuned = gtx.load(run[0] / "out" / "model.gtx"), gtx.load(tmp_path / "tuned" / "model.gtx")
     assert "element Se" in base.predict(["C[Se]C"])["warning"][0]
     assert "element Se" not in tuned.predict(["C[Se]C"])["warning"][0]
@@ -255,7 +257,7 @@ def test_targets_keep_all_their_digits(tmp_path: Path) -> None:
         ({"smiles_column": "gap"}, "holds the molecules"),
         ({"split_column": "id"}, "names no row 'train'"),
         ({"split_column": "id", "val": "x.csv"}, "x.csv"),
-        ({"task": Classification(["gap", "dipole"])}, "classification needs exactly two"),
+        ({"task": BinaryClassification(["gap", "dipole"])}, "classification needs exactly two"),
         ({"on_error": "fail"}, "row 8, "),
         ({"target_columns": ()}, "say what to predict"),
         ({"split_sizes": (1.0, 0.0, 0.0)}, "three positive numbers"),
@@ -273,7 +275,7 @@ def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path:
         "workers": 0,
     }
     with pytest.raises(InputError, match=message):
-        train(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
+        train_model(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
 
 
 SHORT = TrainSettings(**TINY | {"epochs": 1})
@@ -283,7 +285,7 @@ def test_a_run_ends_well_where_molecules_cannot_be_drawn(tmp_path: Path, undrawa
     noise = np.random.default_rng(0).normal(size=40)
     rows = [[smiles, 1e15 + shift] for smiles, shift in zip(molecules(40)["smiles"], noise, strict=True)]
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
-    outcome = train(data, SHORT, tmp_path / "out", baselines=False)
+    outcome = train_model(data, SHORT, tmp_path / "out", baselines=False)
     (note,) = (note for note in outcome.notes if "drawn" in note)
     assert note.startswith("report.html: 8 pictures could not be drawn: RDKit cannot draw molecules on this machine")
     page = (tmp_path / "out" / "report.html").read_text()
@@ -295,10 +297,10 @@ def test_a_report_that_fails_takes_nothing_back(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("gtx.report.page.headline", lambda report: 1 / 0)
     rows = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "gap"])), ("gap",), workers=0)
-    outcome = train(data, SHORT, tmp_path / "out", baselines=False)
+    outcome = train_model(data, SHORT, tmp_path / "out", baselines=False)
     assert outcome.notes[-1] == "report.html could not be written: ZeroDivisionError: division by zero"
     assert len(gtx.load(tmp_path / "out" / "model.gtx").predict(["CCO"])) == 1
-    assert train(data, SHORT, tmp_path / "out", baselines=False).was_finished
+    assert train_model(data, SHORT, tmp_path / "out", baselines=False).was_finished
 
 
 def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gtx.cli import main
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.files import claim
-from gtx.training import PropertyModule, TrainSettings
+from gtx.training import TrainingModule, TrainSettings
 from gtx.workflow import pipeline, plan, tuning
 from gtx.workflow import trials as tuning_trial
 from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
@@ -50,7 +50,7 @@ def unscored(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         scored.append(folder)
         return SimpleNamespace(metrics={part: {"rmse": float(len(scored))} for part in ("val", "test")})
 
-    monkeypatch.setattr(tuning, "train", train)
+    monkeypatch.setattr(tuning, "train_model", train)
     return scored
 
 
@@ -89,16 +89,16 @@ def test_a_study_resumes_where_it_was_killed(
     whole = tune(data, settings, tmp_path / "whole", **HOW)
     for one in whole.tried:  # a trial is scored as its epoch was chosen
         assert one.score == pytest.approx(-logged(one.folder)[-1], rel=1e-4)
-    step, epochs = PropertyModule.training_step, []
+    step, epochs = TrainingModule.training_step, []
 
-    def killed(self: PropertyModule, *batch: object) -> object:
+    def killed(self: TrainingModule, *batch: object) -> object:
         epochs.append(self.current_epoch)
         if len(tried) == 1 and self.current_epoch == 1:
             raise KeyboardInterrupt
         return step(self, *batch)
 
     tried: list[object] = []
-    monkeypatch.setattr(PropertyModule, "training_step", killed)
+    monkeypatch.setattr(TrainingModule, "training_step", killed)
     with pytest.raises(KeyboardInterrupt):
         tune(data, settings, tmp_path / "out", **HOW, tell=lambda *one: tried.append(one))
     epochs.clear()
@@ -297,7 +297,7 @@ def test_a_config_of_the_best_trial_trains(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "score_baselines", lambda *_: Baselines({}, {}))
-    monkeypatch.setattr("gtx.report.write", lambda *_: [])
+    monkeypatch.setattr("gtx.report.write_run_report", lambda *_: [])
     words = [*TINY_WORDS, "--workers=0", "--accelerator=cpu", "--blend=no"]
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
     assert main([*words, "--trials=2"]) == 0

@@ -1,21 +1,21 @@
 """Methods of uncertainty for numbers, each with a standard deviation and an interval.
 
-`METHODS` names them by the words that the command line and model files use. `none` is no method: an interval of one
-width for all molecules.
+The keys of `UNCERTAINTY_METHODS` are the words that the command line and model files use. `none` is no method: an
+interval of one width for all molecules.
 """
 
 from gtx.tasks.uncertainty.methods import (
     Ensemble,
     Evidential,
     McDropout,
-    Method,
+    PredictionUncertainty,
     Quantiles,
     Similarity,
-    Spread,
+    UncertaintyMethod,
     Variance,
 )
 
-METHODS: dict[str, Method] = {
+UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
     "variance": Variance(),
     "quantiles": Quantiles(),
     "evidential": Evidential(),
@@ -24,4 +24,4 @@ METHODS: dict[str, Method] = {
     "similarity": Similarity(),
 }
 
-__all__ = ["METHODS", "Method", "Spread"]
+__all__ = ["UNCERTAINTY_METHODS", "PredictionUncertainty", "UncertaintyMethod"]

@@ -21,7 +21,7 @@ from gtx.tasks.options import minimize_scalar
 # --- The interface of all methods.
 
 
-class Spread(NamedTuple):
+class PredictionUncertainty(NamedTuple):
     """Standard deviations and extents of intervals around the predictions of m molecules, float64 `[m, T]` each.
 
     Attributes:
@@ -34,7 +34,7 @@ class Spread(NamedTuple):
     above: Tensor
 
 
-class Method:
+class UncertaintyMethod:
     r"""Base of methods: the variance that networks predict, if they do, plus the variance between networks.
 
     \[ \sigma^2 = \frac{1}{K} \sum_k \sigma_k^2 + \frac{1}{K - 1} \sum_k (\mu_k - \bar\mu)^2 \]
@@ -42,7 +42,7 @@ class Method:
     (the law of total variance; Lakshminarayanan et al. 2017, arXiv:1612.01474). All is in scaled units.
 
     Attributes:
-        word: name of the method in `METHODS`.
+        word: name of the method in `UNCERTAINTY_METHODS`.
         width: W, outputs of the network per target; the first is the number itself.
         has_loss: whether `loss` takes the place of the task's.
         reads_similarity: whether the distance to the nearest training molecule follows the outputs.
@@ -53,7 +53,7 @@ class Method:
     has_loss: ClassVar[bool] = False
     reads_similarity: ClassVar[bool] = False
 
-    def at(self, level: float) -> Method:
+    def at(self, level: float) -> UncertaintyMethod:
         """Return the method for intervals of a level, between 0 and 1; most do not depend on it."""
         return self
 
@@ -69,10 +69,10 @@ class Method:
         """Return the variance that networks predict, `[..., T]`, from outputs `[..., W, T]`; 0 by default."""
         return torch.zeros_like(output[..., 0, :])
 
-    def spread(self, output: Tensor) -> Spread:
+    def spread(self, output: Tensor) -> PredictionUncertainty:
         """Compute the spread from outputs `[m, K, W, T]` of K networks."""
         std = (self.variance(output).mean(1) + between(output)).sqrt()
-        return Spread(std, std, std)
+        return PredictionUncertainty(std, std, std)
 
     def check(self, model: nn.Module, members: int) -> None:
         """Raise an `InputError` unless the method suits a model and the number of its members."""
@@ -95,7 +95,7 @@ def between(output: Tensor) -> Tensor:
 # --- Disagreement of the members of an ensemble.
 
 
-class Ensemble(Method):
+class Ensemble(UncertaintyMethod):
     """Sample variance of two or more members, each trained from its own seed."""
 
     word: ClassVar[str] = "ensemble"
@@ -111,7 +111,7 @@ class Ensemble(Method):
 # --- Disagreement of copies of a network without some of their channels.
 
 
-class McDropout(Method):
+class McDropout(UncertaintyMethod):
     """Monte Carlo dropout: predictions of networks that each lack some channels (Gal & Ghahramani 2016,
     arXiv:1506.02142).
 
@@ -184,7 +184,7 @@ FLOOR = 1e-4
 """Least variance in scaled units: an error of a hundredth of the targets' spread."""
 
 
-class Variance(Method):
+class Variance(UncertaintyMethod):
     r"""The negative log-likelihood of a Gaussian whose mean and variance the network gives, weighted:
 
     \[ \ell = \lfloor \sigma^{2 \beta} \rfloor \, \tfrac{1}{2}
@@ -218,7 +218,7 @@ class Variance(Method):
 # --- A distribution over the mean and the variance of each molecule.
 
 
-class Evidential(Method):
+class Evidential(UncertaintyMethod):
     r"""A normal-inverse-gamma distribution of the mean and the variance (Amini et al. 2020, arXiv:1910.02600).
 
     The network gives \(\gamma, \nu > 0, \alpha > 1, \beta > 0\). The value follows Student's t distribution, and with
@@ -274,7 +274,7 @@ class Evidential(Method):
 # --- A median and two quantiles of each molecule, which may be skewed.
 
 
-class Quantiles(Method):
+class Quantiles(UncertaintyMethod):
     r"""The median of a target and the two quantiles at which an interval ends, such as 0.05 and 0.95 of one of 0.9, by
     the sum of their pinball losses:
 
@@ -310,11 +310,11 @@ class Quantiles(Method):
         down, up = self._reach(output)
         return ((down + up) / (2 * self.normal)).square()
 
-    def spread(self, output: Tensor) -> Spread:
+    def spread(self, output: Tensor) -> PredictionUncertainty:
         down, up = (reach.mean(1) for reach in self._reach(output))
         std = (self.variance(output).mean(1) + between(output)).sqrt()
         wider = 2 * self.normal * std / (down + up)  # as far as networks disagree
-        return Spread(std, wider * down, wider * up)
+        return PredictionUncertainty(std, wider * down, wider * up)
 
     @staticmethod
     def _reach(output: Tensor) -> tuple[Tensor, Tensor]:
@@ -333,7 +333,7 @@ STEEPEST = 8.0
 PRIOR = 2.0
 
 
-class Similarity(Method):
+class Similarity(UncertaintyMethod):
     r"""An error that grows with the distance d to the nearest training molecule, \(\sigma \propto e^{b d}\).
 
     The distance is 1 minus the Tanimoto similarity of Morgan counts, see `gtx.prediction.neighbours`; it stands behind
@@ -344,10 +344,10 @@ class Similarity(Method):
     word: ClassVar[str] = "similarity"
     reads_similarity: ClassVar[bool] = True
 
-    def spread(self, output: Tensor) -> Spread:
+    def spread(self, output: Tensor) -> PredictionUncertainty:
         """Compute the spread from distances times slopes, `[m, T]`."""
         std = output.double().exp()
-        return Spread(std, std, std)
+        return PredictionUncertainty(std, std, std)
 
 
 def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
