@@ -22,6 +22,18 @@ def usual_trees() -> Iterator[dict[bool, float]]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_workers_unasked() -> Iterator[None]:
+    """Conformers are made in this process: processes that import all of gtx anew start only where a test asks."""
+    import gtx.data.featurising
+    import gtx.prediction.streaming
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (gtx.data.featurising, gtx.prediction.streaming):
+            patch.setattr(module, "min_chunks_for_workers", lambda featuriser: 1 << 30)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def terminal() -> Iterator[None]:
     """A terminal of 120 columns, whichever starts the tests, so that tables come out alike everywhere."""
     with pytest.MonkeyPatch.context() as patch:

@@ -124,11 +124,8 @@ def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
 @pytest.mark.parametrize(
     ("words_more", "message"),
     [
-        (["--folds=1"], "folds: expected 2 to 10,000, got 1"),
-        (["--repeats=0"], "repeats: expected 1 to 10,000, got 0"),
         (["--repeats=1000000000"], "repeats: expected 1 to 10,000, got 1000000000"),
         (["--folds=100"], "100 folds need as many groups of rows that stay together, and there are 56"),
-        (["--model=mat"], "model mat needs coordinates"),
         (["--on-error=fail"], 'row 4, column "smiles", value "C1CC": cannot be read: unclosed ring'),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,

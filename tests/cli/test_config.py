@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gtx.cli import main, predict, train
+from gtx.cli import train
 from gtx.cli.parser import Parser
 from gtx.errors import InputError
 
@@ -61,23 +61,13 @@ def test_the_command_line_wins() -> None:
     assert given.lr == 3e-4 and given.out == "run"
 
 
-def test_every_command_takes_one() -> None:
-    given = read(["more.csv"], "model: run/model.gtx\nmolecules: m.csv\nout: p.csv\n", predict)
-    assert (given.model, given.molecules, given.out) == ("more.csv", ["m.csv"], "p.csv")
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
         ("epoch: 3", "options.yaml: gtx train has no option 'epoch'; did you mean 'epochs'?"),
         ("epochs: many", "options.yaml: epochs: expected a whole number, got 'many'"),
-        ("epochs: [1, 2]", "options.yaml: epochs: expected one value, got 2"),
-        ("split_sizes: [1]", "options.yaml: split_sizes: expected 3 values, got 1"),
-        ("split: scafold", "options.yaml: split: expected one of random, scaffold"),
         ("coordinates: yes", "options.yaml: coordinates: expected true or false, got 'yes'"),
-        ("rates: 0.1", "options.yaml: rates: expected a mapping, such as {layers: 4}, got '0.1'"),
         ("logger: os.abort", "options.yaml: logger: expected one of csv, tensorboard, wandb, mlflow, got 'os.abort'"),
-        ("epochs: {a: 1}", "options.yaml: epochs: expected a value, got a mapping with a"),
         ("epochs", "--config options.yaml: expected options by name, such as epochs: 40"),
         ("a: [", "--config options.yaml is no YAML"),
         ("settings: {}\nfeaturiser: {}", "notes of a run to know it again, not a file of options"),
@@ -87,8 +77,3 @@ def test_what_is_wrong_is_one_line(config: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         read(["data.csv", "--target-columns", "y", "--out", "run"], config)
     assert message in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "--config=no.yaml"]) == 2
-    assert capsys.readouterr().err == "gtx: --config no.yaml: No such file or directory\n"

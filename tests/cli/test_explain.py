@@ -34,7 +34,6 @@ def test_a_figure_and_the_numbers(model: str, tmp_path: Path, capsys: pytest.Cap
     [
         (["C1CC"], "'C1CC' cannot be read"),
         (["CCO", "--target", "gop"], "target 'gop': the model has gap"),
-        (["CCO", "--layer", "1"], "layer 1: expected -1 to 0"),
         (["CCO", "--receiver", "3"], "receiver 3: expected 0 to 2"),
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
     ],

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from argparse import SUPPRESS
 from pathlib import Path
 
 import pytest
 
-from gtx.cli import COMMANDS, annexes, command_module, main, train
+from gtx.cli import command_module, main, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.data.public_datasets import PUBLIC_DATASETS
@@ -63,19 +61,6 @@ def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[st
     assert (given.split_column, given.split) == (column, split)
 
 
-def test_a_split_without_validation_rows_is_nobodys_default() -> None:
-    assert (
-        PUBLIC_DATASETS["moleculeace/CHEMBL234_Ki"].default_split is None
-        and PUBLIC_DATASETS["scaffold/esol"].default_split == "split"
-    )
-
-
-def test_the_arguments_of_a_model_are_names_and_values() -> None:
-    _, settings = read("train", "--model-arguments", "moments=128", "dropout=0.1", "--logger-arguments", "name=a")
-    assert settings.model_arguments == {"moments": 128, "dropout": 0.1} and settings.logger_arguments == {"name": "a"}
-    assert settings == TrainSettings(model_arguments={"moments": 128, "dropout": 0.1}, logger_arguments={"name": "a"})
-
-
 def test_without_options_the_settings_are_the_defaults() -> None:
     assert read("train") == (DataSettings("data.csv", ("y",)), TrainSettings())
 
@@ -92,32 +77,6 @@ def test_units_are_texts_of_targets() -> None:
         read("train", "--units", "Y=eV")
     with pytest.raises(InputError, match="--units y: expected a text of 1 to 40 characters"):
         read("train", "--units", "y=")
-
-
-@pytest.mark.parametrize("command", COMMANDS | annexes())
-def test_the_help_is_plain(command: str) -> None:
-    parser = parser_of(command)
-    assert parser.format_usage().startswith(f"usage: gtx {command}")
-    for action in parser._actions:
-        assert action.help and action.help != SUPPRESS and not action.help.endswith(".")
-    text = parser.format_help()
-    assert not re.search(r"null|None|True|False|dict\[|\{\}", text) and "example" in text
-    assert max(map(len, text.splitlines())) <= 120
-
-
-def test_targets_of_any_name_have_weights() -> None:
-    words = [
-        "data.csv",
-        "--target-columns",
-        "NR-AR",
-        "IC50 [nM]",
-        "--target-weights",
-        "NR-AR=2",
-        "IC50 [nM]=0.5",
-        "--out=o",
-    ]
-    task = settings_from(vars(parser_of("train").parse(words)))[0].task
-    assert task.options["target_weights"] == {"NR-AR": 2, "IC50 [nM]": 0.5}
 
 
 def test_a_split_that_lacks_its_column_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,13 +82,6 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
     assert "predictions so far are kept; run the same command again to resume" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_table_costs_no_other(library: None, capsys: pytest.CaptureFixture) -> None:
-    Path("library/empty.csv").touch()
-    assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 2
-    said = capsys.readouterr().err
-    assert "5 rows: 4 read" in said and "gtx: empty.csv: library/empty.csv is empty" in said
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -8,15 +8,6 @@ from gtx.cli.scores import score_table
 from gtx.tasks import Regression
 
 
-@pytest.mark.parametrize("target", ["IC50 [nM]", "logS [mol/L]", "ratio [/x]"])
-def test_brackets_in_a_name_are_shown(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
-    part = {**scores, "per_target": {target: scores}}
-    score_table({"train": part, "val": part, "test": part}, Regression.metrics, {target: "[u]"})
-    said = capsys.readouterr().out
-    assert target in said and "rmse [u]" in said
-
-
 def test_it_is_said_why_there_is_no_test_score(capsys: pytest.CaptureFixture[str]) -> None:
     known, nothing = {"rmse": 1.0, "mae": 0.5, "r2": None}, dict.fromkeys(("rmse", "mae", "r2"))
     part = {**known, "per_target": {"y": known}}
@@ -53,15 +44,3 @@ def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.
     said = capsys.readouterr().out
     assert "mean" in said and f"{part['rmse']:.4g}" in said and len(said.splitlines()) < 35
     assert "of 40 targets one metric each, and 20 of them; metrics.json has all scores" in said
-
-
-def test_a_narrow_terminal_names_the_methods_it_has_no_room_for(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    part = several(2)
-    baseline = {name: {"test": part} for name in ("mean", "ridge", "random_forest", "kernel")}
-    score_table({"train": part, "val": part, "test": part, "baseline": baseline}, Regression.metrics)
-    said = capsys.readouterr().out.splitlines()
-    assert max(map(len, said[:-1])) <= 40 and "…" not in "".join(said)
-    assert said[-1].startswith("no room for ") and said[-1].endswith("kernel ridge; metrics.json has all scores")

@@ -43,9 +43,3 @@ def test_ranks_get_equally_many_and_all_molecules(replicas: int) -> None:
     ranks = [list(PairBudgetSampler(SIZES, 20_000, rank=r, replicas=replicas)) for r in range(replicas)]
     assert len(set(map(len, ranks))) == 1
     assert set(torch.cat([b for rank in ranks for b in rank]).tolist()) == set(range(500))
-
-
-def test_no_molecules_no_batches() -> None:
-    assert list(PairBudgetSampler(torch.zeros(0, dtype=torch.long), 100)) == []
-    with pytest.raises(ValueError, match="positive budget"):
-        PairBudgetSampler(SIZES, 0)

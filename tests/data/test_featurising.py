@@ -10,7 +10,6 @@ from rdkit import rdBase
 
 import gtx.data.featurising as featurising
 from gtx.data import featurise, featurise_stream
-from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import SMILES
 
@@ -99,15 +98,12 @@ def damage(content: bytes, how: str) -> bytes:
     middle = len(content) // 2
     return {
         "empty": b"",
-        "cut": content[:middle],
         "zeros at the end": content[:-500] + bytes(500),  # as after a power failure
         "one bit": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-        "another format": b"PAR1",
-        "words": content.replace(b"errors", b"arrows", 1),
     }[how]
 
 
-@pytest.mark.parametrize("how", ["empty", "cut", "zeros at the end", "one bit", "another format", "words"])
+@pytest.mark.parametrize("how", ["empty", "zeros at the end", "one bit"])
 def test_a_damaged_cache_is_written_anew(how: str, tmp_path: Path) -> None:
     first = featurise(Featuriser(), TEXTS, cache=tmp_path)
     (file,) = tmp_path.iterdir()
@@ -133,8 +129,3 @@ def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: 
     torch.testing.assert_close(again.store.positions, first.store.positions, equal_nan=True, rtol=0, atol=0)
     featurise(Featuriser(coordinates=True), texts, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_negative_number_of_workers_is_refused() -> None:
-    with pytest.raises(InputError, match="workers: expected 0 or more, got -1"):
-        featurise(Featuriser(), TEXTS, workers=-1)

@@ -28,13 +28,6 @@ def test_every_row_has_one_outcome():
     assert (ledger.errors, ledger.warnings, ledger.num_errors) == ({}, {}, 2)  # taken, but still counted
 
 
-def test_a_clean_table_and_a_single_row():
-    ledger = RowLedger()
-    assert ledger.summary() == "0 rows: 0 read, 0 errors"
-    ledger.enter([Row(1, ["C"], "C")])
-    assert ledger.summary() == "1 row: 1 read, 0 errors"
-
-
 def test_failing_at_the_first_error():
     ledger = RowLedger("fail")
     ledger.warn(1, None, None, "odd")

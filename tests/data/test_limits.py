@@ -36,7 +36,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-@pytest.mark.parametrize("length", [99, 100, 101, 102, 103, 204, 205, 1000])
+@pytest.mark.parametrize("length", [99, 100, 101, 205])
 def test_a_long_line_is_one_line_whatever_its_end(short, end, length):
     lines = ["a" + end, "x" * length + end, end, "b" + end, "y" * length]
     expected = [line if len(line.rstrip()) <= 100 else None for line in lines]
@@ -61,13 +61,6 @@ def test_a_quoted_cell_of_too_many_characters_costs_its_first_line(short, tmp_pa
     rows = list(open_table(tmp_path / "t.csv").rows)
     assert [row.text for row in rows if not row.error] == ["C", "N", "O"]
     assert "broken quoting" in rows[1].error and rows[1].cells == ["CC", '"open']
-
-
-def test_a_long_line_within_quotes_ends_them(short, tmp_path):
-    (tmp_path / "t.csv").write_text('smiles,note\nC,"open\n' + "x" * 101 + '\nN,"b"\n')
-    rows = list(open_table(tmp_path / "t.csv").rows)
-    assert [row.text for row in rows if not row.error] == ["N"]
-    assert "broken quoting" in rows[0].error and rows[1].error == TOO_LONG
 
 
 @pytest.mark.parametrize(

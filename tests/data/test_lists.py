@@ -34,8 +34,6 @@ def test_a_blank_cell_is_no_list(cell: str) -> None:
     ("cell", "reason"),
     [
         ("[1, x, 3]", "item 2, 'x', is neither a finite number nor null"),
-        ("[[1, 2]]", r"item 1, '\[1', is neither"),
-        ("[true]", "item 1, 'true', is neither"),
         ("[1, inf]", "item 2, 'inf', is neither"),
         ("[2, 1e31]", r"item 2, '1e31', is too large: a number lies between -1e\+30 and 1e\+30"),
     ],
@@ -59,11 +57,8 @@ def test_what_is_written_is_read_back() -> None:
         ("[sp3, sp2]", ["sp3", "sp2"]),
         ("a b\nn/a", ["a", "b", None]),
         ("[true, False]", ["true", "false"]),
-        ("[True, False]", ["true", "false"]),
         ("[0, 1.5, null]", ["0", "1.5", None]),
         ('["Na", "", "x, y"]', ["Na", None, "x, y"]),  # in quotes a label, and without them a blank
-        ("[Na, '']", [None, None]),
-        ("7", ["7"]),
         ("[]", []),
     ],
 )
@@ -75,7 +70,6 @@ def test_what_a_list_of_labels_may_look_like(cell: str, expected: list[str | Non
     ("cell", "reason"),
     [
         ('["a", ["b"]]', "item 2 is neither a word nor a number nor null"),
-        ('{"a": 1}', "is no list of classes: item 1 is neither"),
         ("[[a, b]]", r"item 1, '\[a', is a list in the list"),
         ("['a, b']", "item 1, 'a, has a quote on one side"),
         ("[" * 100_000, "is a list in the list"),
@@ -92,7 +86,7 @@ def test_labels_that_are_written_are_read_back() -> None:
     assert list_text(np.array(["0", "1"], object)) == "[0, 1]"
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.array])
+@pytest.mark.parametrize("kind", [list, np.array])
 def test_a_list_of_a_frame_is_read_as_its_text(kind: type) -> None:
     assert parse_labels(cell_text(kind(["Na", "C", "x, y"]))) == ["Na", "C", "x, y"]
     assert parse_labels(cell_text(kind([True, False]))) == ["true", "false"]

@@ -15,7 +15,6 @@ from gtx.data import (
     RowsToSplit,
     Split,
     SplitSettings,
-    compute_split_groups,
     count_shared_molecules,
     get_split_method,
 )
@@ -123,16 +122,6 @@ def test_cells_that_are_no_times() -> None:
         assert np.isnan(parse_times(cells)).tolist() == [False, True, True, True, False, True]
 
 
-def test_the_first_cell_that_is_no_date_is_shown_where_too_few_are() -> None:
-    cells = ["2021-05-03", " ", "03.05.2021", "2021-05-03", "04.05.2021"]
-    message = (
-        "split time: only 2 of the 5 cells of column 'date' can be read; the first that cannot: "
-        'row 12, column "date", value "03.05.2021": is not a number or a date such as 2024-05-17$'
-    )
-    with pytest.raises(InputError, match=message):
-        SplitSettings("time", "date").candidates(cells, range(10, 15), ["C"] * 5, RowLedger())
-
-
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     ledger, cells = RowLedger(), ["2001", "soon", " ", "2003", "2002"]
     kept, rows = SplitSettings("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)
@@ -151,13 +140,9 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     ("arguments", "message"),
     [
         ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
-        ({"split": "time"}, "split time reads a column: say which with --split-by"),
         ({"split": "cluster", "by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
         ({"split": "kennard-stone", "folds": 3}, "makes no folds; these do: random, scaffold, cluster, kmeans, group"),
-        ({"folds": 1}, "folds: expected 2 or more, got 1"),
         ({"folds": 3, "fold": 4}, "fold: expected 1 to 3, got 4"),
-        ({"fold": 2}, "fold: expected only with folds, got 2"),
-        ({"seed": -1}, "split_seed: expected a value 0 or more"),
     ],
 )
 def test_what_does_not_go_together(arguments: dict, message: str) -> None:
@@ -189,11 +174,3 @@ def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.Monk
     for name in ("cluster", "kmeans", "kennard-stone"):
         with pytest.raises(InputError, match="at least 3"):
             get_split_method(name).divide(RowsToSplit(["C", "CC", "CC", "C"]))
-
-
-def test_groups_for_scikit_learn() -> None:
-    assert compute_split_groups("random", ["C", "N", "C"]) == ["C", "N", "C"]
-    with pytest.raises(
-        InputError, match="split 'time' makes no groups of molecules; these do: random, scaffold, cluster"
-    ):
-        compute_split_groups("time", ["C"])

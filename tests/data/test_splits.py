@@ -14,7 +14,6 @@ from gtx.data.splits import (
     scaffold_split,
     write_split,
 )
-from gtx.data.tables import open_table
 from gtx.errors import InputError
 
 
@@ -25,8 +24,8 @@ def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
         assert len(rows) and (np.diff(rows) > 0).all() and rows.dtype == np.int64
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 7, 10, 1000])
-@pytest.mark.parametrize("sizes", [(0.8, 0.1, 0.1), (1, 1, 1), (700, 200, 100), (0.01, 0.01, 0.98), (1e-9, 1, 1)])
+@pytest.mark.parametrize("n", [3, 7, 1000])
+@pytest.mark.parametrize("sizes", [(0.8, 0.1, 0.1), (0.01, 0.01, 0.98), (1e-9, 1, 1)])
 def test_a_random_split_is_a_partition_of_the_sizes_asked_for(n, sizes):
     split = random_split(n, sizes)
     assert_partition(split, n)
@@ -48,7 +47,7 @@ def test_too_few_rows_or_scaffolds():
         scaffold_split(["a", "b"] * 50)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_scaffold_split_keeps_scaffolds_whole_and_does_not_depend_on_the_order(seed):
     rng = np.random.default_rng(seed)
     scaffolds = [f"s{i:02.0f}" for i in rng.geometric(rng.uniform(0.02, 0.7), rng.integers(30, 200))]
@@ -70,14 +69,6 @@ def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
     split = scaffold_split(scaffolds)
     assert [len(rows) for rows in split.values()] == [80, 10, 10]
     assert set(range(70)) <= set(split["train"])
-
-
-@pytest.mark.parametrize("groups", [(9, 1, 1), (98, 1, 1), (4, 4, 4), (50, 40, 1, 1), (1, 1, 1)])
-def test_no_part_of_a_scaffold_split_is_empty_and_the_largest_group_trains(groups):
-    scaffolds = [str(i) for i, size in enumerate(groups) for _ in range(size)]
-    split = scaffold_split(scaffolds)
-    assert_partition(split, sum(groups))
-    assert set(range(groups[0])) <= set(split["train"])
 
 
 def test_a_split_column():
@@ -117,15 +108,7 @@ def test_a_split_is_written_and_read(tmp_path):
         read_split(tmp_path / "none.csv")
 
 
-def test_the_official_zinc_split(shared_data):
-    table = open_table(shared_data / "zinc12k" / "zinc12k.csv")
-    place = table.index("split")
-    split = column_split([row.cells[place] for row in table.rows])
-    assert_partition(split, 12_000)
-    assert [len(rows) for rows in split.values()] == [10_000, 1_000, 1_000]
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_groups_stay_together_in_a_random_split(seed):
     rng = np.random.default_rng(seed)
     groups = [f"C{i}" for i in rng.integers(0, 150, 200)]
@@ -135,12 +118,6 @@ def test_groups_stay_together_in_a_random_split(seed):
     assert [len(rows) for rows in split.values()] == [160, 20, 20]
     repeated = {name: sum(groups.count(groups[i]) > 1 for i in rows) / len(rows) for name, rows in split.items()}
     assert min(repeated.values()) > 0  # repeated molecules are not all in one part
-
-
-def test_rows_that_are_groups_of_their_own_are_split_as_without_groups():
-    for n, seed in ((3, 0), (10, 1), (117, 2)):
-        alone, plain = random_split(n, seed=seed, groups=[str(i) for i in range(n)]), random_split(n, seed=seed)
-        assert all(np.array_equal(alone[name], plain[name]) for name in SPLIT_PARTS)
 
 
 @pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])
@@ -159,12 +136,7 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        (
-            (0.9, 0.2, 0.1),
-            "split sizes 0.9 0.2 0.1 add up to 1.2; shares must .*, for instance 0.75 0.167 0.0833",
-        ),
         ((80, 10, 10), "split sizes 80 10 10 add up to 100; shares must add up to 1, for instance 0.8 0.1 0.1$"),
-        ((0.5, 0.2, 0.1), "add up to 0.8"),
         ((1.1, -0.2, 0.1), "three positive numbers"),
         ((0.8, 0.2, float("nan")), "three positive numbers"),
         ((0.8, 0.2), "three positive numbers"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, MulticlassClassification
 from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered, unlikeliness
 from gtx.tasks.task import Predictions
@@ -49,8 +48,10 @@ def test_scores_of_probabilities_are_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("kind, classes", [(BinaryClassification, 2), (MulticlassClassification, 4)])
-@pytest.mark.parametrize("calibration", ["none", "temperature", "isotonic"])
-@pytest.mark.parametrize(("sets", "coverage"), [("smallest", 0.9), ("adaptive", 0.8)])
+@pytest.mark.parametrize(
+    ("calibration", "sets", "coverage"),
+    [("none", "smallest", 0.9), ("temperature", "adaptive", 0.8), ("isotonic", "smallest", 0.8)],
+)
 def test_sets_of_new_rows_hold_the_true_class(
     kind: type, classes: int, calibration: str, sets: str, coverage: float
 ) -> None:
@@ -99,13 +100,6 @@ def test_adaptive_scores_are_those_of_the_likelier_classes_and_half_of_the_own()
     p = np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]])
     np.testing.assert_allclose(unlikeliness(p, "adaptive"), [[0.9, 0.25, 0.65], [1, 0.5, 1]])
     np.testing.assert_array_equal(unlikeliness(p, "smallest"), 1 - p)
-
-
-def test_a_kind_of_sets_without_sets_is_refused() -> None:
-    with pytest.raises(InputError, match="set_kind: adaptive needs sets"):
-        BinaryClassification("y", set_kind="adaptive")
-    with pytest.raises(InputError, match="set_kind: expected smallest or adaptive, got large"):
-        BinaryClassification("y", sets=True, set_kind="large")
 
 
 def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:

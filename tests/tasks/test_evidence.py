@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Dirichlet, kl_divergence
 
-from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, MulticlassClassification
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.uncertainty.evidence import (
@@ -96,11 +95,3 @@ def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None
     assert task.unscaled(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
     torch.testing.assert_close(task.plain.unscaled(outputs[..., :5], None), task.softmaxes(outputs[..., :5]))
     assert task.plain.vacuity(outputs) is None
-
-
-def test_what_it_cannot_do_is_said() -> None:
-    with pytest.raises(InputError, match="uncertainty: of classification expected none or evidential, got variance"):
-        BinaryClassification("y", uncertainty="variance")
-    with pytest.raises(InputError, match="learned by gradients, which Identity is not"):
-        BinaryClassification("y", uncertainty="evidential").check(nn.Identity(), 1)
-    BinaryClassification("y").check(nn.Identity(), 1)

@@ -22,6 +22,7 @@ from .cases import CASES, Case, Yields
 
 ROWS = 100
 SMALL = {"channels": 16, "layers": 1, "heads": 2}
+RESUMED = ["regression", "bounds", "multiclass", "sequence"]  # how a run goes on is the same for all tasks
 SETTINGS = TrainSettings(**TINY | {"epochs": 3, "model_arguments": SMALL})
 
 
@@ -46,6 +47,7 @@ def model(case: Case, folder: Path) -> gtx.prediction.Predictor:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("run", RESUMED, indirect=True)
 def test_stopped_and_called_again_it_ends_as_if_it_had_not_been(run: tuple[Case, Path]) -> None:
     case, folder = run
     data, step = table(case, folder / "data.csv"), TrainingModule.training_step

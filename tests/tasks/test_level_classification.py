@@ -175,14 +175,6 @@ def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
             load_dataset(DataSettings(str(path), task=AtomClassification(name)))
 
 
-def test_sodium_is_a_class_though_na_is_a_blank(tmp_path: Path) -> None:
-    rows = [["[Na]CCl", '["Na", "C", "Cl"]', "train"], ["CC", "[C, NA]", "train"], ["CCl", "['C', None]", "train"]]
-    path = write(tmp_path / "t.csv", rows, ["smiles", "element", "split"])
-    data = load_dataset(DataSettings(str(path), task=AtomClassification("element"), split_column="split", workers=0))
-    assert data.task.each.labels(0) == ("C", "Cl", "Na")
-    np.testing.assert_array_equal(data.store.atom_y[:, 0], [2, 0, 1, 0, np.nan, 0, np.nan])
-
-
 # the loss
 
 SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
@@ -265,16 +257,6 @@ def test_members_of_an_ensemble_are_averaged(task: LevelClassification) -> None:
     for both, one, other in zip(answers(0, 1), answers(0), answers(1), strict=True):
         np.testing.assert_allclose(both, (one + other) / 2)
     assert "one_std" in task.output_columns([], members=2) and "one_std" not in task.output_columns([])
-
-
-def test_those_alike_have_the_frequencies_of_training() -> None:
-    task = AtomClassification("a", each=MulticlassClassification(["a"], classes=(THREE,)))
-    made = featurise(Featuriser(), ["CC", "CC", "CC", "OO"], workers=0).store
-    y = torch.tensor([0, 1, 0, torch.nan, 2, 2, 1, 1]).double()[:, None]
-    split = {"train": np.array([0, 1, 3]), "val": np.array([2]), "test": np.array([], int)}
-    scores = task.baselines(replace(made, atom_y=y), split)["alike"]
-    assert scores["train"]["accuracy"] == pytest.approx(4 / 5)  # of carbon 0 in two thirds, of oxygen always 1
-    assert scores["val"]["accuracy"] == 0
 
 
 def test_a_model_file_of_unlike_targets_is_refused() -> None:

@@ -68,10 +68,6 @@ def test_predictions_sum_to_the_formal_charge(model: Predictor) -> None:
     assert [sum(values) for values in lists] == pytest.approx(CHARGES, abs=1e-7)
 
 
-def test_a_charge_without_a_code_is_said(model: Predictor) -> None:
-    assert "sum to no total: an atom's formal charge is beyond ±4" in model.predict(["[Mn+7]"]).warning[0]
-
-
 def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
     mol = Chem.MolFromSmiles("CC(=O)NCC#N")
     for seed in range(3):
@@ -81,11 +77,6 @@ def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
         written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
         found, expected = (np.array(json.loads(values)) for values in model.predict([text, "CC(=O)NCC#N"]).q_pred)
         np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
-
-
-def test_there_is_no_vector_of_the_molecule(model: Predictor) -> None:
-    with pytest.raises(InputError, match="a vector per atom, none of the whole molecule"):
-        model.embed(["CCO"])
 
 
 def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, tmp_path: Path) -> None:
@@ -145,17 +136,6 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
     data = load_dataset(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
     assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].ledger.errors[3]
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
-
-
-def test_a_column_without_a_list_and_wrong_options_are_said(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", [["CCO", "x"]], ["smiles", "q"])
-    with pytest.raises(InputError, match="'q' holds no list of numbers in any of the 1 rows; one number for each atom"):
-        load_dataset(DataSettings(str(path), task=AtomRegression("q")))
-    with pytest.raises(InputError, match="sum_to: expected a finite number, got 'inf'"):
-        AtomRegression("q", sum_to="inf")
-    with pytest.raises(InputError, match="loss: expected one of mse, mae, huber for bonds, got mape"):
-        BondRegression("q", loss="mape")
-    assert AtomRegression("q", sum_to="1.5").sum_to == 1.5
 
 
 # the loss

@@ -9,7 +9,6 @@ import pytest
 
 from gtx.data.columns import Row
 from gtx.data.ledger import RowLedger
-from gtx.data.tables import open_table
 from gtx.data.targets import BLANK_WORDS
 from gtx.dataset import InputFile
 from gtx.errors import InputError
@@ -47,7 +46,7 @@ def test_numbers_with_blanks_and_bad_cells():
         Regression(["y"]).parse(rows, COLUMNS, RowLedger("fail"))
 
 
-@pytest.mark.parametrize("cell", ["1e308", "-1e200", "9.96920996838687e+36"])
+@pytest.mark.parametrize("cell", ["-1e200", "9.96920996838687e+36"])
 def test_a_number_that_would_spoil_the_others_is_refused(cell):
     task, rows = Regression(["y", "z"]), rows_of(("1", "1e30"), ("2", "-1e30"), ("3", cell))
     assert np.isfinite(task.parse(rows[:2], COLUMNS, RowLedger())).all()
@@ -74,9 +73,7 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
             InferredTask,
             "'y' holds text: .*decimal point: 1.5 and not",
         ),
-        ([("low", "1"), ("", "2"), ("high", "3")], InferredTask, "'y' holds text, e.g. 'low'; numbers were expected"),
         ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
-        ([], InferredTask, "'y' is blank in all of the 0 rows"),
         ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
         (
             [("1", "0"), ("1", "1"), ("", "1")],
@@ -88,7 +85,6 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
             BinaryClassification,
             "'y' holds 3 classes, '0', '2', '7'.*--task multiclass",
         ),
-        ([("2", "0"), ("2", "1")], BinaryClassification, "'y' holds only the class '2'; .*needs exactly two"),
         (
             [("a", "0"), ("a", "1")],
             MulticlassClassification,
@@ -107,22 +103,6 @@ def test_hopeless_targets_are_refused(cells, task, message):
         settled(task(["y", "z"]), *cells)
 
 
-def test_more_classes_than_a_softmax_should_have_are_refused():
-    with pytest.raises(InputError, match=r"holds 101 different values, e.g. '0', '1', '2' and 98 more; .*at most 100"):
-        settled(MulticlassClassification(["y"]), *column(*map(str, range(101))))
-
-
-def test_a_missing_target_column():
-    for task in (InferredTask(["w"]), Regression(["w"]), MulticlassClassification(["w"])):
-        with pytest.raises(InputError, match="no column 'w'"):
-            settled(task, ("1", "2"))
-
-
-def test_a_target_named_twice():
-    with pytest.raises(InputError, match="'y' is named twice"):
-        Regression(["y", "z", "y"])
-
-
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
@@ -130,7 +110,6 @@ def test_a_target_named_twice():
         (("inactive", "active", " active"), ("inactive", "active")),
         (("yes", "no"), ("no", "yes")),
         (("TRUE", "FALSE"), ("FALSE", "TRUE")),
-        (("b", "a"), ("a", "b")),
         (("10", "9"), ("9", "10")),
     ],
 )
@@ -172,14 +151,3 @@ def test_an_option_that_the_task_found_does_not_have_is_refused():
     assert settled(InferredTask(["y"], loss="mae", class_weights=None), ("1", ""), ("2", "")).loss == "mae"
     with pytest.raises(InputError, match="loss: classification has no such option; leave it out"):
         settled(InferredTask(["y"], loss="mae"), ("1", ""), ("0", ""))
-
-
-def test_tox21(shared_data):
-    table = open_table(shared_data / "scaffold" / "tox21.csv")
-    names = [name for name in table.columns if name not in ("smiles", "split")]
-    file = InputFile("tox21", table.columns, "smiles", list(table.rows), RowLedger(), 0)
-    task = InferredTask(names).infer_from_table([file])
-    y = task.parse(file.rows, file.columns, file.ledger)
-    assert y.shape == (7831, 12) and task.labels(0) == ("0", "1")
-    assert 0.1 < np.isnan(y).mean() < 0.25  # MoleculeNet counts about one blank in six
-    assert not file.ledger.errors

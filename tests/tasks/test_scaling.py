@@ -14,7 +14,7 @@ from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("scale", [1e-3, 1e4])
 def test_z_scores_there_and_back(scale: float) -> None:
     y = scale * (torch.randn(50, 2).double() + 7)
     y[::4, 0] = torch.nan

@@ -45,12 +45,6 @@ def test_follows_its_equation() -> None:
     torch.testing.assert_close(average.average[0].double(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_no_decay_is_no_average() -> None:
-    module, average = begun(decay=0.0)
-    step(module, average, 1)
-    assert torch.equal(average.average[0], module.model.weight)
-
-
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 def test_stands_in_and_gives_way_again(context: type) -> None:
     module, average = begun()

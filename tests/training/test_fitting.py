@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def members(run: Path) -> list:
-    return train(run, epochs=40, lr=5e-3, ensemble=2)
+    return train(run, epochs=24, lr=8e-3, ensemble=2)
 
 
 def test_learns(members: list) -> None:
@@ -44,8 +44,8 @@ def test_learns(members: list) -> None:
 
 def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
     for member in members:
-        assert [row["epoch"] for row in member.history] == list(range(1, 41))
-        best = min(row["val_score"] for row in member.history[20:])  # of the second half
+        assert [row["epoch"] for row in member.history] == list(range(1, 25))
+        best = min(row["val_score"] for row in member.history[12:])  # of the second half
         assert member.best_score == best == member.history[member.best_epoch - 1]["val_score"]
         rmse = Regression(["y"]).evaluate(LOGP[VAL], predictions(member))["rmse"]
         assert rmse == pytest.approx(member.history[member.best_epoch - 1]["val_rmse"], rel=1e-5)
@@ -64,11 +64,6 @@ def test_every_molecule_has_the_same_say(tmp_path: Path) -> None:
     assert member.history[0]["train_loss"] == pytest.approx(loss.item(), rel=1e-4)
 
 
-def test_members_differ(members: list) -> None:
-    one, other = (member.history[0]["train_loss"] for member in members)
-    assert one != other
-
-
 def test_targets_are_scaled_on_training_rows_alone(members: list) -> None:
     assert members[0].task.scaler.mean.item() == pytest.approx(LOGP[SPLIT["train"]].mean(), rel=1e-6)
 
@@ -83,7 +78,7 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
 
 def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gtx.training.fitting.train_module", None)
-    again = train(run, epochs=40, lr=5e-3, ensemble=2)
+    again = train(run, epochs=24, lr=8e-3, ensemble=2)
     for one, other in zip(members, again, strict=True):
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
 
@@ -94,12 +89,6 @@ def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
     (member,) = train(tmp_path, y, BinaryClassification(["a"]), epochs=2)
     assert member.best_score == member.history[member.best_epoch - 1]["val_loss"]
     assert "val_roc_auc" not in member.history[0] and "val_accuracy" in member.history[0]
-
-
-def test_mae_is_judged_by_mae(tmp_path: Path) -> None:
-    (member,) = train(tmp_path, task=Regression(["y"], loss="mae", element_reference=False), epochs=2)
-    row = member.history[member.best_epoch - 1]
-    assert member.best_score == pytest.approx(row["val_mae"] / member.task.scaler.sd.item(), rel=1e-5)
 
 
 def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
@@ -113,24 +102,15 @@ def test_patience_stops_early(tmp_path: Path) -> None:
     assert len(member.history) == member.best_epoch + 3 < 60
 
 
-@pytest.mark.parametrize("asked", [None, True])
-def test_element_reference_is_taken_off_and_put_back(tmp_path: Path, asked: bool | None) -> None:
+def test_element_reference_is_taken_off_and_put_back(tmp_path: Path) -> None:
     counts = count_elements(store())
     y = (counts[:, [6]] * 170 + counts[:, [1]] * 100).numpy() + LOGP
-    (member,) = train(tmp_path, y, Regression(["y"], element_reference=asked), epochs=2)
+    (member,) = train(tmp_path, y, Regression(["y"], element_reference=None), epochs=2)
     assert member.task.scaler.sd.item() < 3  # what is left of a spread of hundreds
     with torch.no_grad():
         z = member.model(store().batch(VAL))
     rmse = Regression(["y"]).evaluate(store(y).y[VAL], member.task.unscaled(z, store().subset(VAL)))["rmse"]
     assert rmse == pytest.approx(member.history[member.best_epoch - 1]["val_rmse"], rel=1e-4)
-
-
-def test_no_reference_is_taken_off_where_none_is_wanted_or_needed(tmp_path: Path) -> None:
-    y = count_elements(store())[:, [6]].numpy() * 170
-    (plain,) = train(tmp_path / "refused", y, epochs=1)
-    noise = np.random.default_rng(0).normal(size=y.shape)
-    (usual,) = train(tmp_path / "usual", noise, Regression(["y"]), epochs=1)
-    assert plain.task.scaler.reference is None and usual.task.scaler.reference is None
 
 
 def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
@@ -163,16 +143,10 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     [
         ({"split": {"train": SPLIT["train"][:0]}}, "no training molecules"),
         ({"y": np.where(np.arange(2), UNTAUGHT, LOGP)}, "'y1' has no value"),
-        ({"y": UNTAUGHT}, "no training molecules with a target value"),
-        ({"model_arguments": {"channels": 15}}, "15 channels"),
         ({"model_arguments": {"nosuch": 1}}, "the model cannot be made: .*nosuch"),
         ({"logger": "tensorbord"}, "did you mean 'tensorboard'"),
-        ({"logger": "pytorch_lightning.loggers.NoSuch"}, "NoSuch"),
-        ({"logger": "pathlib.Path"}, "expected a class of Lightning loggers"),
         ({"lr": 1e30, "clip": 0.0}, "training diverged"),
         ({"accelerator": "abacus"}, "abacus"),
-        ({"precision": "3-true"}, "3-true"),
-        ({"strategy": "charge"}, "charge"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -221,16 +195,7 @@ def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
         assert sum(bool(row[column]) for row in rows) == SMALL["epochs"]
 
 
-def test_a_logger_that_is_not_installed_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(self: object, **arguments: object) -> None:
-        raise ModuleNotFoundError("neither this nor that is available")
-
-    monkeypatch.setattr("pytorch_lightning.loggers.TensorBoardLogger.__init__", missing)
-    with pytest.raises(InputError, match=r"tensorboard is not installed: .*pip install '\.\[tensorboard\]'$"):
-        train(tmp_path, logger="tensorboard")
-
-
-@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true", "bf16-true"])
+@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
 def test_other_precisions_train(precision: str, tmp_path: Path) -> None:
     (member,) = train(tmp_path, epochs=2, precision=precision)
     assert np.isfinite(member.best_score)

@@ -131,17 +131,6 @@ def batch_pairs(batch: Batch) -> int:
     return batch.graph.num_pairs if "graph" in batch else int(batch.ptr.diff().square().sum())
 
 
-def test_free_memory_of_a_device_is_asked_for_once_its_cache_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("emptied"))
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (done.append("asked"), (7, 9))[1])
-    assert free_memory(torch.device("cuda")) == 7 and done == ["emptied", "asked"]
-
-
-def test_memory_grows_with_the_batch() -> None:
-    assert look(make(), budget=1000).memory < look(make()).memory
-
-
 def test_short_memory_lowers_the_budget() -> None:
     whole = look(make())
     short = look(make(), free=whole.memory // 2)

@@ -42,7 +42,7 @@ def elsewhere(folder: Path) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("command", ["train", "benchmark", "demo"])
+@pytest.mark.parametrize("command", ["train", "demo"])
 def test_a_command_is_refused_at_once(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = [str(XTB9), "--target-columns=gap", "--overwrite"] if command != "demo" else []
     with elsewhere(tmp_path):
@@ -129,9 +129,7 @@ def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path: Path) -> None:
     ("command", "file"),
     [
         ("train", "metrics.json"),
-        ("train", "cache"),
         ("train", "predictions-val.csv"),
-        ("benchmark", "splits"),
         ("tune", "best"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from gtx.cli import main
 from gtx.errors import InputError
-from gtx.training import TrainSettings, distributed_group, main_process_first, run_in_main_process
+from gtx.training import TrainSettings, distributed_group
 from gtx.training.ranks import machines
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"}
@@ -31,11 +31,6 @@ def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -
         distributed_group(),
     ):
         pass
-
-
-def test_a_process_alone_waits_for_nobody() -> None:
-    with distributed_group(), main_process_first():
-        assert run_in_main_process(lambda: 3) == 3
 
 
 LOST = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234"
@@ -64,8 +59,3 @@ def test_a_mistake_in_the_words_is_said_once(monkeypatch: pytest.MonkeyPatch, ca
         monkeypatch.setenv("RANK", rank)
         assert main(["train", "t.csv", "--epochz", "3"]) == 2
         assert capsys.readouterr().err[:5] == said
-
-
-def test_a_number_of_machines_below_one_is_refused() -> None:
-    with pytest.raises(InputError, match="num_nodes: expected a whole number from 1 to 1,000,000, got 0"):
-        TrainSettings(num_nodes=0)

@@ -42,12 +42,6 @@ def test_patience_waits_for_the_metric(tmp_path: Path) -> None:
     assert all(min(losses[n - 3 : n]) < min(losses[: n - 3]) for n in range(4, len(losses)) if n != 20)
 
 
-def test_another_metric_is_another_run(tmp_path: Path) -> None:
-    train(tmp_path, epochs=1, keep_by="mae")
-    with pytest.raises(InputError, match=r'settings.keep_by \("mae" there, null now\)'):
-        train(tmp_path, epochs=1)
-
-
 def test_a_score_that_is_better_when_higher_counts_as_its_negative() -> None:
     y = LOGP[SPLIT["val"]]
     val = store().subset(SPLIT["val"])
@@ -74,10 +68,3 @@ def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(t
     with pytest.raises(InputError, match="keep_by: no rows validate, so no epoch has a validation mae"):
         train(tmp_path, keep_by="mae", split={"train": SPLIT["train"]})
     assert not list(tmp_path.iterdir())
-
-
-def test_a_metric_that_the_rows_do_not_define_is_an_error(tmp_path: Path) -> None:
-    y = NOISE.copy()
-    y[SPLIT["val"]] = 1
-    with pytest.raises(InputError, match="keep_by: the validation rows do not define roc_auc"):
-        train(tmp_path, y, CLASSES, keep_by="roc_auc")

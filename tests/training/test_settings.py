@@ -26,20 +26,12 @@ def test_decisive_options_are_plain_and_leave_out_the_harmless() -> None:
     "name, value",
     [
         ("epochs", 0),
-        ("epochs", 1.5),
         ("epochs", "two"),
         ("ema", 1.0),
-        ("lr", -1e-3),
         ("lr", math.nan),
-        ("clip", math.inf),
-        ("jitter", math.inf),
         ("warmup", 1.5),
-        ("threads", 0),
         ("threads", 10**17),
-        ("batch_pairs", 10**23),
-        ("seed", 2**32),
         ("ensemble", 10**19),
-        ("accelerator", "tpu"),
         ("blend", "forest"),
         ("model_arguments", {"channels": math.inf}),
         ("model_arguments", {"cutoffs": [1, [2**64]]}),
@@ -49,10 +41,6 @@ def test_values_that_cannot_be_are_named(name: str, value: object) -> None:
     shown = next(iter(value.values())) if isinstance(value, dict) else value
     with pytest.raises(InputError, match=rf"^{name}\S*: expected .*, got {re.escape(repr(shown)[:12])}"):
         TrainSettings(**{name: value})
-
-
-def test_epochs_are_settled_by_the_task_unless_asked_for() -> None:
-    assert TrainSettings().resolved(20).epochs == 20 and TrainSettings(epochs=3).resolved(20).epochs == 3
 
 
 def test_reading_settings_does_not_wait_for_torch() -> None:

@@ -98,16 +98,6 @@ def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, 
     assert outcome.ledger.error_counts == {"with an unusable feature": 4}
 
 
-def test_decimal_commas_of_a_feature_are_the_error_and_not_a_blank_target(tmp_path: Path) -> None:
-    table = write(tmp_path / "t.csv", [["CCO", "20,5", 1], ["CCN", "21,5", 2]], ["smiles", "T", "y"])
-    message = (
-        r'no row of .*t.csv can be used; 2 rows: 0 read, 2 errors \(2 with an unusable feature\): row 1: column "T", '
-        r'value "20,5": is not a number; .*, with a decimal point: 1.5 and not 1,5. Save the table with points$'
-    )
-    with pytest.raises(InputError, match=message):
-        load_dataset(DataSettings(str(table), ("y",), features=FeatureColumns(("T",)), workers=0))
-
-
 def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", [["CCO", 7]], ["smiles", "ph"])
     remedy = "give a table with a column for each of: SMILES, temperature, ph$"

@@ -126,8 +126,6 @@ def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Pat
     [
         (["foundation"], {}, "expected substructures among them, got foundation"),
         (PARTS, {"model": "tanimoto"}, "model tanimoto compares substructures alone"),
-        (PARTS, {"blend": "no"}, "there is no kernel with --blend no"),
-        (["substructures", "shape"], {}, "kernel_parts"),
     ],
 )
 def test_parts_that_cannot_be_are_refused_before_training(

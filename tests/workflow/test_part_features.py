@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 BOTH = FeatureColumns(atoms=("shift",), bonds=("order",))
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0, "readout": ["sum"]}
-LEARNS = TINY | {"epochs": 12, "blend": "no", "lr": 1e-2, "batch_molecules": 8, "model_arguments": SMALL}
+LEARNS = TINY | {"epochs": 10, "blend": "no", "lr": 1e-2, "batch_molecules": 8, "model_arguments": SMALL}
 PLAIN = Featuriser(descriptors=False)
 
 
@@ -259,10 +259,6 @@ def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
     ):
         check_model(TrainSettings(model="gat"), Featuriser(), BOTH)
     check_model(TrainSettings(model="gat"), Featuriser(), FeatureColumns(atoms=("shift",)))
-    with pytest.raises(InputError, match="given twice"):
-        FeatureColumns(("q",), atoms=("q",))
-    with pytest.raises(InputError, match="'ya' is a target"):
-        load_dataset(replace(data, features=FeatureColumns(atoms=("ya",))))
 
 
 def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:

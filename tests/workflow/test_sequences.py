@@ -104,8 +104,6 @@ def test_any_text_will_do(tmp_path: Path) -> None:
     ("training", "message"),
     [
         ({"ensemble": 2}, "has no other ensemble than 1"),
-        ({"model": "gat"}, "has no other model than standard"),
-        ({"model_arguments": {"wings": 2}}, "the model cannot be made: .*wings"),
         ({"model_arguments": {"channels": 15}}, "the model cannot be made: .*15 channels"),
     ],
 )
@@ -114,20 +112,6 @@ def test_what_does_not_suit_is_one_line(training: dict, message: str, tmp_path: 
     with pytest.raises(InputError, match=message) as error:
         train_model(asked, replace(SETTINGS, **training), tmp_path / "out")
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("targets", "options", "message"),
-    [
-        ((), {}, "targets: expected from 1 to"),
-        (("a", "b"), {}, "expected one target column, got 'a', 'b'"),
-        (("a",), {"max_tokens": 0}, "max_tokens: expected a number from 1 to 10,000, got 0"),
-        (("a",), {"tokens": "words"}, "tokens: expected one of smiles, characters, got 'words'"),
-    ],
-)
-def test_what_no_task_can_be_is_one_line(targets: tuple, options: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        SequenceGeneration(targets, **options)
 
 
 def test_numbers_and_sequences_do_not_go_on_from_each_other(run: tuple[Path, RunResult], tmp_path: Path) -> None:

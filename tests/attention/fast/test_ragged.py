@@ -79,8 +79,7 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_here(
         places = {(kernel.arg_names.index(x),): value for x, value in constants.items()}
         return triton.compile(ASTSource(kernel, signature, places), target, {"num_warps": warps, "num_stages": 1})
 
-    assert compiled(GPUTarget("cuda", 90, 32), "bf16", "tf32x3", 32, 16).asm["cubin"]
-    assert compiled(GPUTarget("hip", "gfx942", 64), "fp32", "ieee", 16, 16).asm["hsaco"]
+    assert compiled(GPUTarget("hip", "gfx942", 64), "bf16", "ieee", 16, 16).asm["hsaco"]
     # what a card with 99 KiB of shared memory is given fits into it
     of_tile = compiled(GPUTarget("cuda", 86, 32), "fp32", "tf32x3", 32, 64, H=64, K=64)
     assert of_tile.metadata.shared <= min(size_classes._COPIES * 32 * 64 * 4, 101_376)
@@ -130,8 +129,7 @@ def test_without_a_device_it_says_so() -> None:
         ragged.attention(graph, x, x, x)
 
 
-@pytest.mark.parametrize("most", [1, 2, 4])
-@pytest.mark.parametrize("largest", [16, 64, 256])
+@pytest.mark.parametrize(("largest", "most"), [(16, 2), (64, 1), (256, 4)])
 @pytest.mark.parametrize(
     "sizes", [[3, 0, 1, 16, 17, 64, 5, 65, 300, 33, 0], [9, 38, 20, 31] * 40, [80, 120, 300], [0, 0, 7]]
 )
