@@ -33,13 +33,6 @@ def test_a_link_into_a_folder_of_others_is_seen_through(tmp_path: Path) -> None:
     assert cache_folder("compiled", tmp_path) == tmp_path / "open" / "own"
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "gtx" / "compiled").mkdir(parents=True)
-    os.chown(tmp_path / "gtx" / "compiled", 12345, 12345)
-    assert cache_folder("compiled", tmp_path) is None
-
-
 def test_what_is_damaged_or_no_file_is_no_find(tmp_path: Path) -> None:
     keep(tmp_path, "sum", b"content")
     (file,) = tmp_path.iterdir()

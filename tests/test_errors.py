@@ -26,11 +26,6 @@ def test_a_near_name_is_suggested(name: str, end: str) -> None:
     assert did_you_mean(name, COLUMNS) == end
 
 
-def test_nothing_is_near_where_there_is_nothing() -> None:
-    assert did_you_mean("logS", []) == ""
-    assert did_you_mean("--epoch", ["--epochs", "--ema"], str) == "; did you mean --epochs?"
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -46,12 +46,6 @@ def test_a_full_disk_is_told_of_the_file(when: str, tmp_path: Path, monkeypatch:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_error_about_another_file_stays_what_it_is(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as error, whole_file(tmp_path / "c"):
-        (tmp_path / "none").read_text()
-    assert error.value.filename == str(tmp_path / "none") and not list(tmp_path.iterdir())
-
-
 def test_a_link_stays_one_and_others_may_read(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"

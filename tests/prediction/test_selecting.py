@@ -53,12 +53,8 @@ def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
     ("words", "message"),
     [
         (["y_pred"], "expected a column, one of .* and a number, got 'y_pred'"),
-        (["y_pred > high"], "got 'y_pred > high'"),
-        (["y_pred > 1 and"], "got 'y_pred > 1 and'"),
         (["y_pred => 1"], "there is no column 'y_pred ='"),
-        (["why > 1"], "there is no column 'why'.*the columns are 'id', 'y_pred'"),
         ([None, 3], "top and by belong together"),
-        ([None, 0, "y_pred"], "top: expected 1 or more, got 0"),
         ([None, None, None, True], "lowest sets"),
         ([None, 3, "y_prod"], "there is no column 'y_prod'; did you mean 'y_pred'"),
     ],
