@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test bench docs lint format clean
+.PHONY: demo test suite bench docs lint format clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -31,7 +31,10 @@ lint: $(VENV)/tested  ## style, format, plain code and types (a minute; with a c
 	$(BIN)/python .ci/plain_code.py
 	$(BIN)/mypy
 
-test: lint  ## lint and the whole test suite
+test: $(VENV)/tested  ## lint and the whole test suite, side by side
+	$(MAKE) --no-print-directory --jobs=2 lint suite
+
+suite: $(VENV)/tested  ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH='--device cuda': a GPU, 10 minutes)

@@ -73,6 +73,7 @@ COMPILED = [
 ]  # unlike kinds; others beside the layer
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "layout"), [*((name, "complete") for name in COMPILED), ("EGT", "edge list")])
 def test_compiles_without_graph_breaks(name: str, layout: str) -> None:
@@ -86,6 +87,7 @@ def test_compiles_without_graph_breaks(name: str, layout: str) -> None:
     close(*(torch.autograd.grad(o.square().sum(), x)[0] for o in (out, expected)), 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_one_compilation_serves_every_batch() -> None:
     """With as many buckets: here one. The numbers of molecules and atoms are unlike those of channels and heads, since

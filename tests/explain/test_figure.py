@@ -54,9 +54,7 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
             assert all(f"{removal.less:.0%}" in said for removal in table)
 
 
-@pytest.mark.parametrize(
-    "smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCCCCCCCCCCCC.Cl", "C.C", "CCO"]
-)
+@pytest.mark.parametrize("smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCO"])
 def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smiles: str) -> None:
     e = explain_prediction(predictor, smiles, draws=1)
     apart, means = average_by_distance(e.weights.mean(1), e.distance)
@@ -77,11 +75,6 @@ def test_the_text_has_every_number(explanation: Explanation) -> None:
     assert "do not prove a cause" in text
 
 
-def test_its_repr_is_short(explanation: Explanation) -> None:
-    assert repr(explanation) == f"Explanation(CC(=O)Nc1ccc(O)cc1, gap = {explanation.prediction:.4g}, 2 layers)"
-    assert explanation._repr_svg_() == explanation.svg()
-
-
 def test_names_of_targets_are_text(explanation: Explanation) -> None:
     odd = replace(explanation, quantity="$x_1$ <b> & y")
     assert "$x_1$ <b> & y" in words(odd.svg())
@@ -95,11 +88,6 @@ def test_files(explanation: Explanation, tmp_path: Path) -> None:
     assert page.startswith("<!doctype html>") and "<svg" in page and "change less" in page
     with pytest.raises(InputError, match=r"figure\.pdf: expected a file name that ends in \.svg or \.html"):
         explanation.save(tmp_path / "figure.pdf")
-
-
-def test_a_head_is_compared_with_the_other_heads(predictor: Predictor) -> None:
-    said = words(explain_prediction(predictor, "CCO", layer=0, head=1).svg())
-    assert "head 1" in said and "layer 0 of 2, head 1 of 2" in said
 
 
 def test_weights_below_zero_are_drawn(explanation: Explanation, untrained: Callable[..., Predictor]) -> None:

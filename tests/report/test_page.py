@@ -74,8 +74,9 @@ def words(page, monkeypatch):
     return lambda report: page(report).text
 
 
-@pytest.mark.parametrize("task", [Regression, BinaryClassification])
-@pytest.mark.parametrize("targets", [("additive",), ("additive", "letters")])
+@pytest.mark.parametrize(
+    ("task", "targets"), [(Regression, ("additive", "letters")), (BinaryClassification, ("additive",))]
+)
 def test_a_page_needs_nothing_beside_it(page, make_report, task, targets):
     found = page(make_report(task, targets))
     assert "img" not in found.tags and not any(

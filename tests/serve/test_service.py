@@ -96,12 +96,9 @@ def test_lists_of_atoms_and_bonds_are_columns_too() -> None:
 
 HOSTILE = {
     "no JSON": (b"{", 422, "Invalid JSON"),
-    "nothing": (b"", 422, "Invalid JSON"),
     "half of a text": (b'{"smiles": ["\\ud800"]}', 422, "Invalid JSON"),
-    "no object": (b"[]", 422, "should be an object"),
     "a text for a list": (b'{"smiles": "CCO"}', 422, "smiles: Input should be a valid array"),
     "NaN": (b'{"smiles": [NaN]}', 422, 'row 1, column "smiles": expected a text, got a number'),
-    "null": (b'{"smiles": ["C", null]}', 422, 'row 2, column "smiles": expected a text, got null'),
     "a long number": (b'{"smiles": [1' + b"0" * 5000 + b"]}", 422, "Invalid JSON: number out of range"),
     "deep": (b'{"smiles": ' + b"[" * 100_000, 422, "recursion limit"),
     "another column": (b'{"smile": ["C"]}', 422, "did you mean 'smiles'?"),
