@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 from pathlib import Path
@@ -191,42 +190,6 @@ def test_a_header_alone_is_a_table_of_no_rows(table_of):
         table = table_of(content)
         assert table.columns[:2] == ["id", "smiles"]
         assert list(table.chunks(10)) == []
-
-
-def test_every_shared_csv_reads_as_the_csv_module_does(shared_data):
-    files = sorted(path for path in shared_data.rglob("*.csv") if "published" not in str(path))  # scores of others
-    assert len(files) >= 10
-    for path in files:
-        with path.open(newline="") as stream:
-            header, *rows = csv.reader(stream)
-        table = open_table(path)
-        assert table.columns == header
-        assert [(row.cells, row.error) for row in table.rows] == [(cells, None) for cells in rows]
-
-
-def test_fifty_malformed_rows_among_twelve_thousand(shared_data, table_of):
-    header, *lines = (shared_data / "zinc12k" / "zinc12k.csv").read_text().splitlines()
-    bad = [
-        "C1CC,1,train,0",
-        '"CCO,1,train,0',
-        "C,1",
-        "C,1,train,0,9",
-        "",
-        ",,,",
-        "C\0C,1,train,0",
-        "C C,x,?,0",
-        '"C"C,,,',
-    ]
-    places = np.sort(np.random.default_rng(0).choice(len(lines), 50, replace=False))
-    for k, place in enumerate(places[::-1]):
-        lines.insert(place, bad[k % len(bad)])
-    malformed = set(places + np.arange(1, 51))
-    rows = list(table_of("\n".join([header, *lines])).rows)
-    assert [row.number for row in rows] == list(range(1, 12_051))
-    assert {row.number for row in rows if row.error} < malformed
-    for row, line in zip(rows, lines, strict=True):
-        assert len(row.cells) == 4
-        assert row.number in malformed or (row.cells == line.split(",") and row.text == row.cells[0])
 
 
 # Other sources

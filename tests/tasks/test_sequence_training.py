@@ -51,25 +51,6 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
         assert [row["epoch"] for row in csv.DictReader(file)] == [str(i) for i in range(1, 9)]
 
 
-def test_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, stopped, step = model(), model(), TrainingModule.training_step
-    few = replace(SETTINGS, epochs=4)
-    fit(whole, TASK, TRAIN, VAL, few, tmp_path / "whole")
-
-    def interrupted(self: TrainingModule, batch: SequenceExamples, index: int) -> torch.Tensor:
-        if self.current_epoch == 2 and index == 2:
-            raise KeyboardInterrupt
-        return step(self, batch, index)
-
-    monkeypatch.setattr(TrainingModule, "training_step", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        fit(stopped, TASK, TRAIN, VAL, few, tmp_path / "stopped")
-    monkeypatch.undo()
-    fit(stopped, TASK, TRAIN, VAL, few, tmp_path / "stopped")
-    for name, weight in whole.state_dict().items():
-        assert stopped.state_dict()[name].equal(weight), name
-
-
 def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = SequenceBatch.of([[2] * (1 + i % 7) for i in range(60)])
     examples, losses, plain = SequenceExamples.of(None, targets), [], []

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.tasks import BinaryClassification, Regression, count_elements
+from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.metrics import masked_mean
 from gtx.training import TrainSettings
 from gtx.training.fitting import Problem
@@ -100,17 +100,6 @@ def test_patience_stops_early(tmp_path: Path) -> None:
     y = np.random.default_rng(0).normal(size=LOGP.shape)  # noise cannot be learned
     (member,) = train(tmp_path, y, epochs=60, lr=1e-2, patience=3)
     assert len(member.history) == member.best_epoch + 3 < 60
-
-
-def test_element_reference_is_taken_off_and_put_back(tmp_path: Path) -> None:
-    counts = count_elements(store())
-    y = (counts[:, [6]] * 170 + counts[:, [1]] * 100).numpy() + LOGP
-    (member,) = train(tmp_path, y, Regression(["y"], element_reference=None), epochs=2)
-    assert member.task.scaler.sd.item() < 3  # what is left of a spread of hundreds
-    with torch.no_grad():
-        z = member.model(store().batch(VAL))
-    rmse = Regression(["y"]).evaluate(store(y).y[VAL], member.task.unscaled(z, store().subset(VAL)))["rmse"]
-    assert rmse == pytest.approx(member.history[member.best_epoch - 1]["val_rmse"], rel=1e-4)
 
 
 def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:

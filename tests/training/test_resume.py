@@ -117,23 +117,6 @@ def test_what_had_come_to_its_last_epoch_does_not_train_on(
     assert cut.best_score == whole.best_score
 
 
-def test_ctrl_c_is_heard_again_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    handler, step = signal.getsignal(signal.SIGINT), TrainingModule.training_step
-
-    def interrupted(self: TrainingModule, batch: Batch, index: int) -> torch.Tensor:
-        if self.current_epoch == 2:
-            raise KeyboardInterrupt
-        return step(self, batch, index)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path)
-    assert signal.getsignal(signal.SIGINT) is handler
-    (member,) = train(tmp_path)
-    assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]
-
-
 @pytest.mark.parametrize("handler", [signal.SIG_DFL, lambda number, frame: None], ids=["ours", "of the user"])
 def test_sigterm_is_an_error_and_the_run_goes_on(handler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = TrainingModule.training_step
