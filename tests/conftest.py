@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,6 +31,27 @@ def no_workers_unasked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (gtx.data.featurising, gtx.prediction.streaming):
             patch.setattr(module, "min_chunks_for_workers", lambda featuriser: 1 << 30)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def write_picture() -> Iterator[Callable[..., Markup]]:
+    """Pictures of reports are drawn but not written as SVG, most of the time of a small run; what does write them."""
+    import gtx.report.molecules
+
+    written = gtx.report.molecules.inline
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gtx.report.molecules, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
+        yield written
+
+
+@pytest.fixture(scope="module")
+def written_pictures(write_picture: Callable[..., Markup]) -> Iterator[None]:
+    """Reports of this module have their pictures."""
+    import gtx.report.molecules
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gtx.report.molecules, "inline", write_picture)
         yield
 
 

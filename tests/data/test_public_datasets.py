@@ -177,7 +177,7 @@ def test_the_sets_of_mat_are_assembled(site, shared_data, tmp_path, monkeypatch)
 
 def test_the_sets_of_muben_are_assembled(site, shared_data, tmp_path, monkeypatch):
     folder, address = site
-    entry = PUBLIC_DATASETS[name := "scaffold/tox21"]
+    entry = PUBLIC_DATASETS[name := "scaffold/freesolv"]
     rows = [row.cells for row in open_table(shared_data / entry.path).rows]
     sources = []
     for part in ("train", "val", "test"):

@@ -123,7 +123,7 @@ def test_groups_stay_together_in_a_random_split(seed):
 @pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])
 def test_no_part_is_empty_whatever_groups_there_are(sizes):
     groups = [str(i) for i, size in enumerate(sizes) for _ in range(size)]
-    for seed in range(10):
+    for seed in range(3):
         if len(sizes) < 3:
             with pytest.raises(InputError, match="at least 3 different molecules, and the 10 rows hold 2"):
                 random_split(len(groups), seed=seed, groups=groups)

@@ -35,6 +35,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
+pytestmark = pytest.mark.usefixtures("written_pictures")
+
 COLUMNS = ["smiles", "hetero", "near", "order"]
 
 

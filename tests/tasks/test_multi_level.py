@@ -29,6 +29,8 @@ from gtx.training import MoleculeDataModule, TrainSettings
 from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
+pytestmark = pytest.mark.usefixtures("written_pictures")
+
 TASK = MultiLevelTask(parts=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
 COLUMNS = ["smiles", "hetero", "degree", "order"]
 
