@@ -16,7 +16,7 @@ from gtx.report.comparison import compare
 from gtx.tasks import Regression
 from tests.tables import TINY_WORDS, molecules, read, write
 
-from .victim import killed
+from .victim import killed_after_a_split
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
     words: list[str], out: Path, tmp_path: Path
 ) -> None:
     again = [*words, f"--out={tmp_path / 'killed'}"]
-    killed("after a split", [*again, "--jobs=2"])
+    killed_after_a_split([*again, "--jobs=2"])
     assert list(tmp_path.glob("killed/splits/*/result.json")) and not (tmp_path / "killed" / "benchmark.json").exists()
     assert main(again) == 0
     for name in ("predictions.csv", "benchmark.csv"):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ import pytest
 from gtx.architectures import DESCRIBED
 from gtx.cli import main
 from tests.tables import TINY_TRAIN, molecules, read, write
+from tests.training.distributed import processes
 
-from .victim import killed
+from .victim import die_after_an_epoch
 
 
 def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
@@ -67,7 +70,9 @@ def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest
     assert not old.exists() and len(list(old.parent.iterdir())) == 1  # what was read is kept for the next time
 
 
-def test_predict_reads_a_table_a_pipe_and_a_smiles(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predict_reads_a_table_a_pipe_and_a_smiles(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, out = str(folder / "run" / "model.gtx"), folder / "predictions.csv"
     assert main(["predict", model, str(folder / "data.csv"), "--out", str(out)]) == 0
     said = capsys.readouterr().err
@@ -76,10 +81,12 @@ def test_predict_reads_a_table_a_pipe_and_a_smiles(folder: Path, capsys: pytest.
     assert list(rows[0])[:3] == ["smiles", "gap", "gap_pred"] and len(rows) == 100
     assert main(["predict", model, "CCO"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("CCO,")
-    done = gtx("predict", model, "-", input="CCO\nC1CC\nCO\n")
-    lines = done.stdout.splitlines()
-    assert done.returncode == 0 and len(lines) == 4 and "C1CC" in lines[2] and "row 2" in lines[2]
-    assert "3 rows: 2 read, 1 error" in done.stderr
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"CCO\nC1CC\nCO\n")))
+    assert main(["predict", model, "-"]) == 0
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
+    assert len(lines) == 4 and "C1CC" in lines[2] and "row 2" in lines[2]
+    assert "3 rows: 2 read, 1 error" in told.err
 
 
 def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path: Path) -> None:
@@ -175,7 +182,8 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_TRAIN]
-    killed("after an epoch", [*words, f"--out={tmp_path / 'killed'}"])
+    ((status, _),) = processes(tmp_path, partial(die_after_an_epoch, [*words, f"--out={tmp_path / 'killed'}"]))
+    assert status == -signal.SIGKILL
     assert (tmp_path / "killed" / "members" / "0" / "last.ckpt").exists()
     assert not (tmp_path / "killed" / "model.gtx").exists()
     for name in ("killed", "whole"):

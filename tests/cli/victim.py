@@ -1,4 +1,4 @@
-"""`gtx`, which kills itself with SIGKILL at a given place: `python -m tests.cli.victim PLACE WORDS`."""
+"""`gtx`, which kills itself with SIGKILL at a given place; as a module, after a split: `-m tests.cli.victim WORDS`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 from gtx.cli import main
 
 
-def killed(place: str, words: list[str]) -> None:
+def killed_after_a_split(words: list[str]) -> None:
     """Run the command in a process of its own until it dies, and wait until those that it started have ended, too."""
     # they share its standard output, which is read to the end
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cli.victim", place, *words],
+        [sys.executable, "-m", "tests.cli.victim", *words],
         cwd=Path(__file__).parents[2],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -32,8 +32,8 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def after_an_epoch() -> None:
-    """When the first checkpoint has been written."""
+def die_after_an_epoch(words: list[str]) -> None:
+    """Run the command until the first checkpoint has been written."""
     import gtx.training.checkpoints as checkpoints
 
     save = checkpoints.save_whole
@@ -43,10 +43,11 @@ def after_an_epoch() -> None:
         die()
 
     checkpoints.save_whole = save_and_die
+    main(words)
 
 
-def after_a_split() -> None:
-    """When the first of several splits at a time has come to its result."""
+def die_after_a_split(words: list[str]) -> None:
+    """Run the command until the first of several splits at a time has come to its result."""
     from gtx.workflow import benchmark
 
     completed = benchmark.as_completed
@@ -56,8 +57,8 @@ def after_a_split() -> None:
         die()
 
     benchmark.as_completed = first
+    main(words)
 
 
 if __name__ == "__main__":
-    {"after an epoch": after_an_epoch, "after a split": after_a_split}[sys.argv[1]]()
-    sys.exit(main(sys.argv[2:]))
+    die_after_a_split(sys.argv[1:])
