@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 class InputError(ValueError):
-    """Error in the user's input; the message is one paragraph with what was expected and what came.
+    """Error in the user's input; its message names what was expected and what was found instead.
 
     The command line prints the message alone and exits with status 2. The message is `printable`, whatever names and
     cells it quotes.

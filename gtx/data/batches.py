@@ -24,7 +24,7 @@ FixedValues = tuple[Tensor | None, Tensor | None]
 
 
 class PrecomputedFeatures(NamedTuple):
-    r"""Features of all molecules of a store, molecule by molecule.
+    r"""Encodings without learned weights, such as path lengths, computed once for all molecules of a store.
 
     Integers from 0 to 255 are kept as bytes.
 
@@ -52,7 +52,7 @@ def precompute_features(
     room: int,
     needed: Sequence[str] = (),
 ) -> PrecomputedFeatures:
-    """Compute features of every molecule once, as many as fit into the memory.
+    """Compute the encodings without learned weights once for all molecules of a store, as far as memory allows.
 
     Args:
         store: the molecules; the features are computed on its device.
@@ -139,7 +139,7 @@ class EpochSampler(Sampler[Tensor]):
 
 
 class PairBudgetSampler(EpochSampler):
-    r"""Batches whose atom pairs stay within a budget.
+    r"""Sampler of batches whose number of atom pairs, and so the memory that attention needs, stays below a budget.
 
     Attention over all pairs of a batch does work in \(\sum_b n_b^2\), whatever the number of molecules. Molecules are
     ordered by a jittered size, filled into batches until the budget is reached, and the batches are shuffled. A
@@ -207,7 +207,7 @@ class PairBudgetSampler(EpochSampler):
 
 
 class ConstantShapeStore:
-    """Store whose batches have a constant shape, chosen with the sampler.
+    """Store whose batches all have the same tensor shapes, as a CUDA graph requires.
 
     Args:
         store: the molecules, on the device where batches are used.
@@ -268,7 +268,7 @@ class ConstantShapeStore:
 def cut_constant_shape_batch(
     store: MoleculeStore, index: Tensor, capacity: Capacity, fixed: PrecomputedFeatures | None = None
 ) -> Batch:
-    """Cut molecules out of a store as one PyG batch of constant shape, without synchronising device and host.
+    """Copy molecules of a store into one PyG batch of constant shape, without a synchronisation of CPU and GPU.
 
     It has `capacity.molecules` slots and, as its last graph, a ghost with the atoms, pairs and bonds that the molecules
     do not need: of code 0, without descriptors, features, positions, targets and weights. Targets of empty slots are
@@ -335,7 +335,7 @@ _DRAWN = 64  # random batches from which the capacity is chosen
 
 
 class ConstantShapeSampler(EpochSampler):
-    """Batches that fill a capacity and never exceed it, drawn at random.
+    """Sampler of random batches that never exceed a given batch shape (a maximum of molecules, atoms, pairs and bonds).
 
     The shuffled molecules are added in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
     many large molecules for the buckets. One that is only too large for the slots left waits for the next batch.
@@ -419,7 +419,7 @@ class ConstantShapeSampler(EpochSampler):
 
 
 def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
-    """Choose a capacity that random batches of about `molecules` molecules fill.
+    """Choose a constant batch shape that random batches of about `molecules` molecules fill.
 
     It has the pairs of as many average molecules and one more; as many that the batches of an epoch are alike, the last
     as full as the first. A molecule with more pairs than that, alone, is left out of account, and is a batch of its

@@ -54,7 +54,7 @@ class MoleculeColumn(NamedTuple):
 
 
 def column_index(columns: Sequence[str], name: str) -> int:
-    """Return the position of a column, blanks around its name aside.
+    """Return the position of a column, given its name; spaces around the name are ignored.
 
     Raises `InputError` if there is none, or more than one.
     """
@@ -139,7 +139,7 @@ class RowFeatures(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Row of a table.
+    """One row of a table: the cells, the text of the molecule, and an error if the row cannot be used.
 
     Attributes:
         number: from 1, without the header.
@@ -190,7 +190,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Table open for reading; like a file, it is read once, from the start.
+    """Table that is open for reading; like a file, it can be read once, from start to end.
 
     Attributes:
         columns: names in order, repeated names included.

@@ -178,7 +178,7 @@ BAD_FEATURE = "with an unusable feature"
 
 @dataclass(frozen=True)
 class FeatureColumns:
-    """Columns of numbers that a model reads beside the molecule, scaled on the training rows.
+    """Numeric columns of a table that a model reads as additional input features, scaled by the training rows.
 
     Features of a molecule are appended to its descriptors and enter at the readout. Features of atoms and bonds are
     lists, see `gtx.data.feature_columns.parse_list`, and enter at the embedding. Prediction needs all of them.

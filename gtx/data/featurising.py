@@ -41,12 +41,12 @@ _POLL = 0.5  # seconds between a worker's checks that its parent still runs
 
 
 def default_worker_count() -> int:
-    """Return the default number of worker processes: the cores that this process may use."""
+    """Return the default number of worker processes: the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def make_process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
-    """Make a pool of processes that end with this one, even if it is killed by SIGKILL.
+    """Make a pool of worker processes that end with this process, even if it is killed by SIGKILL.
 
     loky's processes need no `if __name__ == "__main__"` in the script of a user.
 
@@ -72,7 +72,7 @@ def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) ->
 def map_in_workers(
     function: Callable[..., Result], chunks: Iterable[Chunk], workers: int, ahead: int = 2
 ) -> Iterator[Result]:
-    """Yield `function(*chunk)` for every chunk, in order, computed in worker processes.
+    """Call `function(*chunk)` for every chunk in worker processes, and yield the results in order.
 
     If a worker dies, each chunk that was submitted is computed again in a single process. Where this process dies too,
     each row of the chunk is tried alone. A text that ends another process is left out, and its entry in the `errors` of
@@ -123,7 +123,7 @@ def _submitted(pool: ProcessPoolExecutor, function: Callable[..., Result], chunk
 
 
 def stop_workers(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool at once, and drop the work that they have begun.
+    """End the processes of a pool at once; unfinished work is lost.
 
     loky's own `shutdown(kill_workers=True)` fails in a thread, with a traceback, where tasks wait for a worker.
     """
@@ -200,7 +200,7 @@ Coordinates = Sequence[np.ndarray | None] | None
 
 @dataclass(frozen=True)
 class FeaturisingResult:
-    """Outcome of featurising n texts.
+    """Result of featurising n texts: the readable molecules, and the errors and warnings of each text.
 
     Attributes:
         store: the m readable molecules, in order.
@@ -230,12 +230,12 @@ class FeaturisingResult:
 
 
 def default_chunk_size(featuriser: Featuriser) -> int:
-    """Return the number of texts of a chunk: 500, but 20 where conformers are made, which is slow."""
+    """Return how many texts a worker process featurises at a time: 500, or 20 if conformers are generated."""
     return 20 if featuriser.conformers else 500
 
 
 def min_chunks_for_workers(featuriser: Featuriser) -> int:
-    """Return the least number of chunks for which worker processes save time; they take a second or two to start."""
+    """Return the number of chunks from which on worker processes save time; their start takes one or two seconds."""
     return 2 if featuriser.conformers else 20
 
 
@@ -247,7 +247,7 @@ def featurise_stream(
     *,
     smiles: bool = True,
 ) -> Iterator[FeaturisedMolecules]:
-    """Featurise chunks in worker processes, in order.
+    """Featurise chunks of SMILES or mol blocks in worker processes, and yield the results in order.
 
     Args:
         featuriser: settings of reading.
@@ -279,7 +279,7 @@ def featurise(
     smiles: bool = True,
     to_first_error: bool = False,
 ) -> FeaturisingResult:
-    """Featurise texts, or load the result from the cache.
+    """Featurise SMILES or mol blocks into a `MoleculeStore`, or load the result from the cache.
 
     Args:
         featuriser: settings of reading.
@@ -367,7 +367,7 @@ def _checksum(store: MoleculeStore, texts: Mapping[str, object]) -> int:
 
 
 def from_pyg(molecules: Iterable[Data], featuriser: Featuriser | None = None) -> MoleculeStore:
-    """Featurise molecules that PyG made of SMILES, such as those of `from_smiles` and `MoleculeNet`.
+    """Featurise PyG `Data` objects that hold a SMILES, such as those of `from_smiles` and `MoleculeNet`.
 
     They are read from their SMILES again, as PyG's codes of atoms and bonds differ from those of gtx.
 

@@ -13,7 +13,7 @@ from gtx.errors import InputError, printable
 
 
 class RowLedger:
-    """Record of the outcome of each row of a table: read, or an error; and of warnings.
+    """Record of which rows of a table were read and which failed, with their errors and warnings.
 
     Counts are permanent; messages are stored until `pop` removes them, so that streams of any length need bounded
     memory.
@@ -108,7 +108,7 @@ class RowLedger:
 
 
 def format_row_message(row: int, column: str | None, value: str | None, reason: str) -> str:
-    """Write a message on one line: `row 17, column "smiles", value "C1CC": reason`."""
+    """Format a message about a cell on one line: `row 17, column "smiles", value "C1CC": reason`."""
     place = f"row {row}"
     if column is not None:
         place += f', column "{printable(column)}"'
@@ -127,7 +127,7 @@ def plural(number: int, noun: str) -> str:
 
 @dataclass(frozen=True)
 class InputFile:
-    """File that was read: its rows are `start` to `start + len(rows)` of all rows.
+    """Input table that was read; its rows have the numbers `start` to `start + len(rows)` among the rows of all files.
 
     Where a row has several molecules, `components` names their columns, of which `smiles_column` is the first.
     """

@@ -192,7 +192,7 @@ def _as_it_is(files: Sequence[bytes]) -> bytes:
 
 @dataclass(frozen=True)
 class PublicDataset:
-    """A public data set.
+    """Public data set that gtx can load by name: its file, columns, targets, split and source.
 
     Attributes:
         name: what `load_public_dataset` calls it.
@@ -387,10 +387,13 @@ PUBLIC_DATASETS: dict[str, PublicDataset] = {
         *(_activity(name, sha256) for name, sha256 in ACTIVITY_SETS.items()),
     )
 }
+"""Public data sets that `load_public_dataset` can load, by name."""
 
 
 def load_public_dataset(name: str, root: str | os.PathLike[str] | None = None, download: bool = True) -> PublicDataset:
-    """Load a public data set, downloaded if need be; open it with `open_table(loaded.path, loaded.smiles_column)`.
+    """Load a public data set, downloading it if necessary.
+
+    Open it with `open_table(loaded.path, loaded.smiles_column)`.
 
     Args:
         name: one of `PUBLIC_DATASETS`.

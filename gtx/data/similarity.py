@@ -15,7 +15,7 @@ NEARLY_SAME = 0.9
 
 @dataclass(frozen=True)
 class NearestNeighbours:
-    """Nearest neighbour of each of m scored molecules among the training molecules.
+    """Most similar training molecule (nearest neighbour) of each of m other molecules, with its Tanimoto similarity.
 
     Attributes:
         rows: int `[m]`, rows of the scored molecules, ascending.
@@ -38,7 +38,8 @@ class NearestNeighbours:
 def find_nearest_neighbours(
     smiles: Sequence[str], split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
 ) -> NearestNeighbours:
-    """Find the nearest training molecules by Morgan counts (radius 2, 2048 bits).
+    """Find the most similar training molecule of each test molecule, by Morgan count fingerprints (radius 2, 2048
+    bits).
 
     Args:
         smiles: canonical SMILES per row.
@@ -56,7 +57,7 @@ def find_nearest_neighbours(
 
 
 def find_most_similar(counts: sparse.csr_array, others: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    r"""Find the most similar row of others `[n, bits]` for every row of counts `[m, bits]`.
+    r"""Find for each count fingerprint `[m, bits]` the most similar of others `[n, bits]`, by Tanimoto similarity.
 
     Returns its Tanimoto similarity and its number, `[m]` each.
 

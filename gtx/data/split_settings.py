@@ -25,7 +25,7 @@ from gtx.errors import InputError
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """Method of a split, and its settings.
+    """Settings of a split: the method, the sizes of the parts, the seed, and the column that the method reads.
 
     Attributes:
         split: name of the method in `SPLIT_METHODS`.

@@ -17,9 +17,10 @@ from gtx.data.tables import open_table
 from gtx.errors import InputError, did_you_mean, printable
 
 SPLIT_PARTS = ("train", "val", "test")
+"""Names of the three parts of a split."""
 
 Split = dict[str, np.ndarray]
-"""int64 row indices, ascending, under "train", "val" and "test"."""
+"""Division of a data set: int64 row indices, ascending, for each of the parts "train", "val" and "test"."""
 
 Labels = Sequence[str] | Sequence[int] | np.ndarray
 """A label for each row, such as its group or its class."""
@@ -30,7 +31,7 @@ _SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid",
 def random_split(
     n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0, groups: Sequence[str] | None = None
 ) -> Split:
-    """Shuffle n rows and divide them in three, none of them empty.
+    """Split n rows at random into training, validation and test rows; no part is empty.
 
     Groups of rows that stay together are shuffled; each goes to the first of train, val and test that has room for it,
     or to train. Where every row is a group of its own the split is that without groups.
@@ -54,7 +55,8 @@ def random_split(
 
 
 def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Keep molecules of one scaffold together: the largest groups train, the rest go where they fit.
+    """Split by scaffold: molecules with the same scaffold stay in one part, and the most frequent scaffolds are for
+    training.
 
     Groups come in order of size, ties in order of their scaffold; each goes to the first of train, val and test that
     has room for it, or to test. The largest group always trains, and no part stays empty. (Scaffolds: Bemis & Murcko
@@ -78,7 +80,8 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
 def ordered_split(
     groups: Sequence[Sequence[int] | np.ndarray], sizes: Sequence[float] = (0.8, 0.1, 0.1), noun: str = "groups"
 ) -> Split:
-    """Cut an order in three: the first groups train, the next validate, the last are test.
+    """Split groups of rows in their given order: the first are for training, the next for validation, the last for
+    test.
 
     Args:
         groups: rows that stay together; each cut is between two groups, as near to the sizes as can be.
@@ -99,7 +102,7 @@ def ordered_split(
 
 
 def column_split(values: Sequence[str], ledger: RowLedger | None = None, column: str = "split") -> Split:
-    """Return the split that a column of the table spells out; a part that it does not name is empty.
+    """Read the split from a column of the table; a part that no cell of the column names is empty.
 
     Args:
         values: the column's cells: train; val, valid, validation or dev; test; in any case.
@@ -128,7 +131,7 @@ def parse_split(cell: str) -> str | None:
 
 
 def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
-    """Count the molecules that two parts of a split share, for each pair of parts that shares any.
+    """Count the molecules that two parts of a split have in common (data leakage), for each pair of parts with any.
 
     Args:
         smiles: canonical SMILES per row; None, or an empty one, is no molecule.
@@ -140,7 +143,7 @@ def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.
 
 
 def write_split(path: str | os.PathLike[str], split: Mapping[str, np.ndarray]) -> None:
-    """Write a split as a table of row numbers (from 1, the header not counted) and part names."""
+    """Write a split as a table with a row number (from 1, without the header) and the name of a part in each line."""
     part_of = {int(i): name for name, rows in split.items() for i in rows}
     with TableWriter(path, ["row", "split"]) as out:
         for i in sorted(part_of):
@@ -148,7 +151,7 @@ def write_split(path: str | os.PathLike[str], split: Mapping[str, np.ndarray]) -
 
 
 def read_split(path: str | os.PathLike[str]) -> Split:
-    """Read what `write_split` wrote."""
+    """Read a split from a table that `write_split` wrote."""
     parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
     table = open_table(path, "row")
     try:
@@ -161,7 +164,7 @@ def read_split(path: str | os.PathLike[str]) -> Split:
 
 
 def check_split_shares(sizes: Sequence[float]) -> None:
-    """Refuse shares of train, val and test that do not add up to 1, to two decimals.
+    """Raise InputError unless the shares of training, validation and test rows add up to 1 (to two decimals).
 
     Raises:
         InputError: for anything but three positive numbers whose sum is 1.
@@ -222,7 +225,7 @@ INNER = 10  # of the rows that are not test, a tenth validates
 def assign_folds(
     groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[np.ndarray]:
-    """Deal rows to folds of like size, so that no group is in two of them.
+    """Assign rows to folds of similar size for a cross-validation, such that no group of rows is divided.
 
     Groups are shuffled, then dealt the largest first, each to the fold with fewest rows. A group of more than
     `n / folds` rows (in a set of small molecules those without a ring, if groups are scaffolds) makes a larger fold.
@@ -260,7 +263,9 @@ def assign_folds(
 def cross_validation_splits(
     groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[Split]:
-    """Make one split per fold: its rows are test, a tenth of the others validation, the rest training.
+    """Make the splits of a cross-validation, one per fold.
+
+    The rows of the fold are the test rows; a tenth of the other rows are validation rows, the rest training rows.
 
     The arguments are those of `assign_folds`.
 
@@ -283,7 +288,7 @@ def cross_validation_splits(
 def repeated_cross_validation_splits(
     groups: Labels, folds: int, repeats: int, seed: int = 0, classes: Labels | None = None
 ) -> list[list[Split]]:
-    """Return `cross_validation_splits` of each of several repeats, from the seeds `(seed, repeat)`."""
+    """Make the splits of a repeated cross-validation, from the seed `(seed, repeat)` for each repeat."""
     return [cross_validation_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
 
 
@@ -291,7 +296,7 @@ def repeated_cross_validation_splits(
 
 
 def parse_times(cells: Sequence[str]) -> np.ndarray:
-    """Parse times as numbers: float64 `[n]`, NaN for cells that cannot be read.
+    """Parse cells with dates or times as numbers: float64 `[n]`, NaN for cells that cannot be parsed.
 
     Either all cells are numbers, such as years, or all are dates of ISO 8601: `2024`, `2024-05`, `2024-05-17`,
     `2024-05-17T08:30:00+02:00`; whichever more of the cells are. 03/04/2024 is not read: it may be in March or April.
@@ -309,7 +314,9 @@ def parse_times(cells: Sequence[str]) -> np.ndarray:
 
 
 def time_split(when: np.ndarray, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Split by time: oldest rows for training, next for validation, newest for test; equal times stay together.
+    """Split by time: the oldest rows are for training, the next for validation, the newest for test.
+
+    Rows of equal time stay together.
 
     Args:
         when: float `[n]`, of each row.
@@ -332,7 +339,7 @@ CHUNK = 10_000  # molecules whose fingerprints are written out at a time
 
 
 def group_by_butina(smiles: Sequence[str]) -> list[str]:
-    """Return the Butina cluster of each row, see `gtx.molecules.butina_clusters`. The order of rows changes no cluster.
+    """Return the Butina cluster of each row (see `gtx.molecules.butina_clusters`), whatever the order of the rows.
 
     Args:
         smiles: canonical SMILES per row.
@@ -348,7 +355,7 @@ def group_by_butina(smiles: Sequence[str]) -> list[str]:
 
 
 def group_by_kmeans(smiles: Sequence[str], seed: int = 0) -> list[str]:
-    """Cluster the rows by k-means of Morgan bits (radius 2, 2048 bits), by scikit-learn's `KMeans`.
+    """Cluster the rows by scikit-learn's `KMeans` on binary Morgan fingerprints (radius 2, 2048 bits).
 
     There is a cluster for ten different molecules, at least 3 and at most 100. The order of rows changes no cluster.
     Time and memory grow with the number of rows: 6,000 molecules of ZINC take 2 s on one core.
@@ -371,7 +378,10 @@ def group_by_kmeans(smiles: Sequence[str], seed: int = 0) -> list[str]:
 
 
 def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0) -> Split:
-    """Train on the most diverse molecules; divide the others, all similar to one of these, at random.
+    """Split by the Kennard-Stone algorithm: the most diverse molecules are training rows, the others are divided at
+    random.
+
+    Each of the others is similar to a training molecule.
 
     It is the easiest test, as every test molecule resembles a training molecule. See
     `gtx.molecules.kennard_stone_order`. All rows of a molecule are assigned together.
@@ -415,7 +425,7 @@ def _check_number(molecules: Sequence[str], what: str, instead: str) -> None:
 
 @dataclass(frozen=True)
 class RowsToSplit:
-    """Rows to be divided, n of them.
+    """The n rows of a table that a split method divides into training, validation and test rows.
 
     Attributes:
         smiles: canonical SMILES.
@@ -434,7 +444,7 @@ class RowsToSplit:
 
 @dataclass(frozen=True)
 class SplitMethod:
-    """Method of dividing rows.
+    """Method that divides rows into training, validation and test rows.
 
     Attributes:
         about: a short description.
@@ -456,7 +466,10 @@ class SplitMethod:
 
 
 def make_group_split(groups: Callable[[RowsToSplit], Sequence[str]], about: str, **more: Any) -> SplitMethod:
-    """Make a method whose groups are shuffled; each goes to the first part that has room for it."""
+    """Make a split method from a function that groups rows: groups are shuffled, and no group is divided.
+
+    Each group goes to the first of train, val and test that has room for it.
+    """
 
     def divide(rows: RowsToSplit) -> Split:
         labels = groups(rows)
@@ -527,10 +540,11 @@ SPLIT_METHODS = {
         seeded=False,
     ),
 }
+"""Split methods by the name that `--split` takes; add an entry to define a method of your own."""
 
 
 def get_split_method(name: str) -> SplitMethod:
-    """Return the method of a name.
+    """Return the split method with a given name, such as "scaffold".
 
     Raises:
         InputError: there is none.
@@ -542,7 +556,7 @@ def get_split_method(name: str) -> SplitMethod:
 
 
 def compute_split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
-    """Return a label for each molecule, such as its cluster: `groups` for scikit-learn's `GroupKFold` and its like.
+    """Return a group label for each molecule, such as its cluster, for use as `groups` in scikit-learn's `GroupKFold`.
 
     Args:
         name: a method that makes groups of molecules: "random" (rows of one molecule), "scaffold", "cluster", "kmeans".

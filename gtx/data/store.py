@@ -48,7 +48,7 @@ _EMPTY = Batch(_base_cls=Data)
 
 @dataclass(frozen=True)
 class MoleculeStore:
-    """M molecules with N atoms and E directed bonds in all, in a few flat tensors, out of which batches are cut.
+    """Data set of M featurised molecules (N atoms, E directed bonds in all) in a few flat tensors, which makes batches.
 
     The time to cut a batch does not depend on the size of the store: on a CPU, with tensors in memory or mapped from
     disk, it is cut by compiled loops over its molecules, elsewhere by index arithmetic. A store has only what was read;

@@ -194,7 +194,7 @@ def _as_typed(cell: Cell) -> Cell:
 
 
 def unused_column_name(columns: Collection[str], name: str) -> str:
-    """Return a name that no column has: `y_pred`, or else `y_pred1`, `y_pred2` and so on."""
+    """Return a column name that the table does not use yet: `y_pred`, or else `y_pred1`, `y_pred2` and so on."""
     number = 0
     fresh = name
     while fresh in columns:

@@ -35,7 +35,8 @@ def open_table(
     usual_column: str | None = None,
     first: int = 0,
 ) -> Table:
-    """Open a table of molecules; whatever its size, it is read piece by piece.
+    """Open a table of molecules (CSV, TSV, SMILES, SDF or Parquet); rows are read one after the other, at any file
+    size.
 
     The kind of a file follows from its name: `.parquet`, `.smi` or `.smiles` (a SMILES, white space, a name), `.sdf`
     (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Where no name says it, as for standard input,

@@ -20,7 +20,7 @@ from gtx.errors import printable
 
 
 def add_components(table: Table, columns: Sequence[str]) -> Table:
-    """Add further components to the rows of a table.
+    """Add the molecules of further columns to each row of a table, as components such as solute and solvent.
 
     Args:
         table: its molecules are the first component.
@@ -79,7 +79,7 @@ def no_numbers(cells: Sequence[str], name: str) -> str:
 
 
 class Duplicates(NamedTuple):
-    """Molecules that a table holds more than once.
+    """Summary of the molecules that occur in more than one row of a table, and of contradictions between their targets.
 
     Attributes:
         molecules: how many different molecules are repeated.
@@ -98,7 +98,7 @@ class Duplicates(NamedTuple):
 
 
 def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
-    """Find repeated molecules and those whose labels contradict each other; a blank contradicts nothing.
+    """Find molecules that occur in several rows, and those whose targets contradict each other; blanks are ignored.
 
     Args:
         smiles: canonical SMILES of the n rows; None, or an empty one, is no molecule.

@@ -148,7 +148,7 @@ def divide(
 def select_rows_to_split(
     files: Sequence[InputFile], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
 ) -> tuple[np.ndarray, RowsToSplit]:
-    """Select the `rows` of the table that can be divided, see `SplitSettings.candidates`; warnings go to its ledger.
+    """Return the rows that the split method can read; the others get a warning in the ledger (see `SplitSettings`).
 
     Raises:
         InputError: the column of the split is missing, or none of its cells can be used.
@@ -164,7 +164,7 @@ def select_rows_to_split(
 
 
 def classes_for_stratification(task: Task, y: np.ndarray) -> np.ndarray | None:
-    """Return the classes of a single target, by which folds are stratified; None for other tasks."""
+    """Return the class of each row for stratified folds; None unless the task has a single target with classes."""
     return y[:, 0].astype(int) if task.discrete and task.per == "molecule" and y.shape[1] == 1 else None
 
 
@@ -172,7 +172,7 @@ def classes_for_stratification(task: Task, y: np.ndarray) -> np.ndarray | None:
 
 
 def load_dataset(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
-    """Read the rows of a table, check them, featurise their molecules and divide them.
+    """Load a table for training: read and check its rows, featurise the molecules, and split them.
 
     Args:
         settings: settings of the data.

@@ -36,7 +36,7 @@ LONGEST_UNIT = 40  # characters
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Settings of the data: table, columns, featuriser, and split.
+    """Settings of a data set: the table, its columns, the featuriser and the split.
 
     Attributes:
         data: path or name that `gtx.data.open_table` reads.
@@ -120,7 +120,7 @@ class DataSettings:
 
 
 def identify_data(settings: DataSettings) -> dict[str, Any]:
-    """Collect plain values that identify the data, their featuriser and split, for the `config.yaml` of a run."""
+    """Return values that identify the table, featuriser and split, as `config.yaml` of a run records them."""
 
     def file_marks(source: str | None) -> dict[str, str] | None:
         if source is None:
@@ -148,7 +148,7 @@ def identify_data(settings: DataSettings) -> dict[str, Any]:
 
 
 def hash_file(path: str | Path) -> str:
-    """Hash the bytes of a file."""
+    """Return the SHA-256 hash of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -158,7 +158,7 @@ def hash_file(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class LabelledMolecules:
-    """Molecules with targets and a split, the data of a training.
+    """Featurised molecules with targets and a split: all data that a training reads.
 
     Attributes:
         task: the task, inferred from the table but not fitted.
@@ -219,7 +219,7 @@ class LabelledMolecules:
 
 @dataclass(frozen=True)
 class Dataset(LabelledMolecules):
-    """Molecules with targets and a split, and the rows of their files.
+    """Labelled molecules that were read from tables, with the numbers of their rows there.
 
     Attributes:
         files: the table, then the files of validation and test rows, if any.

@@ -341,7 +341,7 @@ class MoleculeEstimator(BaseEstimator):
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
-    """scikit-learn regressor of numbers from SMILES.
+    """scikit-learn regressor that predicts one or several numbers from SMILES.
 
     MoleculeRegressor().fit(smiles, y).predict(smiles)
     """
@@ -425,7 +425,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
-    """scikit-learn classifier of SMILES, for one of several classes or for several labels at once.
+    """scikit-learn classifier that predicts classes from SMILES: one of several classes, or several yes/no labels.
 
     MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 

@@ -30,7 +30,7 @@ EXACT = 10
 
 
 class ShapleyValues(NamedTuple):
-    """Shapley values of n players.
+    """Shapley values of n players: the contribution of each to the difference between all and none.
 
     Attributes:
         values: `[n]`; they sum to the prediction with all players minus that with none.
@@ -46,7 +46,7 @@ class ShapleyValues(NamedTuple):
 def compute_shapley_values(
     change: Callable[[np.ndarray], np.ndarray], players: int, permutations: int = 50, seed: int = 0
 ) -> ShapleyValues:
-    r"""Compute the mean of what a player adds to the players before it, over all orders of the players.
+    r"""Compute the Shapley value of each player: its mean contribution over all orders in which players can join.
 
     \[ \phi_i = \sum_{S \not\ni i} \frac{|S|!\,(n - |S| - 1)!}{n!} \bigl(v(S \cup i) - v(S)\bigr) \]
 
@@ -102,7 +102,8 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attribution(Drawn):
-    """Shapley values of the parts of a molecule of n atoms; all numbers are in the target's unit.
+    """Contributions (Shapley values) of the atoms or substructures of a molecule to its prediction, in the target's
+    unit.
 
     Attributes:
         smiles: the molecule as given.
@@ -174,7 +175,7 @@ def attribute_prediction(
     seed: int = 0,
     features: Mapping[str, Any] | None = None,
 ) -> Attribution:
-    r"""Compute Shapley values of the atoms, or of the substructures, of one molecule, in the whole model.
+    r"""Compute how much each atom or substructure contributes to the prediction of a molecule, as Shapley values.
 
     A part that is taken away neither attends nor is attended to in the network; bond messages and descriptors stay, if
     the network has them. If a kernel of weight s is blended with the network, the exact contributions of the part's

@@ -21,7 +21,7 @@ from gtx.prediction import Predictor
 
 
 def check_figure_name(path: str | Path) -> None:
-    """Raise InputError unless a figure can be written under that name."""
+    """Raise InputError unless a figure can be written to a file of that name."""
     if Path(path).suffix not in (".svg", ".html"):
         raise InputError(f"{path}: expected a file name that ends in .svg or .html")
 
@@ -85,7 +85,7 @@ class Drawn(ABC):
 
 
 class Explanation(Findings):
-    """The account of a trained network, with the account of the same network with random weights for comparison.
+    """Explanation of a prediction by attention, compared with the same network with random weights.
 
     Attention weights show the computation; they do not prove a cause. Attributes as `Findings`.
     """
@@ -133,7 +133,8 @@ def explain_prediction(
     draws: int = 50,
     features: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """Explain a prediction, as far as attention can: pictures, scores per atom, and a test of those scores.
+    """Explain a prediction by attention: pictures, a score for each atom, and a test of whether the scores are
+    faithful.
 
     It runs on the CPU and in float64, whatever the predictor's device.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionAnalysis:
-    """Attention, scores of atoms and prediction of one network for one molecule of n atoms.
+    """Analysis of the attention of one network for one molecule: attention weights, atom scores and removal tests.
 
     Changes are in the target's unit.
 

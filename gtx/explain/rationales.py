@@ -128,7 +128,7 @@ CAVEAT = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rationale(Drawn):
-    """A substructure whose own prediction stays on the molecule's side of a threshold.
+    """Rationale of a prediction: a small substructure whose own prediction is on the same side of a threshold.
 
     Attributes:
         smiles: the molecule as given.
@@ -199,7 +199,7 @@ def find_rationale(
     seed: int = 0,
     features: Mapping[str, Any] | None = None,
 ) -> Rationale:
-    """Search for the smallest substructure whose prediction alone stays on the molecule's side of a threshold.
+    """Search for the smallest substructure whose prediction alone is on the same side of a threshold as the molecule's.
 
     Ends of chains and whole rings are taken off the molecule, one after the other, see `gtx.explain.rationales.search`.
     Hydrogens take the place of the bonds that were cut, and the whole model (network, kernel, all members of an

@@ -18,7 +18,9 @@ from torch import Tensor
 
 
 def attention_rollout(weights: Tensor) -> Tensor:
-    r"""Compute attention rollout: the flow from each node to each other, attention and residual counting half each.
+    r"""Compute attention rollout: the share of each node's final state that comes from each other node.
+
+    In each layer, attention and the residual connection count half each.
 
     \[ R = \tilde A^{(L)} \cdots \tilde A^{(2)} \tilde A^{(1)}, \qquad \tilde A = \tfrac12 A + \tfrac12 I \]
 
@@ -41,7 +43,7 @@ def attention_rollout(weights: Tensor) -> Tensor:
 
 
 def gradient_weighted_attention(weights: Tensor, gradients: Tensor) -> Tensor:
-    r"""Compute gradient-weighted attention: weights that raise the output, each times its gradient.
+    r"""Compute gradient-weighted attention: each attention weight times its gradient, where the product is positive.
 
     \[ \bar A = \tfrac1H \sum_h (\nabla A_h \circ A_h)^+, \qquad R \leftarrow R + \bar A R, \qquad R_0 = I \]
 
@@ -64,7 +66,7 @@ def gradient_weighted_attention(weights: Tensor, gradients: Tensor) -> Tensor:
 
 
 def score_atoms(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
-    """Score each atom as a sender: the mean over the nodes that the prediction is read from.
+    """Score each atom by its attention weight as a sender, averaged over the nodes that the readout uses.
 
     Args:
         relevance: `[n, n]`, receivers in rows.
@@ -81,7 +83,7 @@ def score_atoms(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
 
 
 def shortest_path_lengths(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
-    """Count the bonds on the shortest path between every two atoms.
+    """Count the bonds on the shortest path between every two atoms of a molecule.
 
     Args:
         bonds: int `[2, E]`, both directions of every bond.
@@ -95,7 +97,7 @@ def shortest_path_lengths(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
 
 
 def average_by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Average the weights of all pairs of atoms at the same distance.
+    """Average attention weights over all pairs of atoms that are the same number of bonds apart.
 
     Args:
         weights: `[..., n, n]`, receivers in rows.
@@ -112,7 +114,7 @@ def average_by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.n
 
 
 def to_dense_matrices(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
-    """Write values per edge and head as one matrix per head; 0 where there is no edge.
+    """Convert values per edge and head into one dense matrix per head, with 0 where there is no edge.
 
     Args:
         values: `[E, H]`.
@@ -131,7 +133,7 @@ def to_dense_matrices(values: Tensor, edge_index: Tensor, num_nodes: int) -> Ten
 
 
 class RemovalEffect(NamedTuple):
-    """Change of the prediction when the attention of k atoms is masked.
+    """Change of a prediction when the k atoms with the highest scores, or k random atoms, are masked in the attention.
 
     Attributes:
         k: how many atoms lost their attention.
@@ -166,7 +168,8 @@ def measure_faithfulness(
     draws: int = 50,
     seed: int = 0,
 ) -> dict[str, list[RemovalEffect]]:
-    """Compare removing the atoms with the highest scores with removing as many random atoms.
+    """Measure whether removing the atoms with the highest scores changes the prediction more than removing random
+    atoms.
 
     All scores are compared with the same random sets. Where there are no more than `draws` sets of k atoms, all of them
     are taken instead of random ones.

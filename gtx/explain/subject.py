@@ -58,7 +58,7 @@ class Subject(NamedTuple):
 
 
 def explainable_predictions(predictor: Predictor) -> list[str]:
-    """Name all predictions of a model that can be explained.
+    """List the names of all predictions of a model that can be explained.
 
     Raises:
         InputError: this model's predictions cannot.

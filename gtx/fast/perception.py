@@ -59,7 +59,7 @@ class ParsedMolecule(NamedTuple):
 def perceive(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
-    """Perceive molecules as `gtx.molecules.perception.perceive`."""
+    """Read molecules with compiled code; the result is that of `gtx.molecules.perception.perceive`."""
     if not _readable():
         return plain.perceive(settings, texts, coordinates, smiles)
     batches = []

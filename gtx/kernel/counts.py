@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class SubstructureCounts:
-    """Counts of B molecules, E of them above 0.
+    """Sparse table of how often each kind of circular substructure occurs in each of B molecules; E counts are above 0.
 
     Attributes:
         ptr: int64 `[B + 1]`; molecule b has the entries `ptr[b]` to `ptr[b + 1]`.

@@ -23,7 +23,7 @@ CHUNK = 512  # molecules whose substructures are counted at a time
 
 
 class TanimotoKernel(nn.Module):
-    r"""The Tanimoto kernel of counts of circular substructures,
+    r"""Tanimoto kernel between molecules, from counts of their circular substructures:
 
     \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
 
@@ -183,7 +183,7 @@ STEP = 2.0**-12
 
 
 class DescriptorKernel(nn.Module):
-    r"""The Matérn kernel of smoothness 3/2 between feature vectors, as clipped z-scores z of the training molecules:
+    r"""Matérn kernel (smoothness 3/2) between molecules, from clipped z-scores z of their descriptors or embeddings:
 
     \[ k(a, b) = (1 + \sqrt 3\, r)\, e^{-\sqrt 3\, r}, \qquad r = \frac{\lVert z_a - z_b \rVert}{\ell \sqrt D} \]
 

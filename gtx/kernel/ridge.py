@@ -17,7 +17,7 @@ _NOTHING = 1e-10  # eigenvalues below this share of the largest are rounding err
 
 
 class RidgeSolution(NamedTuple):
-    """Solution for C targets, from n rows; predictions are sums over m of them.
+    """Solution of kernel ridge regression for C targets: the weights of m reference molecules, fitted to n rows.
 
     Attributes:
         dual: float64 `[m, C]`; a prediction is `centre + k @ dual` with k the kernel between a molecule and the m rows.
@@ -43,7 +43,7 @@ class _Spectrum(NamedTuple):
 
 
 def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> RidgeSolution:
-    r"""Solve kernel ridge regression, the mean of a Gaussian process; each target learns from the rows with a value.
+    r"""Solve kernel ridge regression (the mean of a Gaussian process) in closed form; blanks of a target are left out.
 
     With the kernel K of the rows and \(\lambda\) the ridge of the least squared leave-one-out error,
 

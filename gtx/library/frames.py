@@ -24,7 +24,7 @@ _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames w
 
 
 class FramePredictor:
-    """Function from a data frame to the frame with predictions: `<target>_pred` and the like, `error` and `warning`.
+    """Callable that adds predictions to a data frame: `<target>_pred` and the like, `error` and `warning`.
 
     It is pickled as its arguments, a few hundred bytes; each process loads the model at its first prediction.
 

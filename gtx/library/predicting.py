@@ -69,7 +69,7 @@ def predict_folder(
     progress: bool = False,
     load: Callable[..., PredictorLike] = load,
 ) -> LibraryOutcome:
-    """Predict all tables of a folder, shard by shard, into Parquet files that are complete or do not exist.
+    """Predict all tables of a folder, shard by shard; each Parquet file that is written is complete.
 
     The outputs of a file, one after the other, equal what `predict_table` writes for it. A second call resumes:
     finished shards are kept. If a worker dies, its shard goes to another one, and a row of which two workers died gets

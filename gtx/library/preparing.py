@@ -50,7 +50,7 @@ def prepare_store(
     shard_rows: int = SHARD_ROWS,
     progress: bool = False,
 ) -> LibraryOutcome:
-    """Read the molecules of a table, or of all tables of a folder, into a store for training.
+    """Featurise the molecules of a table, or of all tables of a folder, into a store on disk for training.
 
     Each shard becomes two files. `a.csv-000000000000.parquet` has a row for each row of the table: its cells, the
     canonical SMILES, the error and the warning; the rows without an error are the molecules, in order.
@@ -193,7 +193,7 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
 
 
 def is_prepared_store(source: str | os.PathLike[str]) -> bool:
-    """Return whether `prepare_store` made this folder."""
+    """Return whether a folder is a store that `prepare_store` made."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 
@@ -208,7 +208,7 @@ def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def hash_store(folder: str | os.PathLike[str]) -> str:
-    """Compute a hash of the content of a store: names, counts, sizes and times of its files."""
+    """Compute a hash of a store from the names, counts, sizes and times of its files."""
     digest = hashlib.sha256()
     for made in prepared_shards(Path(folder)):
         stat = made.rows.stat()

@@ -73,7 +73,7 @@ class StoredDataset(Dataset):
 
 
 def use_prepared_featuriser(settings: DataSettings) -> DataSettings:
-    """Return the settings with the molecules read as they were prepared.
+    """Return the settings with the featuriser with which `gtx prepare` made the store.
 
     Raises:
         InputError: the settings read molecules otherwise, or need all rows at once.
@@ -101,7 +101,9 @@ def use_prepared_featuriser(settings: DataSettings) -> DataSettings:
 
 
 def load_prepared_dataset(settings: DataSettings, cache: Path) -> StoredDataset:
-    """Read the labels of a store, split its molecules, and load validation and test molecules.
+    """Load a data set from a store on disk: labels, split, and the validation and test molecules.
+
+    Training molecules are read from disk when they are needed.
 
     Rows of one canonical SMILES are in one set: a hash of it and the seed decides, so no list of SMILES is needed.
 

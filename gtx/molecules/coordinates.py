@@ -112,7 +112,7 @@ _STEPS = 500  # of minimisation
 
 
 class Conformer(NamedTuple):
-    """Coordinates of the n atoms of a molecule.
+    """Conformer of a molecule: the coordinates of its n atoms in space.
 
     Attributes:
         positions: float32 `[n, 3]` in Å; NaN where unknown.
@@ -124,7 +124,7 @@ class Conformer(NamedTuple):
 
 
 def make_conformer(mol: Chem.Mol, number: int = 0) -> Conformer:
-    """Generate a conformer by ETKDGv3, minimised in MMFF94.
+    """Generate a conformer of a molecule by ETKDGv3, minimised in the force field MMFF94.
 
     It is a function of the canonical isomeric SMILES, which is read, given all its hydrogens, embedded from one seed
     and minimised for at most 500 steps. A centre or double bond whose configuration is not given gets one. UFF stands

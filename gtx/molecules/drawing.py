@@ -31,7 +31,7 @@ def draw_molecule(
     numbers: bool = False,
     scale: bool = True,
 ) -> str:
-    """Draw a molecule; where values are given its atoms are shaded, red above zero and blue below.
+    """Draw a molecule; atoms are shaded by their values, red above zero and blue below, if there are any.
 
     Args:
         molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
@@ -69,7 +69,7 @@ def draw_attention(
     numbers: bool = False,
     ends: tuple[float, float] | None = None,
 ) -> str:
-    """Draw the attention of one atom: the receiver is ringed, every sender is shaded by its weight.
+    """Draw the attention of one atom: the receiver has a ring, and each sender is shaded by its attention weight.
 
     Shades run from white to blue, or, where a weight is negative (as without a softmax), from blue below zero to red.
 
@@ -109,7 +109,7 @@ def draw_grid(
     columns: int = 4,
     size: tuple[int, int] = (220, 180),
 ) -> str:
-    """Draw molecules side by side, row after row.
+    """Draw several molecules in a grid.
 
     Args:
         smiles: the molecules.

@@ -21,7 +21,7 @@ from gtx.molecules.reading import MoleculeError, read_smiles
 
 
 def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
-    """Count each circular substructure: uint8 `[len(texts), bits]`, clipped at 255.
+    """Compute Morgan count fingerprints: uint8 `[len(texts), bits]`, clipped at 255.
 
     Morgan's fingerprint (Rogers and Hahn 2010, 10.1021/ci100050t) with counts, folded, without chirality.
 
@@ -64,7 +64,7 @@ def _read(texts: Any) -> Iterator[Chem.Mol]:
 
 
 def murcko_scaffold(molecule: str | Chem.Mol) -> str:
-    """Return the canonical SMILES, without stereochemistry, of the molecule's scaffold; empty if it has no ring.
+    """Return the Bemis-Murcko scaffold of a molecule as canonical SMILES without stereochemistry; empty without a ring.
 
     The scaffold of Bemis and Murcko (1996, 10.1021/jm9602928) as MoleculeNet uses it: rings, the chains between them
     and atoms doubly bonded to either.
@@ -84,7 +84,7 @@ def murcko_scaffold(molecule: str | Chem.Mol) -> str:
 
 
 def assign_substructures(mol: Chem.Mol) -> np.ndarray:
-    """Assign each atom to a substructure: int `[n]`, from 0 in the order of their first atoms.
+    """Divide a molecule into substructures: the number of the substructure of each atom, int `[n]`, from 0.
 
     Bonds of BRICS are cut (Degen et al. 2008, 10.1002/cmdc.200800178). A molecule without such a bond is one
     substructure.
@@ -105,7 +105,7 @@ Atoms = frozenset[int]
 
 
 def shrink_substructure(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
-    """Return the connected substructures that remain when an end of a chain, or a whole ring, is removed.
+    """Return the connected substructures that remain when one end atom of a chain, or one whole ring, is removed.
 
     Rings are those of the smallest set; of a fused ring only the atoms of no other complete ring are removed.
 
@@ -132,7 +132,7 @@ def _connected(mol: Chem.Mol, atoms: Atoms) -> bool:
 
 
 def substructure_to_smiles(mol: Chem.Mol, atoms: Iterable[int]) -> str | None:
-    """Return the SMILES of a substructure, hydrogens in place of the bonds that were cut.
+    """Return the SMILES of a substructure, with hydrogens in place of the bonds that were cut.
 
     None where it is no molecule.
     """
@@ -177,7 +177,7 @@ CHUNK = 256  # molecules that are compared with all before them at a time
 
 
 def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
-    """Return the cluster of each molecule: int64 `[n]`, 0 for the one whose centre has most neighbours.
+    """Cluster molecules by the Butina algorithm: int64 `[n]`, 0 for the cluster whose centre has most neighbours.
 
     The molecule with most neighbours takes them all, then, of those that are left, the next (Butina 1999,
     https://doi.org/10.1021/ci9803381, RDKit's code). Time and memory grow with n²: 20,000 molecules take 400 MB.
@@ -199,7 +199,7 @@ def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
 
 
 def kennard_stone_order(texts: Sequence[str], count: int) -> list[int]:
-    """Return the first `count` molecules in the order of Kennard and Stone: numbers of `texts`.
+    """Return the first `count` molecules in the order of the Kennard-Stone algorithm, as indices of `texts`.
 
     The two that are furthest apart come first, then always the one whose nearest among those before is furthest
     (Kennard & Stone 1969, https://doi.org/10.1080/00401706.1969.10490666), by Tanimoto distance of Morgan bits (radius

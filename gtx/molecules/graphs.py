@@ -15,7 +15,7 @@ from rdkit.Chem import BondStereo, ChiralType, rdCIPLabeler, rdqueries
 
 
 class Molecule(NamedTuple):
-    """Featurised molecule with n atoms and m bonds.
+    """One featurised molecule: integer codes of its n atoms and m bonds, descriptors and, if known, coordinates.
 
     Attributes:
         atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_FEATURE_VALUES`.
@@ -37,7 +37,7 @@ class Molecule(NamedTuple):
 
 
 class FeaturisedMolecules(NamedTuple):
-    """Outcome of featurising n texts, of which m could be read, with N atoms and E directed bonds in all.
+    """Arrays of m featurised molecules (N atoms, E directed bonds in all), read from n texts with errors and warnings.
 
     Arrays are as in `gtx.data.MoleculeStore`; `smiles`, `errors` and `warnings` have one entry per text.
     """
@@ -98,7 +98,7 @@ ATOM_FEATURE_VALUES: dict[str, tuple[Any, ...]] = {
     "radical": tuple(range(5)),
     "isotope": (False, True),
 }
-"""Known values of each atom column.
+"""Values of each categorical atom feature, such as element or charge; value i has the code i + 1, others have 0.
 
 element: atomic number. charge: formal, in e. hydrogens: attached ones that are not nodes. degree: neighbours that are
 nodes. ring: size of the smallest ring through the atom, 0 outside rings. chirality: CIP label. radical: unpaired
@@ -111,7 +111,7 @@ BOND_FEATURE_VALUES: dict[str, tuple[Any, ...]] = {
     "conjugated": (False, True),
     "ring": (False, True),
 }
-"""Known values of each bond column; stereo is the CIP label."""
+"""Values of each categorical bond feature, with codes like those of atoms; stereo is the CIP label."""
 
 
 def atom_code(name: str, value: object) -> int:
@@ -185,7 +185,7 @@ def quietly() -> Iterator[None]:
 
 
 def label_stereo(mol: Chem.Mol) -> None:
-    """Label stereocentres R, S, r, s and stereo bonds E, Z (axes M, P) in place, in the property `LABEL`.
+    """Label stereocentres (R, S, r, s) and stereo bonds (E, Z; axes M, P), as the RDKit property `LABEL` of a molecule.
 
     The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. Where they would
     take too long, all are labelled `UNDECIDED`.
@@ -260,7 +260,10 @@ def encode_atoms(mol: Chem.Mol) -> np.ndarray:
 
 
 def bond_edge_index(mol: Chem.Mol) -> np.ndarray:
-    """Return sender (row 0) and receiver (row 1) of every bond, both ways: int32 `[2, 2m]`, bond k at 2k and 2k + 1."""
+    """Return the edge index of the bonds, in both directions: int32 `[2, 2m]`, bond k in the columns 2k and 2k + 1.
+
+    Row 0 holds the senders, row 1 the receivers.
+    """
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     return np.array([way for i, j in ends for way in ((i, j), (j, i))], np.int32).reshape(-1, 2).T
 

@@ -42,7 +42,7 @@ from gtx.molecules.settings import Settings, Text, flatten_components, join_comp
 
 @dataclass(frozen=True)
 class Featuriser(Settings):
-    """Function from texts to molecules; a model file stores its settings.
+    """Function that turns SMILES or mol blocks into featurised molecules; a model file stores its settings.
 
     Args:
         max_atoms: larger molecules are refused.
@@ -89,7 +89,7 @@ def featurise_texts(
     *,
     smiles: bool = True,
 ) -> FeaturisedMolecules:
-    """Featurise texts; a molecule at fault leaves an error, never an exception.
+    """Featurise SMILES or mol blocks; a molecule that cannot be read gives an error message, never an exception.
 
     Args:
         featuriser: how molecules are read.

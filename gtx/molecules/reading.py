@@ -16,7 +16,7 @@ from gtx.molecules.graphs import clean_stereo, quietly
 
 
 class MoleculeError(ValueError):
-    """Error of one molecule that cannot be used; the message is one line with the reason, if possible RDKit's own."""
+    """Error of a molecule that cannot be used; its message is one line with the reason, where possible RDKit's own."""
 
     @classmethod
     def because(cls, what: str, error: Exception) -> MoleculeError:
@@ -227,7 +227,7 @@ _NEUTRAL = rdMolStandardize.Uncharger()
 
 
 def standardise_molecule(mol: Chem.Mol) -> Chem.Mol:
-    """Return the largest fragment of `mol`, neutralised where adding or removing protons can do it; a new molecule.
+    """Return the largest fragment of a molecule, neutralised by adding or removing protons where possible.
 
     Charges that protons cannot undo stay, as in quaternary ammonium; so do zwitterions of such (betaine). Nothing else
     is changed: tautomers, isotopes and stereochemistry are kept.
@@ -271,7 +271,7 @@ _REMOVE.updateExplicitCount = True  # type: ignore[assignment]  # as where RDKit
 
 
 def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
-    """Parse a SMILES as `parse_smiles`, without RDKit's messages on stderr."""
+    """Parse a SMILES as `parse_smiles` does, without RDKit's messages on stderr."""
     with quietly():
         return parse_smiles(text, remove_hydrogens)
 
@@ -348,7 +348,7 @@ def may_have_stereo(text: str) -> bool:
 
 
 def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
-    """Read a mol block (V2000 or V3000), e.g. one record of an SDF; its coordinates are kept as a conformer.
+    """Read a mol block (V2000 or V3000), such as one record of an SDF, with its coordinates as a conformer.
 
     Args:
         text: the block, from its title line to `M  END`; what follows is ignored.

@@ -109,7 +109,7 @@ def join_components(names: Sequence[str], texts: Sequence[str], molecules: Featu
 # --- Settings of the featuriser, which a model file keeps, and the hash that identifies them.
 
 FEATURISER_VERSION = 1
-"""Raised whenever the same molecule would give other codes or descriptors."""
+"""Version of the featuriser; it rises whenever the same molecule would get other codes or descriptors."""
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,20 @@ from gtx.errors import InputError
 # --- The file, checked, and the data card.
 
 FOUNDATION_MODEL = "foundation"
-"""Name of the start of networks in place of a model file; a file of that name is `./foundation`, or a `Path`."""
+"""Name of the foundation model, from which training can start in place of a model file.
+
+A model file of that name is passed as `./foundation`, or as a `Path`.
+"""
 ASSAY_FOUNDATION_MODEL = "foundation-assays"
-"""Name of the network whose embedding a kernel compares."""
+"""Name of the foundation model trained on assays, whose embeddings a kernel model can compare."""
 FOUNDATION_MODELS = (FOUNDATION_MODEL, ASSAY_FOUNDATION_MODEL)
-"""Names of the pretrained models that come with gtx."""
+"""Names of the foundation models (pretrained models) that come with gtx."""
 
 _FOLDER = Path(__file__).with_name("foundation")
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """Return the file that a path, or the name of a foundation, stands for.
+    """Return the path of a model file, given the path itself or the name of a foundation model.
 
     Raises:
         InputError: the file that comes with gtx is missing, or its checksum is not that of its card.
@@ -43,7 +46,7 @@ def resolve_model_path(path: str | Path) -> Path:
 
 
 def read_model_card(name: str = FOUNDATION_MODEL) -> dict[str, Any]:
-    """Read the card of a foundation: `sha256`, and texts by heading.
+    """Read the model card of a foundation model: its SHA-256 hash, and a text for each heading.
 
     Raises:
         InputError: the card is missing or damaged.
@@ -95,7 +98,8 @@ def identity(smiles: str) -> tuple[str, str]:
 
 
 def describe_pretraining_overlap(smiles: Iterable[str]) -> str:
-    """Describe how many molecules, and how many of their scaffolds, are in the corpus of the foundations.
+    """Describe how many molecules of a table, and how many of their scaffolds, the foundation model has seen in
+    pretraining.
 
     Raises:
         InputError: the filter is missing or damaged.

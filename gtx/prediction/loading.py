@@ -32,7 +32,7 @@ def load(
     model: nn.Module | Callable[[], nn.Module] | None = None,
     task: type[Task] | None = None,
 ) -> Predictor:
-    """Load a model file (also as `gtx.load`).
+    """Load a trained model from a model file, as a `Predictor` (also available as `gtx.load`).
 
     Args:
         path: a `model.gtx`, or `foundation` or `foundation-assays`, the pretrained models that come with gtx.

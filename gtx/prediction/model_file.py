@@ -40,7 +40,7 @@ LIBRARIES = ("torch", "torch-geometric", "rdkit", "pytorch-lightning", "numpy")
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of gtx, Python and the libraries that decide a result."""
+    """Return the versions of Python, gtx and the packages that can change a result."""
     found = {"gtx": gtx.__version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -202,7 +202,7 @@ _HEADER = Record(
 
 @dataclass(frozen=True)
 class ModelHeader:
-    """Header of a model file: everything but the weights.
+    """Header of a model file: everything except the weights, such as the task, the architecture and the featuriser.
 
     Attributes:
         task: the fitted task.
@@ -367,7 +367,7 @@ def save_model(
     kernel_member: KernelMember | None = None,
     half: bool = False,
 ) -> None:
-    """Write a model file, whole or not at all; the same model gives the same bytes.
+    """Write a model file, completely or not at all; the same model always gives the same bytes.
 
     Args:
         path: the file to write.
@@ -397,7 +397,7 @@ def save_model(
 def load_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelHeader]:
-    """Read the members and the header of a model file, see `read_model`."""
+    """Load the networks and the header of a model file (see `read_model`)."""
     members, header, _ = read_model(path, model, task)
     return members, header
 

@@ -44,7 +44,7 @@ MOST = 1000
 
 
 class NeighbourPredictor:
-    """Predictor that adds a comparison with the training rows to its answers, see `PredictorLike`.
+    """Predictor that also compares each molecule with its most similar training molecules (see `PredictorLike`).
 
     The columns are `similarity`, the similarity to the nearest training molecule; with `domain` the columns of
     `gtx.prediction.neighbours.Domain`: `domain`, `domain_error` and `domain_rows`, or for several targets

@@ -146,7 +146,7 @@ class ReportsUnseen(Protocol):
 
 
 class Predictor:
-    """Trained model: the members of a model file, their header and the kernel of a blend.
+    """Trained model that predicts: one or more networks, the header of the model file, and the kernel model of a blend.
 
     Args:
         members: one or more networks of the same model.

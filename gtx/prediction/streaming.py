@@ -81,7 +81,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class RowSelection:
-    """Selection of the rows of a table to write; by default all.
+    """Selection of the rows of a table that are written, by conditions or as the best k; by default all rows.
 
     Attributes:
         conditions: conditions that a row must satisfy.
@@ -358,7 +358,7 @@ def predict_table(
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:
-    """Predict each row of a table and write the rows in order: cells unchanged, answer, error, warning.
+    """Predict each row of a table and write the rows in order: the cells unchanged, then prediction, error and warning.
 
     Args:
         predictor: the model.
