@@ -23,7 +23,7 @@ ENOUGH = {"train": 30, "val": 10, "test": 10}
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """Where the molecules came from and what became of every row.
+    """Summary of the data for the report: the origin of the molecules, and how many rows were read or failed.
 
     Attributes:
         source: the table or the named set.
@@ -56,7 +56,7 @@ class DatasetCard:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """Content of the report of a run on n molecules.
+    """Content that the reports of all runs have in common, for n molecules.
 
     Attributes:
         title: a short name of the data, the page's heading.
@@ -113,7 +113,7 @@ class RunReport:
 
 @dataclass(frozen=True, kw_only=True)
 class NumericReport(RunReport):
-    """All that `write_report` needs, T targets that are numbers.
+    """Content of the report of a run with T targets that are numbers, for `write_report`.
 
     Attributes:
         task: what is predicted: its metrics, and whether its targets are classes.
@@ -159,7 +159,7 @@ class NumericReport(RunReport):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceReport(RunReport):
-    """All that `write_sequence_report` needs, one target that is a text.
+    """Content of the report of a run whose target is a text, for `write_sequence_report`.
 
     Attributes:
         metrics: of the task, by name.
@@ -183,7 +183,7 @@ class SequenceReport(RunReport):
 
 @dataclass(frozen=True, kw_only=True)
 class AtomBondReport(RunReport):
-    """All that `write_level_report` needs, T targets of atoms or bonds.
+    """Content of the report of a run with T targets of atoms or bonds, for `write_level_report`.
 
     Attributes:
         task: what is predicted of each atom or bond.
@@ -231,7 +231,9 @@ class AtomBondReport(RunReport):
 
 
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
-    """Atoms of each molecule, int `[n]`, and in how many molecules each element is found, the commonest first."""
+    """Count the atoms of each molecule, int `[n]`, and the molecules that contain each element, the most frequent
+    first.
+    """
     from gtx.molecules import ATOM_FEATURE_VALUES
     from gtx.molecules.graphs import name_code
 

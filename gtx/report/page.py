@@ -324,7 +324,7 @@ def _is_smiles(text: str) -> bool:
 
 
 def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
-    """Write `report.html`; of several tasks learned together a page each.
+    """Write the report of a run as `report.html`; if several tasks are learned jointly, write a page for each.
 
     Args:
         task: what was learned.

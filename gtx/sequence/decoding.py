@@ -15,7 +15,7 @@ from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 
 
 class TokenSampler:
-    r"""Draws tokens by the probabilities of a model, sharpened by a temperature, or among the likeliest alone.
+    r"""Sampler of tokens from the predicted probabilities, with a temperature, top-k or top-p.
 
     \[ p_w \propto p(w)^{1/T} \quad \text{for the } k \text{ likeliest } w, \text{ or the fewest that together have
        probability at least } P \]
@@ -97,7 +97,7 @@ class Writer(Protocol):
 
 
 class GeneratedSequence(NamedTuple):
-    r"""Generated sequence.
+    r"""Sequence that a model generated, with its log-probability.
 
     Attributes:
         tokens: without start and end.
@@ -114,7 +114,7 @@ class GeneratedSequence(NamedTuple):
 
 @torch.inference_mode()
 def greedy_search(model: Writer, source: Any, limit: int, cached: bool = True) -> list[GeneratedSequence]:
-    """Take the likeliest token, step by step; one sequence per source.
+    """Generate one sequence per input by taking the most probable token at every step.
 
     Args:
         model: in evaluation mode.
@@ -137,7 +137,7 @@ def sample_sequences(
     seed: int = 0,
     cached: bool = True,
 ) -> list[GeneratedSequence]:
-    """Draw tokens by their probabilities; `count` sequences per source, those of a source one after the other.
+    """Generate `count` sequences per input by sampling tokens; the sequences of one input follow each other.
 
     What is drawn for a row depends on the seed and the row's number, and on nothing else in the batch.
 
@@ -196,7 +196,7 @@ def next_token(logits: Tensor) -> Tensor:
 def beam_search(
     model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6, cached: bool = True
 ) -> list[list[GeneratedSequence]]:
-    r"""Find the best sequences by following the `width` likeliest prefixes at every step.
+    r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
 
     A sequence that has ended is ranked by its log-probability over a power of its length, since every token makes a
     sequence less likely:

@@ -13,14 +13,14 @@ from torch import Tensor
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 
 START_TOKEN = 0
-"""The token of every vocabulary that is read before the first of a sequence."""
+"""Number of the token with which the generation of every sequence starts."""
 END_TOKEN = 1
-"""The token of every vocabulary that is written after the last of a sequence."""
+"""Number of the token that ends every generated sequence."""
 
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """B sequences with N items in all.
+    """Batch of B sequences with N items in all, stored one after the other without padding.
 
     Attributes:
         items: numbers of tokens, int64 `[N]`, or one vector each, `[N, *]`.
@@ -122,7 +122,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class SequenceExamples:
-    """M sources, and the sequence to be written for each.
+    """Training examples of sequence generation: M inputs (molecules or sequences), each with the sequence to generate.
 
     Attributes:
         source: molecules or sequences; None for a language model.

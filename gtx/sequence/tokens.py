@@ -17,7 +17,7 @@ from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Cuts a text into tokens; side by side they are the text again.
+    """Function that cuts a text into tokens; the tokens joined together are the text again.
 
     Attributes:
         pattern: a regular expression, each match a token.
@@ -49,14 +49,14 @@ class Tokenizer:
 SMILES_TOKENIZER = Tokenizer(
     r"\[[^\]]+\]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|/|:|~|@|\?|>|\*|\$|%[0-9]{2}|[0-9]"
 )
-"""Atoms (those in brackets whole), bonds, branches and ring closures of a SMILES or a reaction.
+"""Tokenizer of SMILES and reaction SMILES: atoms (with brackets as one token), bonds, branches and ring closures are the tokens.
 
 Source: Schwaller et al. 2018, "Found in Translation" (arXiv:1711.04810) and 2019, "Molecular Transformer"
 (arXiv:1811.02633), whose expression it is.
 """
 
 CHARACTER_TOKENIZER = Tokenizer(r"(?s:.)")
-"""Tokenizer with one token per character."""
+"""Tokenizer whose tokens are single characters."""
 
 
 # --- Vocabularies: tokens as numbers.
@@ -65,7 +65,7 @@ RESERVED = 1 + max(START_TOKEN, END_TOKEN)
 
 
 class EncodedTexts(NamedTuple):
-    """Texts as numbers.
+    """Texts as sequences of token numbers.
 
     Attributes:
         sequences: of the texts that could be encoded.
@@ -80,7 +80,7 @@ class EncodedTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenVocabulary:
-    """Tokens of a model, numbered: 0 is the start, 1 the end, and `tokens[i]` is i + 2.
+    """Vocabulary of a model: 0 is the start token, 1 the end token, and `tokens[i]` has the number i + 2.
 
     Attributes:
         tokens: each once.

@@ -66,7 +66,7 @@ class _Job:
 
 
 class RequestBatcher:
-    """Predicts chunks of molecules, several at once, in one thread of its own.
+    """Thread that collects the molecules of simultaneous requests and predicts them in batches.
 
     A chunk waits until there are enough for a batch, or until `wait` is over. A chunk that is cancelled while it waits
     is not predicted. The number of waiting chunks is bounded by the server, see `gtx.serve.server`.

@@ -75,7 +75,7 @@ def make_app(
     hosts: Collection[str] = (),
     separate: bool = True,
 ) -> FastAPI:
-    """Build the service of one model, for one process of uvicorn or of another ASGI server.
+    """Make the ASGI application that serves one model over HTTP, for uvicorn or another ASGI server.
 
     Args:
         predictor: the model.

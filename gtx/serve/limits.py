@@ -20,7 +20,9 @@ def _limit(default: Number, about: str, least: float = 1) -> Number:
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """Limits of a service. Each is an option of `gtx serve` of the same name, and `GET /model` returns it.
+    """Limits of the HTTP service, such as the number of molecules per request.
+
+    Each limit is an option of `gtx serve` of the same name, and `GET /model` returns it.
 
     Raises:
         InputError: one of them is too small.

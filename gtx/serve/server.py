@@ -72,7 +72,7 @@ def server_of(app: FastAPI, grace: float) -> uvicorn.Server:
 
 
 def serve_model(app: FastAPI, host: str, port: int, grace: float, ready: Callable[[str], None]) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; then answer the open ones and return, or raise the signal's exception.
+    """Serve a model over HTTP until SIGTERM or Ctrl-C; then finish open requests, and return or raise the exception.
 
     Args:
         app: made by `make_app`.

@@ -151,7 +151,7 @@ CHARGE = "charge"
 
 @dataclass(frozen=True)
 class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
-    r"""Regression of T numbers for each atom of the graph, in the order of the SMILES or the mol block.
+    r"""Task of predicting T numbers for each atom, in the order of the atoms in the SMILES or mol block.
 
     With `sum_to` the numbers of a molecule sum to a total Q. The network predicts a value \(y_i\) of each atom i and a
     logit \(u_i\); the softmax of the logits distributes the difference to the total:
@@ -270,7 +270,7 @@ class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
 
 @dataclass(frozen=True)
 class BondRegression(OfBonds, LevelRegression):
-    """Regression of T numbers for each bond between atoms of the graph, in RDKit's order of bonds.
+    """Task of predicting T numbers for each bond, in RDKit's order of bonds.
 
     A bond has no direction: its number is a function of the sum and the difference of its atoms' states
     (`gtx.nn.BondReadout`).
@@ -448,13 +448,13 @@ def _labels(cell: str, forgiving: bool = False) -> list[str | None] | None:
 
 @dataclass(frozen=True)
 class AtomClassification(OfAtoms, LevelClassification):
-    """Classification of each atom of the graph, in the order of the SMILES or the mol block."""
+    """Task of predicting classes of each atom, in the order of the atoms in the SMILES or mol block."""
 
     name: ClassVar[str] = "atom-classes"
 
 
 @dataclass(frozen=True)
 class BondClassification(OfBonds, LevelClassification):
-    """Classification of each bond between atoms of the graph, in RDKit's order of bonds."""
+    """Task of predicting classes of each bond, in RDKit's order of bonds."""
 
     name: ClassVar[str] = "bond-classes"

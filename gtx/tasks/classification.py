@@ -288,7 +288,7 @@ ZERO_ONE = ("0", "1")
 
 @dataclass(frozen=True)
 class BinaryClassification(ClassTask):
-    """Classification into two classes per target, by the logit of the second.
+    """Task of predicting one of two classes for each target; the network's output is the logit of the second class.
 
     Args:
         targets: names of the target columns.
@@ -423,7 +423,7 @@ def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class MulticlassClassification(ClassTask):
-    r"""Classification into C classes per target, by a softmax of C outputs, learned by cross-entropy: \(-\ln p_y\).
+    r"""Task of predicting one of C classes per target, by a softmax of C outputs and cross-entropy: \(-\ln p_y\).
 
     Answers are the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`.
 

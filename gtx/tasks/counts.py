@@ -38,7 +38,7 @@ def deviance(p: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class CountRegression(NumericTask, CountOptions):
-    r"""Regression of counts, by the logarithm of a Poisson rate.
+    r"""Task of predicting counts (0, 1, 2, ...); the network's output is the logarithm of a Poisson rate.
 
     An output o predicts the count \(m e^o\), m the mean of the training rows.
 
@@ -139,7 +139,7 @@ def divergence(p: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ShareRegression(NumericTask, ShareOptions):
-    r"""Regression of T shares that add up to 1, the softmax of T outputs.
+    r"""Task of predicting T shares of a whole, which add up to 1, by a softmax of T outputs.
 
     The loss of a row is the divergence of the predicted shares p from the measured ones y, the cross-entropy without
     what no model can change:

@@ -55,7 +55,7 @@ class InferredTask:
 
 
 def make_task(task: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
-    """Make a task with the options that are not None.
+    """Make a task from its class, its targets and those options that are not None.
 
     Raises:
         InputError: the task does not have one of them.

@@ -77,7 +77,7 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
 
 
 class Metric(NamedTuple):
-    """A score of one target.
+    """Metric of one target, such as RMSE or ROC-AUC.
 
     Attributes:
         title: its name in reports.

@@ -127,7 +127,7 @@ EXCLUDED_METHODS = ("dropout", "similarity")
 
 @dataclass(frozen=True)
 class MultiLevelTask(Task, MultiLevelOptions):
-    r"""Joint task of two or three tasks of molecules, atoms and bonds: one encoder, and a head for each.
+    r"""Joint task with targets of two or three levels (molecules, atoms, bonds): one encoder, one head per level.
 
     The loss is the sum of the losses of the tasks, each the mean over its values in the whole training set:
 

@@ -146,7 +146,7 @@ BAD_TARGET = "with a bad target"
 
 @dataclass(frozen=True)
 class NumericTask(Task, WeightOptions):
-    """Task of T columns of numbers.
+    """Base class of tasks whose T targets are columns of numbers.
 
     A subclass defines the meaning of an output (`unscaled`), its loss (`elementwise`) and its scores (`metrics`).
     """

@@ -180,7 +180,7 @@ TASKS = {
     "together": Entry("MultiLevelTask", MultiLevelOptions),
     "sequence": Entry("SequenceGeneration", SequenceOptions),
 }
-"""Tasks by the name that the command line and model files use."""
+"""Tasks by the names that `--task` and model files use."""
 
 
 def chosen(task: Any) -> list[Field[Any]]:

@@ -23,7 +23,7 @@ ELEMENTS = len(ATOM_FEATURE_VALUES["element"]) + 1
 
 @dataclass(frozen=True)
 class TargetScaler:
-    r"""Targets as z-scores of the training rows, optionally after a reference per element is taken off.
+    r"""Scaler of targets to z-scores of the training rows, after subtracting a reference energy per element if wanted.
 
     For a molecule with \(n_a\) atoms of element a (hydrogen included),
 
@@ -165,14 +165,15 @@ def _check(numbers: dict[str, Any]) -> None:
 
 
 def sum_element_references(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
-    """Compute the sum of element references of each molecule, float64 `[M, T]`, 0 for targets without a reference;
-    None if no target has one.
+    """Sum the fitted energy (or other reference) of each element over the atoms of each molecule: float64 `[M, T]`.
+
+    Targets without a reference have 0; the result is None if no target has one.
     """
     return None if scaler.reference is None else count_elements(store) @ scaler.reference
 
 
 def has_element_column(store: MoleculeStore) -> bool:
-    """Return True if a column of the atoms is the element."""
+    """Return True if one of the atom features is the element."""
     return "element" in store.atom_columns
 
 

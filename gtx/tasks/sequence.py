@@ -97,7 +97,7 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
 
 
 def exact_match_share(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
-    """Compute the share of sequences (or texts) that equal the true ones; None without any.
+    """Compute the share of generated sequences (or texts) that equal the true ones; None if there are none.
 
     Raises:
         ValueError: the lengths differ.
@@ -112,7 +112,7 @@ def exact_match_share(written: Sequence[Hashable], truth: Sequence[Hashable]) ->
 
 @dataclass(frozen=True)
 class GeneratedTexts:
-    """A text for each of m molecules.
+    """Texts that a model generated, one for each of m molecules.
 
     Attributes:
         texts: generated texts.
@@ -249,7 +249,9 @@ LONGEST = 10_000
 
 @dataclass(frozen=True)
 class SequenceGeneration(Task, SequenceOptions):
-    """Generation of a text per molecule, learned by teacher forcing: each token after the true ones before it.
+    """Task of generating a text (such as a product SMILES) from a molecule, trained by teacher forcing.
+
+    At each position the model predicts the next token after the true tokens before it.
 
     The model maps a molecule and the tokens so far to logits of the next token
     (`gtx.models.MoleculeToSequence`). A target in a store is the number of its text in `texts`.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Numbers for m molecules, in the targets' own units; for classes, probabilities.
+    """Predictions for m molecules: values in the targets' units, or class probabilities, with any uncertainty.
 
     Attributes:
         mean: float64 `[m, P]`, the mean over members; a column per target, or one per class of each target.
@@ -106,7 +106,9 @@ class Capable(Protocol):
 
 
 def require_support(task: Capable | None, capability: str) -> None:
-    """Check that a task supports a capability. None is a task that the table decides, of numbers or classes.
+    """Raise InputError unless a task supports a capability, such as "tune" or "explain".
+
+    None is a task that the table decides, of numbers or classes.
 
     Raises:
         InputError: it does not.
@@ -151,7 +153,9 @@ class Scores(Protocol):
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """Definition of what a model learns about a molecule. Every method returns something new; a task never changes.
+    """Definition of what a model predicts: how cells are read, the loss, the metrics, and the meaning of outputs.
+
+    Every method returns something new; a task never changes.
 
     A task is used in this order: `infer_from_table` and `parse` read the cells of a table, `fitted` fits scales or
     classes to the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and

@@ -60,7 +60,7 @@ class Batches:
 
 
 class MoleculeDataModule(LightningDataModule):
-    """Training, validation and test molecules, on the device of the model.
+    """Lightning data module with the training, validation and test molecules, on the device of the model.
 
     Training batches are drawn anew each epoch, by seed and epoch; their number varies a little, so the Trainer reloads
     them each epoch (`reload_dataloaders_every_n_epochs=1`). Every rank gets the same number. `trainer.predict` gets the

@@ -56,7 +56,7 @@ def fit(
     transfer: WeightTransfer = TRANSFER_MATCHING,
     watch: Watch | None = None,
 ) -> list[EnsembleMember]:
-    """Train an ensemble in a folder; called again with the same arguments it resumes.
+    """Train one network, or an ensemble, in a folder; a second call with the same arguments resumes the training.
 
     Finished members are read, an interrupted one continues from its last complete epoch, and on one CPU thread the
     weights are the same to the last bit as without an interruption.

@@ -23,7 +23,7 @@ from gtx.training.settings import TrainSettings
 
 
 class TrainingModule(LightningModule):
-    """Model that is trained on a task; the Trainer's data module is a `gtx.training.MoleculeDataModule`.
+    """Lightning module that trains a model on a task; its data module is a `gtx.training.MoleculeDataModule`.
 
     Every molecule has the same weight (or whatever the task counts, see `Task.share`): the mean loss of a batch is
     weighted by its number of molecules, since batches of large molecules hold fewer, and the last batch of an epoch

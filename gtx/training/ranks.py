@@ -37,7 +37,7 @@ _barrier_groups: list[dist.ProcessGroup] = []  # the group whose barriers have t
 
 
 def is_main_process() -> bool:
-    """Return True in the one process that writes the files and messages of the run.
+    """Return True in the main process (rank 0), which alone writes files and messages.
 
     A rank counts only if a launcher that Lightning supports has set it: `SLURM_PROCID` of an interactive SLURM session,
     for instance, is ignored.
@@ -58,7 +58,7 @@ def machines() -> int:
 
 @contextmanager
 def distributed_group() -> Iterator[None]:
-    """Make a group of the processes that torchrun has started, which end together.
+    """Open a process group of all processes that torchrun has started; if one fails, all end.
 
     The main process is the last to leave. If one fails, all end, and the first that failed prints the reason. The
     others exit with status 1, and torchrun ends or restarts them all. Without torchrun Lightning makes the group when
@@ -100,7 +100,7 @@ def distributed_group() -> Iterator[None]:
 
 
 def lock_output_folder(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function that trains, so that it locks its output folder.
+    """Decorate a function that trains, so that no other process can write into its output folder meanwhile.
 
     If several processes train together, the main one locks it for all.
 
@@ -124,7 +124,7 @@ def lock_output_folder(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]
 
 @contextmanager
 def main_process_first() -> Iterator[None]:
-    """Run the block in the main process before all others, in a `distributed_group`."""
+    """Run a block of code in the main process first and in the other processes afterwards."""
     if not is_main_process():
         _barrier()
     yield
@@ -133,7 +133,7 @@ def main_process_first() -> Iterator[None]:
 
 
 def run_in_main_process(function: Callable[[], T]) -> T:
-    """Call a function in the main process, and broadcast its result to all processes of an existing group.
+    """Call a function in the main process, and send its result to all processes of the group.
 
     So only the main process reads the folder of the run, and all agree.
     """

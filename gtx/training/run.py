@@ -111,7 +111,7 @@ CONFIG, MEMBERS = "config.yaml", "members"
 
 
 class RunFolder:
-    """Folder of a run: `config.yaml` with its settings, and `members/0`, `members/1`, ..., one per network.
+    """Folder of a run: `config.yaml` with its settings, and a folder `members/0`, `members/1`, ... for each network.
 
     Args:
         path: the folder; it need not exist.
@@ -186,5 +186,5 @@ class RunFolder:
 
 
 def collect_run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
-    """Collect the content of `config.yaml`: every setting that determines the result of a run, and nothing else."""
+    """Collect all settings that determine the result of a run, as the content of `config.yaml`."""
     return {**task.config(), **marks, "settings": settings.decisive()}

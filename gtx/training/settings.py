@@ -30,7 +30,7 @@ def _about(text: str, kind: Kind | None = None, harmless: bool = False) -> dict[
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """Options of `gtx train` for the model and its training; each field contains its help text.
+    """Settings of the model and its training, as options of `gtx train`; each field contains its help text.
 
     Raises:
         InputError: a value is out of its range.

@@ -15,7 +15,7 @@ from gtx.tasks import Task
 
 @dataclass
 class EnsembleMember:
-    """Trained ensemble member.
+    """Trained network of an ensemble, with its task, best epoch and validation score.
 
     Attributes:
         model: network with the averaged weights of the best epoch, in evaluation mode, on the CPU.
@@ -46,7 +46,7 @@ HEAD = "head"
 
 @dataclass(frozen=True)
 class WeightTransfer:
-    """Transfer of the weights of those modules whose tensors all have the same names and shapes in both models.
+    """Copying of weights from a trained model into a new one, for modules whose tensors have equal names and shapes.
 
     Attributes:
         new_head: keep the initial weights of the head though those of the trained model would fit.

@@ -96,7 +96,9 @@ def blend_with_kernel(
     settings: TrainSettings,
     learned: Callable[[], TrainingRows] | None = None,
 ) -> Blended:
-    """Blend trained networks with a kernel of the same training rows, and calibrate both on validation rows.
+    """Average trained networks with a kernel model fitted to the same training rows.
+
+    The weights of the average are chosen, and the intervals calibrated, on validation rows.
 
     Once the weights are fixed, the kernel is fitted again to the training and the validation rows, as more rows make it
     better. Its outputs for validation rows remain those of the first fit, so that their scores and intervals are those

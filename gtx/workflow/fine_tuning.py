@@ -35,7 +35,7 @@ from gtx.workflow.specs import num_descriptors
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """Trained model from which a training starts, with its architecture and featuriser.
+    """Pretrained model from which fine-tuning starts: its weights, architecture and featuriser.
 
     The header of a pretrained model contains its best settings for fine-tuning, `rates` and `head_first` of
     `TrainSettings`, under `settings.tuning`. It gets a new readout, with the descriptors and counts of substructures of
@@ -214,7 +214,7 @@ def adapt_pretrained_model(
     workers: int | None = None,
     overwrite: bool = False,
 ) -> Adapted:
-    """Train a pretrained model further on the molecules of a table, with RDKit's descriptors as targets.
+    """Pretrain a model further on unlabelled molecules of your own, with RDKit's descriptors as targets.
 
     Called again it resumes or returns at once. A tenth of the molecules is held out to select the epoch. Repeated
     molecules count once.

@@ -42,7 +42,7 @@ METRICS = Record(dict.fromkeys(PARTS, _SCORES), {"baseline": MappingOf(Record(di
 
 @dataclass(frozen=True)
 class RunResult:
-    """Outcome of a run.
+    """Result of a training run: its folder, fitted task, metrics and notes.
 
     Attributes:
         out: folder of the run.
@@ -75,7 +75,9 @@ def train_model(
     report: bool = True,
     tell: Callable[[str], None] = lambda line: None,
 ) -> RunResult | None:
-    """Train, score all parts of the split, and write the folder of the run; called again it resumes or returns at once.
+    """Train a model on a table, compute its metrics on each part of the split, and write the folder of the run.
+
+    Called again, it resumes the training, or returns at once if the run is finished.
 
     Writes `model.gtx`, `metrics.json`, `predictions.csv` (one more per file of validation or test rows), `split.csv`,
     `report.html` and `config.yaml`.

@@ -30,7 +30,7 @@ MAX_WEIGHTS = 10**9
 
 
 def check_model(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None) -> None:
-    """Check, before the molecules are read, that the model exists and suits them.
+    """Check, before molecules are read, that the model of the settings exists and can read them.
 
     Raises:
         InputError: the model is unknown, an argument is misspelt, or the model needs coordinates that are not read, or
@@ -84,7 +84,7 @@ def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> 
 
 
 def check_stored_training_rows(task: Task, settings: TrainSettings) -> None:
-    """Raise an `InputError` if a task needs training rows that are to be left out of the model file."""
+    """Raise InputError if a task needs the training rows at prediction, but the model file is to leave them out."""
     if task.reads_similarity and settings.training_rows is False:
         raise InputError(
             f"uncertainty {getattr(task, 'uncertainty', '')} compares with training rows: leave out "
@@ -144,7 +144,7 @@ def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: Fea
 def make_model_spec(
     settings: TrainSettings, featuriser: Featuriser, task: Task, rows: int, features: FeatureColumns | None = None
 ) -> dict[str, Any]:
-    """Return the specification of a model, `{"name": ..., "arguments": ...}`.
+    """Make the specification of a model, `{"name": ..., "arguments": ...}`, from the settings and the data.
 
     Args:
         settings: name and arguments of the model.
@@ -235,7 +235,10 @@ def kernel_spec(
 
 
 def trained_model_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
-    """Return the specification of a trained model; the size of one in closed form depends on its training rows."""
+    """Return the specification (name and arguments) of a trained model.
+
+    The size of a model that is solved in closed form depends on its training rows.
+    """
     return spec | {"arguments": spec["arguments"] | getattr(model, "learned_arguments", {})}
 
 

@@ -23,5 +23,6 @@ UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
     "ensemble": Ensemble(),
     "similarity": Similarity(),
 }
+"""Methods of uncertainty by the words that `--uncertainty` and model files use."""
 
 __all__ = ["UNCERTAINTY_METHODS", "PredictionUncertainty", "UncertaintyMethod"]

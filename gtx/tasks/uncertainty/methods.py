@@ -22,7 +22,7 @@ from gtx.tasks.options import minimize_scalar
 
 
 class PredictionUncertainty(NamedTuple):
-    """Standard deviations and extents of intervals around the predictions of m molecules, float64 `[m, T]` each.
+    """Standard deviations and intervals of the predictions for m molecules, float64 `[m, T]` each.
 
     Attributes:
         std: the standard deviation.
@@ -35,7 +35,7 @@ class PredictionUncertainty(NamedTuple):
 
 
 class UncertaintyMethod:
-    r"""Base of methods: the variance that networks predict, if they do, plus the variance between networks.
+    r"""Base class of methods of uncertainty; it adds the variance between networks to the variance that each predicts:
 
     \[ \sigma^2 = \frac{1}{K} \sum_k \sigma_k^2 + \frac{1}{K - 1} \sum_k (\mu_k - \bar\mu)^2 \]
 
