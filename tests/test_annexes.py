@@ -31,7 +31,7 @@ with redirect_stdout(io.StringIO()) as told:
     assert main([]) == 0
 assert "explain" in told.getvalue() and not any(command in told.getvalue() for command in COMMANDS)
 assert all(main([command]) == 2 for command in COMMANDS)
-small = "--model-arguments channels=8 layers=1 heads=2 --epochs 1 --threads 1 --accelerator cpu".split()
+small = "--model-arguments channels=8 layers=1 heads=2 --epochs 1 --threads 1 --accelerator cpu --no-baselines".split()
 assert main(["train", "table.csv", "--target-columns", "y", "--out", "run", *small]) == 0
 assert main(["predict", "run/model.gtx", "CCO"]) == 0
 assert main(["explain", "run/model.gtx", "CCO", "--out", "figure.svg", "--draws", "2"]) == 0

@@ -140,6 +140,7 @@ def test_what_a_reference_says_is_no_matter_of_learning(y):
     assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [NUMBERS, CLASSES], ids=["numbers", "classes"])
 def test_the_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_training(y, classes, task):
     y = (classes if task.discrete else y).copy()

@@ -20,6 +20,8 @@ from tests.training.distributed import processes
 
 from .victim import die_after_an_epoch
 
+pytestmark = pytest.mark.slow
+
 
 def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
     """The command in a process of its own."""
@@ -179,7 +181,6 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
     assert error.strip().count("\n\n") == 0
 
 
-@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_TRAIN]
     ((status, _),) = processes(tmp_path, partial(die_after_an_epoch, [*words, f"--out={tmp_path / 'killed'}"]))

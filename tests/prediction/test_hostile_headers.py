@@ -94,6 +94,7 @@ def refused_or_works(path: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "entry"), ENTRIES)
 def test_any_other_value_is_refused_or_works(name: str, entry: str, tmp_path: Path) -> None:
     file, refused = FILES[name], 0

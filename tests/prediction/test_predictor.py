@@ -55,6 +55,7 @@ def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_wr
         assert np.abs(numbers(predictor, rewritten) - together).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_nor_for_molecules_so_large_that_float32_would_show(predictor: Predictor) -> None:
     smiles = Chem.MolToSmiles(Chem.MolFromSequence("ACDEFGHIKLMNPQRSTVWY" * 2))
     written = [smiles, *Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 10, randomSeed=1)]
@@ -125,6 +126,7 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
     assert pickle.loads(pickle.dumps(predictor.with_members())).reports_members
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "columns"),
     [

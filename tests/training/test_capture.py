@@ -68,6 +68,7 @@ def test_a_whole_step_asks_nothing_of_the_device() -> None:
     assert host in ("host: FakeTensorDeviceMismatchError", "host: RuntimeError")  # as torch 2.13 and 2.11 say it
 
 
+@pytest.mark.slow
 def test_training_in_whole_steps_learns_as_well(tmp_path: Path) -> None:
     plain, whole = (train(tmp_path / str(c), epochs=8, lr=3e-3, capture=c)[0] for c in (False, True))
     spread = float(LOGP.std())
