@@ -76,9 +76,7 @@ def test_rings_and_numbers() -> None:
     assert "number" not in draw_molecule("CCO")
 
 
-@pytest.mark.parametrize(
-    "smiles", [ASPIRIN, "CC(=O)Nc1ccc(O)cc1", "CC(C)NCC(O)COc1cccc2ccccc12.Cl", "C1CC2CCC1CC2", "[Na+].[Cl-]"]
-)
+@pytest.mark.parametrize("smiles", [ASPIRIN, "CC(C)NCC(O)COc1cccc2ccccc12.Cl", "C1CC2CCC1CC2"])
 def test_numbers_of_atoms_collide_with_nothing(smiles: str) -> None:
     count = Chem.MolFromSmiles(smiles).GetNumAtoms()
     svg = draw_molecule(smiles, np.ones(count), size=(310, 230), numbers=True)

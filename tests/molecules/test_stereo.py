@@ -89,8 +89,8 @@ def test_stereoisomers_are_told_apart(flat: str, count: int) -> None:
 
 @pytest.mark.slow
 def test_real_molecules_keep_their_labels(shared_data: Path) -> None:
-    texts = sample(shared_data, 110, stereo=True)
-    assert len(texts) > 400
+    texts = sample(shared_data, 60, stereo=True)
+    assert len(texts) > 200
     labelled = 0
     for text in texts:
         molecule = FEATURISER(text)
@@ -100,7 +100,7 @@ def test_real_molecules_keep_their_labels(shared_data: Path) -> None:
             again = FEATURISER(written)
             assert coloured_graph(again) == coloured_graph(molecule), (text, written)
             assert again.smiles == molecule.smiles, (text, written)
-    assert labelled > 350
+    assert labelled > 180
 
 
 def test_mirror_images_swap_their_labels(shared_data: Path) -> None:
