@@ -19,9 +19,14 @@ def lazy_names(
 
     Args:
         package: its `__name__`.
-        modules: the names that each module of the package defines.
+        modules: the names that each module of the package defines. A module of an annex has its full name, such as
+            `gtx.sequence.task`; its names are gone with the annex.
     """
-    home = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    home = {
+        name: module if module.startswith("gtx.") else f"{package}.{module}"
+        for module, names in modules.items()
+        for name in names
+    }
 
     def getter(name: str) -> object:
         if name in home:

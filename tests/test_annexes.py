@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 COMMAND_OF = {"library": "prepare", "select": "select", "serve": "serve"}
-ANNEXES = [*COMMAND_OF, "fast"]
+ANNEXES = [*COMMAND_OF, "fast", "sequence"]
 CORE = """
 import io, sys
 from contextlib import redirect_stdout
@@ -41,7 +41,14 @@ with redirect_stdout(io.StringIO()) as told:
     try:
         main(["predict", "--help"])
     except SystemExit:
-        assert "--neighbours" in told.getvalue() and "--engine" not in told.getvalue()
+        assert "--neighbours" in told.getvalue()
+        assert "--engine" not in told.getvalue() and "--beams" not in told.getvalue()
+with redirect_stdout(io.StringIO()) as told:
+    try:
+        main(["train", "--help", "all"])
+    except SystemExit:
+        pass
+assert "--task" in told.getvalue() and "sequence" not in told.getvalue()
 """
 
 

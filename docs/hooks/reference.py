@@ -54,7 +54,8 @@ def exported(package: str, root: Path) -> list[str]:
             found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_names":
             modules = ast.literal_eval(node.args[1])
-            found |= {name: _path(f"{package}.{module}", name, root) for module in modules for name in modules[module]}
+            own = {module: names for module, names in modules.items() if not module.startswith("gtx.")}
+            found |= {name: _path(f"{package}.{module}", name, root) for module in own for name in own[module]}
     return sorted(found.values())
 
 

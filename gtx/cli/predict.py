@@ -26,7 +26,6 @@ examples:
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict run/model.gtx molecules.csv --domain --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
-  gtx predict writer/model.gtx molecules.csv --beams 5 --out products.csv
   gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
 """
 NOTES = """
@@ -85,12 +84,14 @@ def add(parser: Parser) -> None:
         help="for a model of several molecules a row: their columns, in the order of training; default: the names they "
         "had there",
     )
-    parser.add_argument(
-        "--beams",
-        type=int,
-        metavar="N",
-        help="for a model that writes sequences: how many unfinished sequences it follows; default: 1",
-    )
+    parser.set_defaults(beams=None)
+    if annex("sequence"):
+        parser.add_argument(
+            "--beams",
+            type=int,
+            metavar="N",
+            help="for a model that writes sequences: how many unfinished sequences it follows; default: 1",
+        )
     parser.add_argument(
         "--members",
         action="store_true",

@@ -23,7 +23,6 @@ examples:
   gtx train a.csv --val b.csv --test c.csv --target-columns y --out run/
   gtx train data.csv --target-columns y --model gps --ensemble 5 --out gps/
   gtx train few.csv --target-columns y --from foundation --out tuned/
-  gtx train reactions.csv --task sequence --target-columns product --out w/
   gtx train molecules.sdf --target-columns energy --coordinates --out energies/
 """
 NOTES = """

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
-from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, WRITERS, Architecture, build_model
+from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, Architecture, build_model
 from gtx.models.composites import Components, OverConformers
 from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
-from gtx.models.sequence import CrossAttentionMaps, MoleculeToSequence, SequenceEncoder, molecule_to_sequence
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel, standard
-from gtx.models.token_transformer import BASE, TokenTransformer
 
+if TYPE_CHECKING:
+    from gtx.sequence.model import BASE as BASE
+    from gtx.sequence.model import CrossAttentionMaps as CrossAttentionMaps
+    from gtx.sequence.model import MoleculeToSequence as MoleculeToSequence
+    from gtx.sequence.model import SequenceEncoder as SequenceEncoder
+    from gtx.sequence.model import TokenTransformer as TokenTransformer
+    from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "gtx.sequence.model": (
+            "BASE",
+            "CrossAttentionMaps",
+            "MoleculeToSequence",
+            "SequenceEncoder",
+            "TokenTransformer",
+            "molecule_to_sequence",
+        )
+    },
+)
 __all__ = [
     "ARCHITECTURES",
-    "BASE",
     "CLOSED_FORM",
-    "WRITERS",
     "Architecture",
     "AttentionMaps",
     "Components",
-    "CrossAttentionMaps",
     "GraphTransformer",
-    "MoleculeToSequence",
     "OverConformers",
-    "SequenceEncoder",
-    "TokenTransformer",
     "build_model",
     "egt",
     "exphormer",
@@ -37,7 +53,6 @@ __all__ = [
     "grit",
     "kernel",
     "mat",
-    "molecule_to_sequence",
     "rmat",
     "standard",
     "tgt",

@@ -11,14 +11,13 @@ from torch import nn
 from gtx.architectures import DESCRIBED
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
+from gtx.lazy import annex
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.composites import Components
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
-from gtx.models.sequence import MoleculeToSequence, molecule_to_sequence
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel, standard
-from gtx.models.token_transformer import TokenTransformer
 from gtx.nn import Substructures
 from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
@@ -74,9 +73,8 @@ ARCHITECTURES = {
 CLOSED_FORM: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}
 """Models that `--model` takes beside them, solved in closed form; the second one has no descriptors."""
 
-WRITERS: dict[str, Callable[..., MoleculeToSequence]] = {"molecule_to_sequence": molecule_to_sequence}
-"""Models of `gtx train --task sequence`, as `make(size, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`."""
-
+WRITER = "molecule_to_sequence"
+"""Model of `gtx train --task sequence`, `gtx.sequence.molecule_to_sequence` of an annex."""
 
 SPEC = Record(
     {"name": text(), "arguments": MappingOf(anything())},
@@ -88,7 +86,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """Make the untrained network of a specification.
 
     Args:
-        spec: `{"name": one of ARCHITECTURES, CLOSED_FORM or WRITERS, "arguments": {...}}`, see `gtx models`; for
+        spec: `{"name": one of ARCHITECTURES or CLOSED_FORM, or WRITER, "arguments": {...}}`, see `gtx models`; for
             rows of several molecules, `"components"` too, the arguments of `gtx.models.Components`, in which the model
             encodes each of them.
 
@@ -98,10 +96,14 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """
     SPEC.check(spec, "model")
     name, arguments = spec["name"], spec["arguments"]
-    makers = {name: entry.make for name, entry in ARCHITECTURES.items()} | CLOSED_FORM | WRITERS
+    makers: dict[str, Callable[..., nn.Module]] = {name: entry.make for name, entry in ARCHITECTURES.items()}
+    makers |= CLOSED_FORM
+    further: type[nn.Module] = GraphTransformer
+    if name == WRITER:
+        model = annex("sequence.model", f"the model {name}")
+        makers, further = {name: model.molecule_to_sequence}, model.TokenTransformer
     if name not in makers:
-        raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(makers)}")
-    further = TokenTransformer if name in WRITERS else GraphTransformer
+        raise InputError(f"its model {name!r} is unknown; gtx has {', '.join([*makers, WRITER])}")
     _check(makers[name], further, arguments, "model.arguments")
     if "components" in spec:
         return Components(partial(makers[name], **arguments), **spec["components"])

@@ -25,8 +25,8 @@ from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, CLOSED_FORM, WRITERS, build_model
-from gtx.models.catalogue import SPEC
+from gtx.models import ARCHITECTURES, CLOSED_FORM, build_model
+from gtx.models.catalogue import SPEC, WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
@@ -319,7 +319,7 @@ def _check_agreement(header: ModelHeader) -> None:
     if header.domain is not None and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, to which domain compares molecules")
     model, arguments, read = header.model["name"], header.model["arguments"], header.featuriser
-    models = WRITERS if header.task.writes else ARCHITECTURES | CLOSED_FORM
+    models = [WRITER] if header.task.writes else [*ARCHITECTURES, *CLOSED_FORM]
     if model not in models:
         names = ", ".join(models)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.report.context import AtomBondReport, DatasetCard, NumericReport, RunReport, SequenceReport, count_atoms
-    from gtx.report.page import write_level_report, write_report, write_run_report, write_sequence_report
+    from gtx.report.context import AtomBondReport, DatasetCard, NumericReport, RunReport, count_atoms
+    from gtx.report.page import write_level_report, write_report, write_run_report
 
 
 # matplotlib and scikit-learn are slow to import
@@ -20,14 +20,12 @@ __getattr__, __dir__ = lazy_names(
             "AtomBondReport",
             "NumericReport",
             "RunReport",
-            "SequenceReport",
             "count_atoms",
         ),
         "page": (
             "write_report",
             "write_run_report",
             "write_level_report",
-            "write_sequence_report",
         ),
     },
 )
@@ -36,10 +34,8 @@ __all__ = [
     "DatasetCard",
     "NumericReport",
     "RunReport",
-    "SequenceReport",
     "count_atoms",
     "write_level_report",
     "write_report",
     "write_run_report",
-    "write_sequence_report",
 ]

@@ -158,30 +158,6 @@ class NumericReport(RunReport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceReport(RunReport):
-    """Content of the report of a run whose target is a text, for `write_sequence_report`.
-
-    Attributes:
-        metrics: of the task, by name.
-        target: its name.
-        truth: n texts, empty where there is none.
-        written: n texts of the model.
-        canonical: n canonical SMILES of what was written, None where it is no SMILES; None altogether where it is not
-            meant to be one.
-        right: n, whether what was written is what should have been.
-        tokens: how many different ones there are.
-    """
-
-    metrics: Mapping[str, Any]
-    target: str
-    truth: Sequence[str]
-    written: Sequence[str]
-    canonical: Sequence[str | None] | None
-    right: Sequence[bool]
-    tokens: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class AtomBondReport(RunReport):
     """Content of the report of a run with T targets of atoms or bonds, for `write_level_report`.
 

@@ -1,10 +1,11 @@
-"""The pages of a report: for numbers and classes, for atoms and bonds, for sequences."""
+"""The pages of a report: for numbers and classes, for atoms and bonds."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.data.similarity import NearestNeighbours
 from gtx.files import write_text
-from gtx.report.context import AtomBondReport, NumericReport, RunReport, SequenceReport
+from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.headline import headline
 from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles
 from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, nearest, rows, scaffold_kinds, worst
@@ -27,7 +28,7 @@ from gtx.report.panels import (
     target_panels,
     thresholds,
 )
-from gtx.tasks import MultiLevelTask, NumericTask, SequenceGeneration, Task
+from gtx.tasks import MultiLevelTask, NumericTask, Task
 from gtx.tasks.levels import LevelTask, lists_of
 from gtx.tasks.metrics import mean_scores
 
@@ -37,8 +38,17 @@ if TYPE_CHECKING:
 
 # --- A page as one file: it holds its pictures and its style, and loads nothing.
 
+TEMPLATES = Path(__file__).parent
 
-def render(path: str | os.PathLike[str], template: str, report: RunReport, gallery: Gallery, **more: Any) -> list[str]:
+
+def render(
+    path: str | os.PathLike[str],
+    template: str,
+    report: RunReport,
+    gallery: Gallery,
+    folder: Path = TEMPLATES,
+    **more: Any,
+) -> list[str]:
     """Write a page that needs nothing beside it, light or dark; its script adds comforts alone.
 
     Args:
@@ -46,13 +56,14 @@ def render(path: str | os.PathLike[str], template: str, report: RunReport, galle
         template: extends `base.html`.
         report: the content.
         gallery: that has drawn the pictures.
+        folder: of the template.
         more: what else the template asks for.
 
     Returns:
         The gallery's notes on what could not be drawn.
     """
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader([folder, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -253,73 +264,6 @@ def _worst(report: AtomBondReport, gallery: Gallery) -> Iterator[dict[str, Any]]
             }
 
 
-# --- `report.html` of a model that writes sequences.
-
-SHOWN = 12  # texts that are wrong
-
-SEQUENCE_CURVES = [
-    ("Loss, nats per token", {"train_loss": "train", "val_loss": "val"}),
-    ("Validation perplexity", {"val_perplexity": "val"}),
-    ("Validation token accuracy", {"val_token_accuracy": "val"}),
-    ("Learning rate", {"lr": "train"}),
-]
-
-
-def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) -> list[str]:
-    """Write the report of a training run as one HTML file.
-
-    Args:
-        path: the file, usually `report.html`; it appears whole or not at all.
-        report: the content.
-
-    Returns:
-        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
-    """
-    scored = report.scores[report.judged]
-    metrics = {name: title for name, title in titles(report.metrics).items() if name in scored}
-    wrong = [molecule for molecule in report.split[report.judged].tolist() if not report.right[molecule]]
-    gallery = Gallery()
-    return render(
-        path,
-        "sequences.html",
-        report,
-        gallery,
-        metrics=metrics,
-        leading=next(iter(metrics)),
-        wrong=len(wrong),
-        shown=[_shown(report, molecule, gallery) for molecule in wrong[:SHOWN]],
-        data_panels=gallery.panels([size_panel(report)]),
-        learning_panels=gallery.panels(curves(report, SEQUENCE_CURVES)),
-    )
-
-
-def _shown(report: SequenceReport, molecule: int, gallery: Gallery) -> dict[str, Any]:
-    """Collect a wrong text beside the right one; drawn, if they are SMILES."""
-    canonical, written = report.canonical, report.written[molecule]
-    return {
-        "row": report.row_number(molecule),
-        "source": report.smiles[molecule],
-        "truth": report.truth[molecule],
-        "written": written,
-        "valid": canonical is None or canonical[molecule] is not None,
-        "pictures": [
-            gallery.molecule(text, f"What is {what} in row {report.row_number(molecule)}")
-            for what, text in (("right", report.truth[molecule]), ("written", written))
-            if canonical is not None and _is_smiles(text)
-        ],
-    }
-
-
-def _is_smiles(text: str) -> bool:
-    from gtx.molecules import MoleculeError, read_smiles
-
-    try:
-        read_smiles(text)
-    except MoleculeError:
-        return False
-    return True
-
-
 # --- The report of a run, by what its task is.
 
 
@@ -336,6 +280,8 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
     Returns:
         A line for each picture left out, and for each further page.
     """
+    if task.page is not None:
+        return import_module(task.page).write_run_report(task, path, dataset, answers, facts)
     if isinstance(task, MultiLevelTask):
         return _pages(task, path, dataset, answers, facts)
     if isinstance(task, NumericTask):
@@ -349,19 +295,6 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
             "kinds": lists_of(np.array(task.type_names(store), object)[:: task.rows_each], ptr),
         }
         return write_level_report(path, AtomBondReport(**facts, **parts, task=task))
-    if isinstance(task, SequenceGeneration):
-        truth = task.texts_of(dataset.store)
-        report = SequenceReport(
-            **facts,
-            metrics=task.metrics,
-            target=task.targets[0],
-            truth=truth,
-            written=answers.texts,
-            canonical=answers.canonical,
-            right=answers.right(truth),
-            tokens=0 if task.vocabulary is None else len(task.vocabulary.tokens),
-        )
-        return write_sequence_report(path, report)
     return _plain(task, path, RunReport(**facts))
 
 

@@ -1,22 +1,68 @@
-"""Sequences of tokens: text to numbers and back, and writing with a trained model."""
+"""Annex: texts written from molecules, token by token: the model, its task, decoding, and the page of its report."""
 
-from gtx.sequence.decoding import GeneratedSequence, TokenSampler, beam_search, greedy_search, sample_sequences
-from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, SequenceExamples
-from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, EncodedTexts, Tokenizer, TokenVocabulary
+from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gtx.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gtx.sequence.decoding import GeneratedSequence, TokenSampler, beam_search, greedy_search, sample_sequences
+    from gtx.sequence.model import (
+        BASE,
+        CrossAttentionMaps,
+        MoleculeToSequence,
+        SequenceEncoder,
+        TokenTransformer,
+        molecule_to_sequence,
+    )
+    from gtx.sequence.report import SequenceReport, write_sequence_report
+    from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, SequenceExamples
+    from gtx.sequence.task import GeneratedTexts, SequenceGeneration, exact_match_share
+    from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, EncodedTexts, Tokenizer, TokenVocabulary
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "decoding": ("GeneratedSequence", "TokenSampler", "beam_search", "greedy_search", "sample_sequences"),
+        "sequences": ("END_TOKEN", "START_TOKEN", "SequenceBatch", "SequenceExamples"),
+        "tokens": ("CHARACTER_TOKENIZER", "SMILES_TOKENIZER", "EncodedTexts", "Tokenizer", "TokenVocabulary"),
+        "model": (
+            "BASE",
+            "CrossAttentionMaps",
+            "MoleculeToSequence",
+            "SequenceEncoder",
+            "TokenTransformer",
+            "molecule_to_sequence",
+        ),
+        "task": ("GeneratedTexts", "SequenceGeneration", "exact_match_share"),
+        "report": ("SequenceReport", "write_sequence_report"),
+    },
+)
 __all__ = [
+    "BASE",
     "CHARACTER_TOKENIZER",
     "END_TOKEN",
     "SMILES_TOKENIZER",
     "START_TOKEN",
+    "CrossAttentionMaps",
     "EncodedTexts",
     "GeneratedSequence",
+    "GeneratedTexts",
+    "MoleculeToSequence",
     "SequenceBatch",
+    "SequenceEncoder",
     "SequenceExamples",
+    "SequenceGeneration",
+    "SequenceReport",
     "TokenSampler",
+    "TokenTransformer",
     "TokenVocabulary",
     "Tokenizer",
     "beam_search",
+    "exact_match_share",
     "greedy_search",
+    "molecule_to_sequence",
     "sample_sequences",
+    "write_sequence_report",
 ]

@@ -12,6 +12,9 @@ from gtx.lazy import lazy_names
 from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
+    from gtx.sequence.task import GeneratedTexts as GeneratedTexts
+    from gtx.sequence.task import SequenceGeneration as SequenceGeneration
+    from gtx.sequence.task import exact_match_share as exact_match_share
     from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
     from gtx.tasks.classification import BinaryClassification, MulticlassClassification
     from gtx.tasks.counts import CountRegression, ShareRegression
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from gtx.tasks.numbers import NumericTask
     from gtx.tasks.regression import Regression
     from gtx.tasks.scaling import TargetScaler, count_elements, has_element_column, sum_element_references
-    from gtx.tasks.sequence import GeneratedTexts, SequenceGeneration, exact_match_share
     from gtx.tasks.task import Metric, Predictions, Task, require_support
 
 
@@ -35,7 +37,7 @@ __getattr__, __dir__ = lazy_names(
         "counts": ("CountRegression", "ShareRegression"),
         "atoms_and_bonds": ("AtomClassification", "AtomRegression", "BondClassification", "BondRegression"),
         "multi_level": ("MultiLevelTask",),
-        "sequence": ("SequenceGeneration", "GeneratedTexts", "exact_match_share"),
+        "gtx.sequence.task": ("SequenceGeneration", "GeneratedTexts", "exact_match_share"),
         "inferred": ("InferredTask", "make_task"),
         "scaling": ("TargetScaler", "count_elements", "sum_element_references", "has_element_column"),
     },
@@ -48,7 +50,6 @@ __all__ = [
     "BondClassification",
     "BondRegression",
     "CountRegression",
-    "GeneratedTexts",
     "InferredTask",
     "Metric",
     "MultiLevelTask",
@@ -56,12 +57,10 @@ __all__ = [
     "NumericTask",
     "Predictions",
     "Regression",
-    "SequenceGeneration",
     "ShareRegression",
     "TargetScaler",
     "Task",
     "count_elements",
-    "exact_match_share",
     "has_element_column",
     "make_task",
     "require_support",

@@ -11,7 +11,7 @@ from gtx.data.targets import COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError
 from gtx.tasks.classification import BinaryClassification
 from gtx.tasks.labels import distinct, listed
-from gtx.tasks.options import chosen
+from gtx.tasks.options import TASKS, chosen
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
@@ -77,7 +77,6 @@ def _two_classes(cells: Sequence[str], name: str) -> bool:
         message = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
         if all(map(has_comma, labels)):
             raise InputError(f"{message}, {COMMA_HINT}")
-        raise InputError(
-            f"{message}. For classes say --task multiclass, for texts that a model is to write --task sequence"
-        )
+        to_write = ", for texts that a model is to write --task sequence" if "sequence" in TASKS else ""
+        raise InputError(f"{message}. For classes say --task multiclass{to_write}")
     return len(labels) == 2

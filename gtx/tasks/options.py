@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
-from gtx.lazy import LateFunction
+from gtx.lazy import LateFunction, annex
 
 # --- Functions that fit and score. Their packages take three seconds to import; prediction needs none.
 
@@ -181,6 +181,8 @@ TASKS = {
     "sequence": Entry("SequenceGeneration", SequenceOptions),
 }
 """Tasks by the names that `--task` and model files use."""
+if annex("sequence") is None:
+    del TASKS["sequence"]
 
 
 def chosen(task: Any) -> list[Field[Any]]:

@@ -171,6 +171,7 @@ class Task(ABC):
         writes: whether the model generates sequences, so that it is no graph transformer with a readout.
         supports: what gtx does with the task, keys of `CAPABILITIES`; `require_support` refuses the rest.
         unsaved: fields of training alone, which a model file does not have.
+        page: module with a function `write_run_report` like that of `gtx.report`, for a page of its own.
         per: level of the predictions, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
         also: further levels and the outputs for each, as the same model takes them.
     """
@@ -184,6 +185,7 @@ class Task(ABC):
     writes: ClassVar[bool] = False
     supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning", "store"})
     unsaved: ClassVar[frozenset[str]] = frozenset()
+    page: ClassVar[str | None] = None
     per: ClassVar[str] = "molecule"
     also: ClassVar[Mapping[str, int]] = {}
 

@@ -15,6 +15,7 @@ from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, CLOSED_FORM, GraphTransformer, build_model
+from gtx.models.catalogue import WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
 from gtx.tasks import Task
@@ -22,7 +23,6 @@ from gtx.training import TrainSettings
 from gtx.training.fitting import check_machine
 from gtx.training.optimise import check_head_first, freeze
 
-WRITER = "molecule_to_sequence"
 KERNEL_PARTS = ("substructures", "descriptors")
 """Default inputs of the kernel."""
 MAX_WEIGHTS = 10**9

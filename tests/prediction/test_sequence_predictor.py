@@ -19,8 +19,8 @@ from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor, save_model
 from gtx.sequence import CHARACTER_TOKENIZER, TokenVocabulary, beam_search
+from gtx.sequence.task import scores
 from gtx.tasks import GeneratedTexts, SequenceGeneration
-from gtx.tasks.sequence import scores
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)

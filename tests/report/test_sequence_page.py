@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gtx.report import DatasetCard, SequenceReport, write_sequence_report
+from gtx.report import DatasetCard
+from gtx.sequence.report import SequenceReport, write_sequence_report
 from gtx.tasks import SequenceGeneration
 
 from .test_page import Page

@@ -9,7 +9,7 @@ from torch import nn
 
 from gtx.models import MoleculeToSequence
 from gtx.sequence import SequenceBatch, greedy_search
-from gtx.tasks.sequence import count, exact_match_share, metrics
+from gtx.sequence.task import count, exact_match_share, metrics
 
 PTR = torch.tensor([0, 3, 4, 8])
 

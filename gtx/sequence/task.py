@@ -17,16 +17,9 @@ from gtx.data.columns import Row, column_index
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
-from gtx.sequence import (
-    CHARACTER_TOKENIZER,
-    SMILES_TOKENIZER,
-    GeneratedSequence,
-    SequenceExamples,
-    Tokenizer,
-    TokenVocabulary,
-    beam_search,
-    greedy_search,
-)
+from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
+from gtx.sequence.sequences import SequenceExamples
+from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, Tokenizer, TokenVocabulary
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
@@ -254,7 +247,7 @@ class SequenceGeneration(Task, SequenceOptions):
     At each position the model predicts the next token after the true tokens before it.
 
     The model maps a molecule and the tokens so far to logits of the next token
-    (`gtx.models.MoleculeToSequence`). A target in a store is the number of its text in `texts`.
+    (`gtx.sequence.MoleculeToSequence`). A target in a store is the number of its text in `texts`.
 
     Args:
         targets: the name of the one target column.
@@ -279,6 +272,7 @@ class SequenceGeneration(Task, SequenceOptions):
         "invalid": Metric("invalid SMILES", lower=True),
     }
     writes: ClassVar[bool] = True
+    page: ClassVar[str] = "gtx.sequence.report"
     supports: ClassVar[frozenset[str]] = frozenset()
     unsaved: ClassVar[frozenset[str]] = frozenset({"texts", "beams"})
 

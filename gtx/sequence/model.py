@@ -1,0 +1,359 @@
+"""The encoder-decoder Transformer from molecules to sequences, its decoder alone, and incremental decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from gtx.graph import BipartiteGraph, Causal, CompleteGraph
+from gtx.models import standard
+from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
+from gtx.sequence.sequences import SequenceBatch
+
+BASE: dict[str, Any] = {
+    "channels": 512,
+    "layers": 6,
+    "heads": 8,
+    "hidden": 2048,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "norm_first": False,
+    "activation": "relu",
+}
+"""The base setting of Vaswani et al. 2017 (arXiv:1706.03762), table 3, of encoder and decoder alike."""
+
+
+class TokenTransformer(nn.Module):
+    """Tokens with their places, and layers that let them attend to each other and to a source, if there is one.
+
+    Source: Vaswani et al. 2017, section 3 (arXiv:1706.03762).
+
+    Args:
+        size: tokens V there are, start and end among them.
+        channels: width d of the tokens, even.
+        layers: number of layers.
+        heads: attention heads; they divide `channels`.
+        hidden: width within the MLPs; default 4d.
+        dropout: on the sum of embedding and place and on each branch's output, in training.
+        attention_dropout: on attention weights, in training.
+        norm_first: pre-norm; if False, post-norm.
+        activation: within the MLPs, "relu" or "gelu".
+        source_channels: width of the source that the tokens also attend to; None for no source.
+
+    Raises:
+        ValueError: sizes that do not fit, or an unknown activation.
+    """
+
+    layers: Sequence[DecoderLayer]
+
+    def __init__(
+        self,
+        size: int,
+        channels: int = 256,
+        layers: int = 4,
+        heads: int = 8,
+        hidden: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        norm_first: bool = True,
+        activation: Literal["relu", "gelu"] = "relu",
+        source_channels: int | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in {"channels": channels, "layers": layers, "heads": heads}.items():
+            if value < 1:
+                raise ValueError(f"expected {name} of at least 1, got {value}")
+        if channels % heads:
+            raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
+        if activation not in ("relu", "gelu"):
+            raise ValueError(f"expected the activation 'relu' or 'gelu', got {activation!r}")
+
+        def attention(inputs: int | tuple[int, int]) -> EdgeAttention:
+            return EdgeAttention(inputs, channels // heads, heads, dropout=attention_dropout, project=True)
+
+        def layer() -> DecoderLayer:
+            cross = None if source_channels is None else attention((source_channels, channels))
+            function = nn.ReLU() if activation == "relu" else GELU()
+            return DecoderLayer(attention(channels), cross, channels, hidden, dropout, norm_first, function)
+
+        self.embedding: TokenEmbedding = TokenEmbedding(size, channels)
+        self.dropout: Dropout = Dropout(dropout)
+        made = nn.ModuleList(layer() for _ in range(layers))
+        self.layers = made  # type: ignore[assignment]  # a sequence that torch's stubs leave untyped
+        self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()
+
+    def forward(
+        self,
+        tokens: SequenceBatch,
+        graph: CompleteGraph,
+        source: Tensor | None = None,
+        cross_edges: Tensor | BipartiteGraph | None = None,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Return the tokens after the last layer, `[N, channels]`.
+
+        Args:
+            tokens: N of them.
+            graph: which token attends to which.
+            source: what else they attend to, `[M, source_channels]`.
+            cross_edges: which token attends to which of it, an edge list or a bipartite graph.
+            weights: a list to put the weights of the cross-attention into, `[E, H]` per layer.
+        """
+        x = self.dropout(self.embedding(tokens.items, tokens.place))
+        for layer in self.layers:
+            x = layer(x, graph, source, cross_edges, weights)
+        return self.norm(x)
+
+    def step(self, tokens: Tensor, past: list[KeyValues], source: list[KeyValues | None]) -> Tensor:
+        """Compute `forward` for the next token of each row (int64 `[R]`): `[R, channels]`.
+
+        Args:
+            tokens: the next token of each row.
+            past: per layer, keys and values of the earlier tokens; the new ones are appended.
+            source: per layer, keys and values of the source, or None.
+        """
+        x = self.embedding(tokens, torch.full_like(tokens, past[0].length))
+        for layer, own, read in zip(self.layers, past, source, strict=True):
+            x = layer.step(x, own, read)
+        return self.norm(x)
+
+
+class Writing:
+    """Incremental decoding of sequences of equal length, one per row, with a key-value cache.
+
+    Args:
+        decoder: in evaluation mode.
+        memory: encoded sources, one per row; None for a language model, which begins with one row.
+        limit: the largest number of tokens, the start among them.
+
+    Attributes:
+        rows: number of rows.
+        device: device of the tokens.
+    """
+
+    def __init__(self, decoder: TokenTransformer, memory: SequenceBatch | None, limit: int) -> None:
+        self.decoder = decoder
+        self.rows: int = 1 if memory is None else len(memory)
+        self.device: torch.device = decoder.embedding.bias.device
+        self.past: list[KeyValues] = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
+        self.source: list[KeyValues | None] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
+        return self.decoder.embedding.scores(self.decoder.step(tokens, self.past, self.source))
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows (int64 `[R']`), any number of times each."""
+        self.past = [kept.select(rows) for kept in self.past]
+        self.source = [None if kept is None else kept.select(rows) for kept in self.source]
+        self.rows = len(rows)
+
+
+class Rereading:
+    """Decoding without a cache: every step reads all tokens again. It defines what `Writing` computes.
+
+    Args:
+        write: maps tokens and encoded sources to logits, as `MoleculeToSequence.write`.
+        memory: as for `Writing`.
+        device: device of the tokens.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[SequenceBatch, SequenceBatch | None], Tensor],
+        memory: SequenceBatch | None,
+        device: torch.device,
+    ) -> None:
+        self.write = write
+        self.memory = memory
+        self.device = device
+        self.rows: int = 1 if memory is None else len(memory)
+        self.tokens: Tensor | None = None
+
+    def step(self, tokens: Tensor) -> Tensor:
+        column = tokens[:, None]
+        self.tokens = column if self.tokens is None else torch.cat([self.tokens, column], 1)
+        rows, length = self.tokens.shape
+        ptr = torch.arange(rows + 1, device=tokens.device) * length
+        return self.write(SequenceBatch(self.tokens.flatten(), ptr), self.memory)[ptr[1:] - 1]
+
+    def select(self, rows: Tensor) -> None:
+        self.tokens = None if self.tokens is None else self.tokens[rows]
+        self.memory = None if self.memory is None else self.memory.batch(rows)
+        self.rows = len(rows)
+
+
+def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | None) -> KeyValues | None:
+    """Project the encoded sources, if there are any, to keys and values of each row."""
+    if attention is None or memory is None:
+        return None
+    projected = (SequenceBatch(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
+    (key, absent), (value, _) = projected
+    return KeyValues(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
+
+
+class SequenceEncoder(TokenTransformer):
+    """Reads sequences: every token attends to every token of its sequence. Arguments as `TokenTransformer`."""
+
+    def nodes(self, source: SequenceBatch) -> Tensor:
+        """Return the tokens after the last layer, `[N, channels]`."""
+        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
+
+
+class CrossAttentionMaps(NamedTuple):
+    """A forward pass with the weights of its cross-attention.
+
+    Attributes:
+        logits: as `MoleculeToSequence.forward` gives them, `[N, V]`.
+        edge_index: int64 `[2, E]`, atoms (or whatever was read) and tokens.
+        weights: of the cross-attention of each layer, `[E, H]`, before dropout; `logits` depend on them.
+    """
+
+    logits: Tensor
+    edge_index: Tensor
+    weights: list[Tensor]
+
+
+class SourceEncoder(Protocol):
+    """A model that reads sources, such as a `GraphTransformer`, which reads molecules."""
+
+    def nodes(self, source: Any) -> Tensor:
+        """Return what tokens attend to, `[M, *]`."""
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Per molecule, the codes that training did not show."""
+
+
+class MoleculeToSequence(nn.Module):
+    r"""An encoder reads molecules, and a decoder writes sequences.
+
+    The encoder's atoms are keys and values in every layer of the decoder; its tokens see what was written up to them:
+
+    \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
+
+    With a `SequenceEncoder` it is the Transformer from sequences to sequences; without any encoder it is a language
+    model, \(p(y)\), as GPT is.
+
+    Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
+
+    Args:
+        encoder: a `GraphTransformer`, a `SequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose sources
+            have a `ptr` `[B + 1]`; None for a language model.
+        size: tokens V it writes, start and end among them.
+        source_channels: width of what the encoder gives; default the decoder's.
+        setting: the decoder's width and the like, as `TokenTransformer` takes them, by name; `**BASE` for the paper's.
+    """
+
+    encoder: SourceEncoder | None
+
+    def __init__(
+        self, encoder: nn.Module | None, size: int, source_channels: int | None = None, **setting: Any
+    ) -> None:
+        super().__init__()
+        if encoder is not None:
+            setting["source_channels"] = source_channels or setting.get("channels", 256)
+        self.encoder = encoder  # type: ignore[assignment]  # a module that has `nodes`
+        self.decoder: TokenTransformer = TokenTransformer(size, **setting)
+
+    def forward(self, source: Batch | SequenceBatch | None, tokens: SequenceBatch) -> Tensor:
+        """Logits of what comes after each token, `[N, V]`.
+
+        Args:
+            source: B molecules or sequences; None for a language model.
+            tokens: what was written so far, the start first; B sequences.
+        """
+        return self.write(tokens, self.read(source))
+
+    def read(self, source: Batch | SequenceBatch | None) -> SequenceBatch | None:
+        """Encode the source that the tokens attend to: the atoms of each molecule, or None.
+
+        Raises:
+            ValueError: a source and no encoder, or an encoder and no source.
+        """
+        if source is None and self.encoder is None:
+            return None
+        if source is None or self.encoder is None:
+            need, came = ("none" if part is None else type(part).__name__ for part in (self.encoder, source))
+            raise ValueError(f"expected a source for the encoder ({need}), got {came}")
+        return SequenceBatch(self.encoder.nodes(source), source.ptr)
+
+    def write(self, tokens: SequenceBatch, memory: SequenceBatch | None, weights: list[Tensor] | None = None) -> Tensor:
+        """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
+        graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
+        graph = graph.masked(Causal()(None, graph))
+        if memory is None:
+            return self.decoder.embedding.scores(self.decoder(tokens, graph))
+        cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
+        return self.decoder.embedding.scores(self.decoder(tokens, graph, memory.items, cross, weights))
+
+    def observe(self, data: Any, more: bool = False) -> None:
+        """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""
+        source = getattr(data, "source", data)
+        observe = getattr(self.encoder, "observe", None)
+        if observe is not None and source is not None:
+            observe(source, more)
+
+    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
+        """Per molecule, the codes that training did not show, see `GraphTransformer.unseen`."""
+        return [[] for _ in range(batch.num_graphs)] if self.encoder is None else self.encoder.unseen(batch)
+
+    def attention(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> CrossAttentionMaps:
+        """Write what was given, and keep every layer's weights from the source to the tokens."""
+        memory = self.read(source)
+        weights: list[Tensor] = []
+        if memory is None:
+            raise ValueError("a language model reads nothing: it has no cross-attention")
+        logits = self.write(tokens, memory, weights)
+        edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
+        return CrossAttentionMaps(logits, edges.edge_index, weights)
+
+    def begin(self, source: Batch | SequenceBatch | None, limit: int, cached: bool = True) -> Writing | Rereading:
+        """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy_search`.
+
+        Args:
+            source: what is read.
+            limit: the most tokens that will be read back, the start among them.
+            cached: keep keys and values; if False, read everything again at every step.
+        """
+        memory = self.read(source)
+        if cached:
+            return Writing(self.decoder, memory, limit)
+        return Rereading(self.write, memory, self.decoder.embedding.bias.device)
+
+
+def molecule_to_sequence(
+    size: int,
+    *,
+    atom_sizes: Sequence[int],
+    bond_sizes: Sequence[int],
+    coordinates: bool = False,
+    channels: int = 128,
+    heads: int = 8,
+    layers: int = 4,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    encoder: Mapping[str, Any] | None = None,
+    **decoder: Any,
+) -> MoleculeToSequence:
+    """Make a `standard` graph transformer as encoder, without readout and head, and a decoder as wide and as deep.
+
+    Args:
+        size: tokens it writes, start and end among them.
+        atom_sizes: codes per atom column.
+        bond_sizes: codes per bond column.
+        coordinates: also read distances in space.
+        channels, heads, layers, dropout, attention_dropout: of both.
+        encoder: what else `standard` takes, or takes otherwise.
+        decoder: what else `TokenTransformer` takes, by name.
+    """
+    both: dict[str, Any] = {"channels": channels, "heads": heads, "layers": layers}
+    both |= {"dropout": dropout, "attention_dropout": attention_dropout}
+    sizes: dict[str, Any] = {"atom_sizes": atom_sizes, "bond_sizes": bond_sizes, "coordinates": coordinates}
+    reader = standard(1, **sizes, **{**both, **(encoder or {})})
+    reader.readout, reader.head = None, nn.Identity()
+    width = reader.atom_embedding.table.shape[1]
+    return MoleculeToSequence(reader, size, width, **{**both, **decoder})
