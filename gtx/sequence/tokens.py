@@ -49,7 +49,8 @@ class Tokenizer:
 SMILES_TOKENIZER = Tokenizer(
     r"\[[^\]]+\]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|/|:|~|@|\?|>|\*|\$|%[0-9]{2}|[0-9]"
 )
-"""Tokenizer of SMILES and reaction SMILES: atoms (with brackets as one token), bonds, branches and ring closures are the tokens.
+"""Tokenizer of SMILES and reaction SMILES, whose tokens are atoms (one token with its brackets), bonds, branches and
+ring closures.
 
 Source: Schwaller et al. 2018, "Found in Translation" (arXiv:1711.04810) and 2019, "Molecular Transformer"
 (arXiv:1811.02633), whose expression it is.
