@@ -25,8 +25,7 @@ from torch import Tensor, nn
 
 import gtx
 from experiments import mat, moleculeace, scaffold
-from experiments.foundation.corpus import read_corpus
-from experiments.foundation.labels import OUT, read_labels
+from experiments.foundation.labels import OUT, read_corpus, read_labels
 from experiments.runs import PublicSet, Run
 from experiments.summary import markdown, mean_log_ratio
 from experiments.tables import RESULTS

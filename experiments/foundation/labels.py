@@ -1,34 +1,55 @@
-"""Labels of a corpus, to pretrain on: RDKit's descriptors, a teacher's embedding, or quantum chemistry by GFN2-xTB.
+"""Labels of a corpus, to pretrain on: RDKit's descriptors, or the numbers of a teacher.
 
     OMP_NUM_THREADS=1 python -m experiments.foundation.labels descriptors corpus.smi.xz --first 250000 --jobs 2
     OMP_NUM_THREADS=1 python -m experiments.foundation.labels minimol corpus.smi.xz
     OMP_NUM_THREADS=1 python -m experiments.foundation.labels jazzy corpus.smi.xz
-    OMP_NUM_THREADS=1 python -m experiments.foundation.labels xtb corpus.smi.xz --first 50000 --jobs 2
 
-Worker processes label shards of the corpus, each file whole or not there, so that the same command goes on where it was
-stopped. A molecule that cannot be labelled has NaN and a reason; the reasons are counted at the end.
+A corpus is a file of SMILES, one a line, in a shuffled order; plain, or packed by gzip or xz. Worker processes label
+shards of it, each file whole or not there, so that the same command goes on where it was stopped. A molecule that
+cannot be labelled has NaN and a reason; the reasons are counted at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import lzma
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import track
 
-from experiments.foundation.corpus import read_corpus
 from experiments.foundation.labellers import LABELLERS, LabelError
 from gtx.data.featurising import map_in_workers
+from gtx.data.public_datasets import load_public_dataset
 from gtx.files import whole_file
-from gtx.molecules import Featuriser, MoleculeError
+from gtx.molecules import Featuriser, MoleculeError, scaffold
 
 OUT = Path("build/foundation")
+OPENERS = {".xz": lzma.open, ".gz": gzip.open}
+
+
+def read_corpus(path: Path, first: int | None = None) -> list[str]:
+    """Read the first words of its lines, all or the `first` so many."""
+    with OPENERS.get(path.suffix, open)(path, "rt") as file:
+        return [line.split()[0] for line in islice(file, first)]
+
+
+def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
+    """Collect the Murcko scaffolds of the test rows of sets with a `split` column, without the empty scaffold."""
+    found = set()
+    for name in names:
+        entry = load_public_dataset(name)
+        table = pd.read_csv(entry.path)
+        found |= set(map(scaffold, table[entry.smiles_column][table["split"] == "test"]))
+    return found - {""}
 
 
 class Labels(NamedTuple):
@@ -36,35 +57,23 @@ class Labels(NamedTuple):
 
     Attributes:
         molecule: `[n, K]`, NaN where there is none.
-        atom: float32 `[atoms, A]` of all their atoms, in the order in which gtx numbers them.
-        atoms: int64 `[n]`, how many of `atom` belong to each; 0 for a molecule that cannot be read.
         error: `[n]`, why there are no labels; empty where there are.
     """
 
     molecule: np.ndarray
-    atom: np.ndarray
-    atoms: np.ndarray
     error: np.ndarray
 
 
 def label(kind: str, texts: Sequence[str]) -> Labels:
     """Label some SMILES."""
     labeller, read = LABELLERS[kind], Featuriser().read
-    molecule = np.full((len(texts), len(labeller.molecule)), np.nan, labeller.digits)
-    atoms, errors = [np.empty((0, len(labeller.atom)))] * len(texts), [""] * len(texts)
-    mols = {}
+    molecule, errors = np.full((len(texts), len(labeller.names)), np.nan, labeller.digits), [""] * len(texts)
     for row, text in enumerate(texts):
         try:
-            mols[row] = read(text)
-        except MoleculeError as reason:
+            molecule[row] = labeller.label(read(text))
+        except (MoleculeError, LabelError) as reason:
             errors[row] = str(reason)
-    for (row, mol), found in zip(mols.items(), labeller.label(list(mols.values())), strict=True):
-        if isinstance(found, LabelError):
-            atoms[row], errors[row] = np.full((mol.GetNumAtoms(), len(labeller.atom)), np.nan), str(found)
-        else:
-            molecule[row], atoms[row] = found
-    counts = np.array([len(each) for each in atoms], np.int64)
-    return Labels(molecule, np.concatenate(atoms, dtype=np.float32), counts, np.array(errors))
+    return Labels(molecule, np.array(errors))
 
 
 def read_labels(folder: Path, molecules: int) -> Labels:
@@ -74,8 +83,8 @@ def read_labels(folder: Path, molecules: int) -> Labels:
         if int(file.stem) != found or found >= molecules:
             break
         with np.load(file) as arrays:
-            shards.append(Labels(**arrays))
-        found += len(shards[-1].atoms)
+            shards.append(Labels(arrays["molecule"], arrays["error"]))
+        found += len(shards[-1].error)
     return Labels(*(np.concatenate(arrays) for arrays in zip(*shards, strict=True)))
 
 
@@ -99,13 +108,10 @@ def main() -> None:
     texts, folder, size = read_corpus(args.corpus, args.first), args.out / args.kind, LABELLERS[args.kind].shard
     begins = range(0, len(texts), size)
     todo = [(folder, i, texts[i : i + size]) for i in begins if not (folder / f"{i:09d}.npz").exists()]
+    done = map_in_workers(partial(write_shard, args.kind), todo, args.jobs)
     failures: Counter[str] = Counter()
-    columns = TextColumn("Labelling"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=len(begins), completed=len(begins) - len(todo))
-        for counted in map_in_workers(partial(write_shard, args.kind), todo, args.jobs):
-            failures += counted
-            bar.advance(task)
+    for counted in track(done, "Labelling", total=len(todo), console=Console(stderr=True)):
+        failures += counted
     print(f"{len(texts):,} molecules, {failures.total():,} of those labelled now without labels")
     for reason, count in failures.most_common():
         print(f"{count:8,}  {reason}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.progress import track
 
-from experiments.foundation.corpus import read_corpus
+from experiments.foundation.labels import read_corpus
 from gtx.data import open_table
 from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
 from gtx.errors import InputError

@@ -4,30 +4,26 @@
 
 It reads what `experiments.foundation.labels` wrote. The same command goes on from the last whole epoch, so that
 `timeout 9m` before it makes pieces of nine minutes. The encoder is the default graph transformer without descriptors or
-counts at its readout, which would tell it the answers. `--per atom` learns the labels of atoms instead, such as the
-partial charges of `--labels xtb`.
+counts at its readout, which would tell it the answers.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from rich.progress import track
 
-from experiments.foundation.corpus import read_corpus, scaffolds_of_test_rows
 from experiments.foundation.labellers import LABELLERS
-from experiments.foundation.labels import OUT, read_labels
+from experiments.foundation.labels import OUT, read_corpus, read_labels, scaffolds_of_test_rows
 from experiments.runs import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser, murcko_scaffold
 from gtx.prediction import ModelHeader, save_model
-from gtx.tasks import AtomRegression, Regression, Task
+from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
@@ -35,23 +31,17 @@ TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first"
 """The default of fine-tuning, see `gtx.workflow.PretrainedModel`: new weights have the whole rate."""
 
 
-def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Task]:
+def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Regression]:
     """Read the molecules with their labels, as far as these reach, and make the task."""
     kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
-    rows = min(len(labels.atoms) for labels in kinds.values())
+    rows = min(len(labels.error) for labels in kinds.values())
     texts, bare = read_corpus(args.corpus, rows), Featuriser(descriptors=False)
     found = featurise(bare, texts, cache=args.out / "cache", workers=0, progress=True, smiles=False)
-    if args.per == "atom":
-        names = tuple(name for kind in kinds for name in LABELLERS[kind].atom)
-        atoms = [labels.atom[: labels.atoms[:rows].sum()] for labels in kinds.values()]
-        store = replace(found.store, atom_y=torch.from_numpy(np.concatenate(atoms, axis=1)).double())
-        task: Task = AtomRegression(names, sum_to="charge" if names == ("charge",) else None)
-    else:
-        y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(float)[found.good]
-        varies = np.nanstd(y, 0) > 0
-        columns = np.array([name for kind in kinds for name in LABELLERS[kind].molecule])
-        store = found.store.with_targets(y[:, varies])
-        task = Regression(tuple(columns[varies].tolist()), element_reference=False)
+    y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(float)[found.good]
+    varies = np.nanstd(y, 0) > 0
+    columns = np.array([name for kind in kinds for name in LABELLERS[kind].names])
+    store = found.store.with_targets(y[:, varies])
+    task = Regression(tuple(columns[varies].tolist()), element_reference=False)
     if args.without:
         strange = scaffolds_of_test_rows(args.without)
         good = [texts[row] for row in found.good]
@@ -67,9 +57,6 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--first", type=int, default=10**9, help="molecules from the top of the corpus")
     parser.add_argument("--labels", nargs="+", choices=LABELLERS, default=["descriptors"])
-    parser.add_argument(
-        "--per", choices=["molecule", "atom"], default="molecule", help="which of the labels are learned"
-    )
     parser.add_argument(
         "--without", nargs="+", metavar="SET", help="leave out the scaffolds of these sets' test rows: scaffold/bace"
     )
@@ -89,8 +76,7 @@ def main() -> None:
     val, train = store.subset(order[:aside]), store.subset(order[aside:])
     featuriser = Featuriser(descriptors=False)
     task = task.fitted(train)
-    if args.per == "molecule":
-        train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
+    train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
     arguments = {
         "out_channels": task.out_channels,
         "atom_sizes": list(featuriser.atom_sizes),
@@ -101,7 +87,6 @@ def main() -> None:
         "layers": args.layers,
         "substructures": None,
         "zero_head": True,
-        **({} if args.per == "molecule" else {"per": args.per}),
     }
     spec = {"name": "standard", "arguments": arguments}
     settings = TrainSettings(

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from experiments.foundation.corpus import read_corpus
+from experiments.foundation.labels import read_corpus
 from experiments.foundation.pack import FOLDER
 from gtx.files import whole_file
 from gtx.prediction.foundation import identity, is_in_filter, make_filter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 import subprocess
 import sys
@@ -16,20 +15,12 @@ from rdkit import Chem
 
 import gtx
 from experiments.foundation import ceiling, labels, leaks, pack, pretrain, seen
-from experiments.foundation import corpus as foundation_corpus
-from experiments.foundation.corpus import read_corpus
-from experiments.foundation.labellers import LABELLERS, Labeller, one_by_one
+from experiments.foundation.labels import read_corpus
 from experiments.runs import Run
 from gtx.data import public_datasets
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
-from gtx.models import build_model
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS
 from gtx.prediction import foundation
-from gtx.tasks import Regression
-from gtx.training import TrainSettings
-from gtx.training.weight_transfer import TRANSFER_MATCHING
-from gtx.workflow.fine_tuning import PretrainedModel
 from tests.experiments import toy_recipe
 from tests.tables import molecules
 
@@ -54,7 +45,6 @@ def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_pa
     assert np.isnan(found.molecule[2]).all()
     assert found.error.tolist()[:2] == ["", ""]
     assert "cannot" in found.error[2]
-    assert found.atoms.tolist() == [3, 9, 0, 6]
     (shard,) = (tmp_path / "descriptors").glob("*.npz")
     before = shard.stat().st_mtime_ns
     subprocess.run(command, capture_output=True, check=True)
@@ -80,35 +70,20 @@ def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: p
     assert found.predict(["CCO"])["MolWt_pred"].notna().all()
 
 
-def test_labels_of_atoms_are_learned_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the model goes on from there to a target of molecules."""
-
-    def of_elements(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(1), np.array([[atom.GetAtomicNum()] for atom in mol.GetAtoms()])
-
-    monkeypatch.setitem(LABELLERS, "elements", Labeller(("zero",), ("number",), one_by_one(of_elements), shard=100))
-    corpus = tmp_path / "corpus.smi"
-    texts = [*molecules(20)["smiles"], "nonsense", "OCC", "CCc1cccc2ccccc12"]
-    corpus.write_text("\n".join(texts))
-    labels.write_shard("elements", tmp_path / "elements", 0, read_corpus(corpus))
-    table = tmp_path / "set.csv"
-    table.write_text("smiles,y,split\nc1ccc2ccccc2c1O,1,test\nCC,1,test\nc1ccccc1,1,train\n")
-    monkeypatch.setattr(
-        foundation_corpus, "load_public_dataset", lambda name: SimpleNamespace(path=table, smiles_column="smiles")
+def test_the_scaffolds_of_test_rows_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["CCO", "nonsense", "CCc1cccc2ccccc12", "c1ccccc1CC", "CCCCC", "CCCC"]
+    (tmp_path / "corpus.smi").write_text("\n".join(texts))
+    labels.write_shard("descriptors", tmp_path / "descriptors", 0, texts)
+    (tmp_path / "set.csv").write_text("smiles,y,split\nc1ccc2ccccc2c1O,1,test\nCC,1,test\nc1ccccc1,1,train\n")
+    known = SimpleNamespace(path=tmp_path / "set.csv", smiles_column="smiles")
+    monkeypatch.setattr(labels, "load_public_dataset", lambda name: known)
+    given = SimpleNamespace(
+        out=tmp_path, corpus=tmp_path / "corpus.smi", first=9, labels=["descriptors"], without=["x"]
     )
-    small = ["--channels=8", "--layers=1", "--epochs=1", "--batch=8", "--labels=elements", "--per=atom"]
-    small += ["--without", "toy"]
-    monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
-    pretrain.main()
-    found = gtx.load(tmp_path / "foundation.gtx", device="cpu")
-    assert (found.task.name, found.task.targets) == ("atoms", ("number",))
-    assert found.header.settings["pretraining"]["molecules"] == len(texts) - 4  # 2 left out, 2 held out
-    assert [len(json.loads(text)) for text in found.predict(["CCO", "C"]).number_pred] == [3, 1]
-    fine_tuning = PretrainedModel.open(tmp_path / "foundation.gtx", DataSettings("table.csv"), TrainSettings())
-    assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
-    own = build_model(fine_tuning.spec(Regression("y"))).state_dict()
-    kept = TRANSFER_MATCHING.transferable(own, found.members[0].state_dict())
-    assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
+    store, task = pretrain.labelled(given)
+    assert store.sizes.tolist() == [3, 8, 5, 4]
+    weight = store.y[:, task.targets.index("MolWt")]
+    assert weight.tolist() == pytest.approx([46.069, 106.168, 72.151, 58.124], abs=1e-3)
 
 
 def test_the_filter_tells_what_the_foundation_has_seen(
@@ -143,26 +118,12 @@ def test_the_teacher_says_what_its_package_says() -> None:
 def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
     for begin in (0, 4):
         labels.write_shard("descriptors", tmp_path, begin, TEXTS[:2])
-    assert len(labels.read_labels(tmp_path, 100).atoms) == 2
+    assert len(labels.read_labels(tmp_path, 100).error) == 2
 
 
 def test_the_first_lines_of_a_corpus(corpus: Path) -> None:
     assert read_corpus(corpus, 2) == TEXTS[:2]
     assert read_corpus(corpus) == ["CCO", "c1ccccc1C(=O)O", "not", "CC(N)C(=O)O"]
-
-
-def test_quantum_chemistry_of_a_salt_free_acid() -> None:
-    pytest.importorskip("tblite")
-    shard = labels.label("xtb", ["CC(=O)O", "CC(=O)[O-].[Na+]"])
-    water, octanol, difference, gap, dipole = shard.molecule[0]
-    assert difference == pytest.approx(octanol - water, abs=1e-4)
-    assert -20 < water < -2
-    assert gap > 1
-    assert 1 < dipole < 3  # 1.7 debye measured
-    charge = shard.atom[: shard.atoms[0], 0]
-    assert charge.sum() == pytest.approx(0, abs=1e-3)
-    assert charge[1] > 0 > charge[2]  # the carbon and the oxygen of the carbonyl
-    assert shard.error[1] != "" or np.isfinite(shard.molecule[1]).all()
 
 
 def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:

@@ -22,11 +22,12 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelHeader, foundation, load_model, save_model
-from gtx.tasks import Regression
+from gtx.tasks import AtomRegression, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training.optimise import rate_of
-from gtx.workflow import PretrainedModel, train_model
+from gtx.training.weight_transfer import TRANSFER_MATCHING
+from gtx.workflow import FineTuning, train
 from tests.tables import ALONE, TINY, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -297,3 +298,18 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     (tmp_path / "few.csv").write_text("smiles\nCCO\n")
     assert main(["adapt", "foundation", str(tmp_path / "few.csv"), "--out", str(tmp_path / "no.gtx")]) == 2
     assert "expected at least 10 molecules that can be used, got 1" in capsys.readouterr().err
+
+
+def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) -> None:
+    featuriser = Featuriser(descriptors=False)
+    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    arguments = {"out_channels": 1, **sizes, **TINY["model_arguments"], "substructures": None, "per": "atom"}
+    spec = {"name": "standard", "arguments": arguments}
+    task = AtomRegression(("charge",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
+    of_atoms = build_model(spec)
+    save_model(tmp_path / "atoms.gtx", [of_atoms], ModelHeader(task, featuriser, spec))
+    fine_tuning = FineTuning.open(tmp_path / "atoms.gtx", DataSettings("table.csv"), TrainSettings())
+    assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
+    own = build_model(fine_tuning.spec(Regression("y"))).state_dict()
+    kept = TRANSFER_MATCHING.transferable(own, of_atoms.state_dict())
+    assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
