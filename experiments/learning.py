@@ -14,16 +14,17 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments import mat, scaffold, tables
 from experiments.models import MODELS, fit_network, fit_predict
 from experiments.recipe import options_of, run_all
-from experiments.runs import Run, commit
+from experiments.runs import Run, execute
 from experiments.tables import RESULTS
 
 SETS = {benchmark.folder: benchmark for benchmark in (*mat.SETS.values(), *scaffold.SETS.values())}
@@ -71,28 +72,16 @@ def row_sample(rows: np.ndarray, share: int, repeat: int) -> np.ndarray:
 
 
 def train_on_share(run: Run, results: Path) -> None:
-    """Train a model on part of the training rows, and write its score on the validation rows."""
+    """Train a model on part of the training rows, and write its scores on these and on the validation rows."""
     repeat, share = map(int, run.name.split("-")[-2:])
-    whole, metric = run.dataset.split, run.public_set.metric
-    rows = {"train": row_sample(whole["train"], share, repeat), "val": whole["val"]}
-    run.dataset = replace(run.dataset, split=rows)
-    prediction, _ = (fit_network if run.model == "gtx" else fit_predict)(run)
-    scores = run.dataset.task.evaluate(run.dataset.y[rows["val"]], prediction[rows["val"]])
-    line = {
-        "recipe": "learning",
-        "folder": run.public_set.folder,
-        "name": run.name,
-        "set": run.public_set.name,
-        "split": run.public_set.splits[run.split],
-        "model": run.model,
-        "seed": run.seed,
-        "metric": metric,
-        "rows": {"train": len(rows["train"])},
-        "val": {metric: scores[metric]},
-        "settings": {"repeat": repeat, "share": share},
-        "commit": commit(),
-    }
-    tables.put(results, line)
+    whole = run.dataset.split
+    run.dataset = replace(run.dataset, split={"train": row_sample(whole["train"], share, repeat), "val": whole["val"]})
+
+    def fit(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
+        prediction, facts = (fit_network if run.model == "gtx" else fit_predict)(run)
+        return prediction, facts | {"settings": {"repeat": repeat, "share": share}}
+
+    execute(run, fit, results, recipe="learning")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -108,7 +97,7 @@ def main(words: Sequence[str] | None = None) -> int:
         command = f"python -m experiments.learning --sets {folder} --models {model} --repeats {repeat} --shares {share}"
         where = *split_and_seed(folder, repeat), options.runs / "learning"
         runs.append(Run(SETS[folder], model, *where, command, f"{model}-{repeat}-{share}"))
-    failed = run_all(runs, lambda run: train_on_share(run, options.out), options, "learning")
+    failed = run_all(runs, partial(train_on_share, results=options.out), options, "learning")
     for folder in options.sets:
         for point in curve(folder, options.out):
             print(f"{folder:17} {point.model:18} {point.rows:6} rows {statistics.mean(point.scores):.4f}")

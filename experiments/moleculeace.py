@@ -20,7 +20,8 @@ import pandas as pd
 from experiments import tables
 from experiments.models import MODELS
 from experiments.recipe import main
-from experiments.runs import PublicSet
+from experiments.runs import PublicSet, read_set
+from experiments.summary import markdown
 from experiments.tables import RESULTS, ROOT
 from gtx.data.public_datasets import PUBLIC_DATASETS as NAMED
 from gtx.data.public_datasets import load_public_dataset
@@ -70,7 +71,7 @@ def scores() -> Scores:
     found: Scores = defaultdict(lambda: defaultdict(list))
     for name, public_set in SETS.items():
         for run in tables.runs(RESULTS, folder=public_set.folder):
-            table = pd.read_csv(load_public_dataset(public_set.name, download=False).path)
+            table = read_set(public_set.name)
             predicted = tables.predictions(RESULTS, run)
             error = predicted.values[:, 0] - table["y"].to_numpy()[predicted.rows]
             cliff = table["cliff"].to_numpy()[predicted.rows] == 1
@@ -89,15 +90,15 @@ def page(found: Scores) -> str:
     lines = [HEAD]
     for sets in sorted(selections, key=len, reverse=True):
         lines += [f"## {len(sets)} sets: {', '.join(sorted(sets))}", ""]
-        lines += ["| model | seeds | RMSE | on cliffs |", "| --- | --: | --: | --: |"]
         rows = []
         for model, by_set in found.items():
             if sets <= set(by_set):
                 mean = np.mean([np.mean(by_set[name], axis=0) for name in sets], axis=0)
                 rows.append((model, min(len(by_set[name]) for name in sets), *mean.tolist()))
-        for model, seeds, rmse, cliff in sorted(rows, key=lambda row: row[2]):
-            lines.append(f"| {model} | {seeds} | {rmse:.3f} | {cliff:.3f} |")
-        lines.append("")
+        cells = [
+            [model, f"{seeds}", f"{a:.3f}", f"{b:.3f}"] for model, seeds, a, b in sorted(rows, key=lambda row: row[2])
+        ]
+        lines += [*markdown("model | seeds | RMSE | on cliffs", "lrrr", cells), ""]
     return "\n".join(lines)
 
 

@@ -50,7 +50,6 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", default=list(ARGUMENTS), choices=list(ARGUMENTS))
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2], choices=range(3))
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
-    parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
     options = parser.parse_args(words)
     own = f" --settings {shlex.quote(json.dumps(options.settings))}" if options.settings else ""
     runs = []
@@ -58,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
         command = f"python -m experiments.qm --sets {name} --models {model}{own} --splits {split}"
         runs.append(Run(SETS[name], model, split, 0, options.runs, command=command))
     work = partial(execute, fit=partial(fit_model, options=options), results=options.out)
-    failed = run_all(runs, work, options, more=["--no-progress"])
+    failed = run_all(runs, work, options)
     print_scores(runs, options.out)
     return int(failed)
 
@@ -67,7 +66,7 @@ def fit_model(run: Run, options: argparse.Namespace) -> tuple[np.ndarray, dict[s
     """Train one of the models on the absolute error, and predict all molecules."""
     arguments = {**SIZES, "extensive": run.public_set.target.extensive, **ARGUMENTS[run.model]}
     rate = {"lr": 5e-4} if run.model == "schnet" else {}
-    settings = TrainSettings(**SETTINGS | rate | options.settings, seed=run.split, progress=options.progress)
+    settings = TrainSettings(**SETTINGS | rate | options.settings, seed=run.split, progress=False)
     title = TITLES.get(run.model, f"{run.model} of gtx")
     spec = {"name": run.model, "arguments": arguments}
     return fit_network(run, settings, spec, partial(make, run.model, **arguments), title)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from experiments import tables
@@ -23,7 +22,8 @@ from experiments.tables import RESULTS, ROOT
 from gtx.errors import InputError
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-FOLDERS = {"out": RESULTS, "runs": ROOT / "runs"}
+Work = Callable[[Run], object]
+"""Makes a run and writes it; it can be pickled."""
 
 
 def options_of(doc: str | None) -> argparse.ArgumentParser:
@@ -31,8 +31,8 @@ def options_of(doc: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=positive, default=1, help="runs at a time")
     parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
-    parser.add_argument("--out", type=Path, default=FOLDERS["out"], help="folder of results")
-    parser.add_argument("--runs", type=Path, default=FOLDERS["runs"], help="folder where runs write what they need")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of results")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="folder where runs write what they need")
     return parser
 
 
@@ -43,55 +43,55 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def run_all(
-    runs: Sequence[Run],
-    work: Callable[[Run], object],
-    options: argparse.Namespace,
-    recipe: str = "benchmark",
-    more: Sequence[str] = (),
-) -> bool:
+def run_all(runs: Sequence[Run], work: Work, options: argparse.Namespace, recipe: str = "benchmark") -> bool:
     """Make all runs that are not in the table yet; one that fails does not stop the others.
 
     Args:
         runs: the runs, each with its command.
-        work: makes a run in this process, and writes it.
+        work: makes a run.
         options: those of `options_of`; with `overwrite`, finished runs are made again.
         recipe: the recipe they belong to.
-        more: words for the command of a process.
 
     Returns:
         Whether a run failed; the commands of those are printed on stderr.
     """
     commands = {(run["folder"], run["name"]): run.get("command") for run in tables.runs(options.out, recipe)}
     if getattr(options, "overwrite", False):
-        commands, more = {}, [*more, "--overwrite"]
+        commands = {}
     for run in runs:
         if commands.get(run.key) not in (None, run.command):
             print(f"{'/'.join(run.key)} is kept, made by `{commands[run.key]}`", file=sys.stderr)
-    elsewhere = []
-    for name, usual in FOLDERS.items():
-        if getattr(options, name) != usual:
-            elsewhere += [f"--{name}", str(getattr(options, name))]
-
-    def succeeds(run: Run) -> bool:
-        if options.here:
-            try:
-                work(run)
-            except InputError as reason:
-                print(f"{' '.join(run.key)}: {reason}", file=sys.stderr)
-                return False
-            return True
-        command = [sys.executable, *shlex.split(run.command)[1:], "--here", *elsewhere, *more]
-        ended = subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.DEVNULL, check=False)
-        print(*run.key, "failed" if ended.returncode else "done", flush=True)
-        return ended.returncode == 0
-
     missing = [run for run in runs if run.key not in commands]
     with ThreadPoolExecutor(1 if options.here else options.jobs) as pool:
-        failed = [run for run, good in zip(missing, pool.map(succeeds, missing), strict=True) if not good]
+        made = pool.map(partial(succeeds if options.here else succeeds_in_process, work), missing)
+        failed = [run for run, good in zip(missing, made, strict=True) if not good]
     for run in failed:
-        print("failed:", shlex.join([*shlex.split(run.command), *elsewhere]), file=sys.stderr)
+        print("failed:", run.command, file=sys.stderr)
     return bool(failed)
+
+
+def succeeds(work: Work, run: Run) -> bool:
+    """Make a run; print why if that cannot be."""
+    try:
+        work(run)
+    except InputError as reason:
+        print(f"{' '.join(run.key)}: {reason}", file=sys.stderr)
+        return False
+    return True
+
+
+def succeeds_in_process(work: Work, run: Run) -> bool:
+    """Make a run in a process of its own."""
+    os.environ.update(ONE_THREAD)
+    process = get_context("spawn").Process(target=_process, args=(work, run))
+    process.start()
+    process.join()
+    print(*run.key, "failed" if process.exitcode else "done", flush=True)
+    return process.exitcode == 0
+
+
+def _process(work: Work, run: Run) -> None:
+    sys.exit(not succeeds(work, run))
 
 
 def print_scores(runs: Sequence[Run], results: Path) -> None:

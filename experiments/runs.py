@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from experiments import tables
 from experiments.tables import ROOT, Predictions
@@ -30,6 +31,12 @@ from gtx.tasks import Regression
 Fit = Callable[["Run"], tuple[np.ndarray, dict[str, Any]]]
 """Training of a run's model. It returns float64 predictions `[m, T]` of all molecules in the targets' own units (of
 classes, the probability of 1), and what the line of the run says of the training: `parameters`, `settings`, ..."""
+
+
+def read_set(name: str) -> pd.DataFrame:
+    """Read the table of a named set; it is downloaded if it is not there."""
+    path = load_public_dataset(name).path
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
 
 
 @dataclass(frozen=True)
@@ -133,8 +140,10 @@ class Run:
         return self.public_set.load(self.data, self.split, self.runs / "cache")
 
 
-def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads: int = 1) -> dict[str, Any]:
-    """Make a run in this process, and write its line and its predictions.
+def execute(
+    run: Run, fit: Fit, results: Path, overwrite: bool = False, threads: int = 1, recipe: str = "benchmark"
+) -> dict[str, Any]:
+    """Make a run in this process, and write its line, and its predictions if its split has test rows.
 
     Args:
         run: the run.
@@ -142,6 +151,7 @@ def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads:
         results: folder of all results.
         overwrite: delete the folder of the run first.
         threads: threads the run computes with.
+        recipe: the recipe it belongs to.
 
     Returns:
         The line.
@@ -159,7 +169,7 @@ def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads:
         for of_part in scores.values():
             of_part.pop("per_target", None)
     line = {
-        "recipe": "benchmark",
+        "recipe": recipe,
         "folder": run.public_set.folder,
         "name": run.name,
         "set": run.public_set.name,
@@ -179,9 +189,12 @@ def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads:
         "sha256": {"data": hash_file(run.data.data), "split": split_digest(dataset)},
         **circumstances(run.command, threads, facts.get("versions", {})),
     }
-    test = dataset.split["test"]
-    measured = None if run.public_set.is_table else dataset.y[test]
-    tables.put(results, line, Predictions(dataset.rows[test], tuple(run.targets), prediction[test], measured))
+    predicted = None
+    if "test" in dataset.split:
+        test = dataset.split["test"]
+        measured = None if run.public_set.is_table else dataset.y[test]
+        predicted = Predictions(dataset.rows[test], tuple(run.targets), prediction[test], measured)
+    tables.put(results, line, predicted)
     return line
 
 

@@ -11,18 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import statistics
 from pathlib import Path
 
-import torch
-from scipy.stats import t
-
+from experiments.runs import read_set
+from experiments.summary import markdown, mean_log_ratio
 from gtx.closed_form import closed_form_targets
 from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
-from gtx.data.tables import open_table
-from gtx.data.targets import parse_number
-from gtx.models import kernel
+from gtx.models.kernel import kernel
 from gtx.molecules import Featuriser
 from gtx.select.choosing import STRATEGIES, replay
 from gtx.tasks import Regression
@@ -54,13 +50,10 @@ replays: +30.5 % [+25.1 %, +35.9 %] over random, behind the best predictions fir
 
 def replays(name: str, starts: int) -> dict[str, dict[str, float]]:
     """Replay both goals on a set: by goal and strategy, the mean height of the curve."""
-    named = load_public_dataset(name)
-    rows = [row for chunk in open_table(named.path, named.smiles_column).chunks(1000) for row in chunk]
-    (target,) = named.targets
-    place = open_table(named.path, named.smiles_column).columns.index(target)
-    done = featurise(Featuriser(), [row.readable for row in rows])
-    y = torch.tensor([parse_number(rows[i].cells[place]) for i in done.good])
-    store = done.store.with_targets(y[:, None].double().numpy())
+    (target,), smiles = load_public_dataset(name).targets, load_public_dataset(name).smiles_column
+    table = read_set(name)
+    done = featurise(Featuriser(), table[smiles].tolist())
+    store = done.store.with_targets(table[target].to_numpy(float)[done.good, None])
     model = kernel(1, num_descriptors=store.descriptors.shape[1])
     task = Regression((target,)).fitted(store)
     model.solve(store, closed_form_targets(task, store))
@@ -72,26 +65,22 @@ def replays(name: str, starts: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def difference(found: dict[str, dict[str, dict[str, float]]], goal: str, strategy: str) -> str:
-    """Compare a strategy with random over the sets, paired."""
-    ratios = [math.log(each[goal][strategy] / each[goal]["random"]) for each in found.values()]
-    mean = statistics.mean(ratios)
-    half = t.ppf(0.975, len(ratios) - 1) * statistics.stdev(ratios) / math.sqrt(len(ratios))
-    return f"{mean:+.1%} [{mean - half:+.1%}, {mean + half:+.1%}]"
-
-
 def page(found: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Write the replays in Markdown."""
+    """Write a table for each goal; differences from random are paired over the sets."""
     lines = [HEAD]
     for goal, words in GOALS.items():
         names = STRATEGIES[goal]
-        lines += [f"## For {goal}: {words}", "", f"| set | {' | '.join(names)} |", "|---|" + "--:|" * len(names)]
+        cells = [[name, *(f"{each[goal][strategy]:.3f}" for strategy in names)] for name, each in found.items()]
+        cells.append(["difference from random"])
+        for strategy in names:
+            ratios = [math.log(each[goal][strategy] / each[goal]["random"]) for each in found.values()]
+            cells[-1].append("" if strategy == "random" else mean_log_ratio(ratios).partition(" | ")[0])
         lines += [
-            f"| {name} | {' | '.join(f'{each[goal][strategy]:.3f}' for strategy in names)} |"
-            for name, each in found.items()
+            f"## For {goal}: {words}",
+            "",
+            *markdown(f"set | {' | '.join(names)}", "l" + "r" * len(names), cells),
+            "",
         ]
-        cells = ["" if strategy == "random" else difference(found, goal, strategy) for strategy in names]
-        lines += [f"| difference from random | {' | '.join(cells)} |", ""]
     return "\n".join(lines)
 
 

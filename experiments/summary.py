@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t
 
-from gtx.data import open_table
-from gtx.data.public_datasets import load_public_dataset
+from experiments.runs import read_set
 from gtx.report.comparison import corrected_resampled_t
 
 HIGHER = ("roc_auc", "pr_auc", "accuracy", "r2")
@@ -303,7 +302,4 @@ def shared_splits(row: ModelRuns, other: ModelRuns) -> list[Split]:
 @cache
 def measured_values(name: str, targets: tuple[str, ...]) -> np.ndarray:
     """Read measured values `[rows of the table, T]` of a named set, NaN for blanks."""
-    named = load_public_dataset(name)
-    table = open_table(named.path, named.smiles_column)
-    columns = [table.index(target) for target in targets]
-    return np.array([[float(row.cells[at] or "nan") for at in columns] for row in table.rows])
+    return read_set(name)[list(targets)].to_numpy(float)

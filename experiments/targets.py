@@ -29,7 +29,7 @@ from scipy.special import rel_entr
 from sklearn.metrics import mean_poisson_deviance
 
 import gtx
-from gtx.data.public_datasets import load_public_dataset
+from experiments.runs import read_set
 from gtx.dataset import DataSettings
 from gtx.molecules import Featuriser
 from gtx.tasks import AtomRegression, BondRegression, CountRegression, MultiLevelTask, Regression, ShareRegression, Task
@@ -69,7 +69,7 @@ def predicted(table: pd.DataFrame, task: Task, descriptors: bool = True, columns
 
 def bounds() -> list[dict]:
     """Compute the RMSE of test rows within the range and beyond it, by what training makes of values beyond."""
-    table = read_set("esol")
+    table = read_set("scaffold/esol")
     y = table.columns[1]
     exact, test = table[y], table.split == "test"
     beyond = (exact < LOW) | (exact > HIGH)
@@ -91,7 +91,7 @@ def bounds() -> list[dict]:
 
 def counts() -> list[dict]:
     """Compute the mean Poisson deviance and the RMSE of test rows."""
-    table = read_set("tox21").drop_duplicates("smiles")
+    table = read_set("scaffold/tox21").drop_duplicates("smiles")
     assays = [name for name in table if name not in ("smiles", "split")]
     table = table[table[assays].notna().all(axis=1)]
     table = table.assign(active=table[assays].sum(axis=1).astype(int))[["smiles", "active", "split"]]
@@ -112,7 +112,7 @@ def counts() -> list[dict]:
 
 def shares() -> list[dict]:
     """Compute the mean Kullback-Leibler divergence of test rows; a share that is not positive counts as 0.0001."""
-    table = read_set("esol")[["smiles", "split"]]
+    table = read_set("scaffold/esol")[["smiles", "split"]]
     table[[*ELEMENTS]] = [mass_shares(smiles) for smiles in table.smiles]
     y = table[table.split == "test"][[*ELEMENTS]].to_numpy()
     names = [f"{name}_pred" for name in ELEMENTS]
@@ -183,14 +183,9 @@ def together() -> list[dict]:
 KINDS = {"bounds": bounds, "counts": counts, "shares": shares, "components": components, "together": together}
 
 
-def read_set(name: str) -> pd.DataFrame:
-    """Read a set in its scaffold split."""
-    return pd.read_csv(load_public_dataset(f"scaffold/{name}", download=False).path)
-
-
 def read_xtb9(rows: int) -> pd.DataFrame:
     """Read some rows of xtb9 in its random split."""
-    table = pd.read_parquet(load_public_dataset("xtb9", download=False).path).sample(rows, random_state=0)
+    table = read_set("xtb9").sample(rows, random_state=0)
     return table.rename(columns={"split_random": "split"}).reset_index(drop=True)
 
 

@@ -93,9 +93,7 @@ def main(words: Sequence[str] | None = None) -> int:
     usual = f"{json.dumps(ARGUMENTS)} and, for graphs, {json.dumps(RINGS)}"
     parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {usual}")
     parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
-    parser.add_argument("--no-progress", dest="progress", action="store_false", help="show no bar")
     options = parser.parse_args(words)
-    options.here |= options.jobs == 1  # so that the bar is seen
     if options.rivals and options.sets != ["smiles"]:
         parser.error("--rivals read SMILES: expected --sets smiles")
     runs = [
@@ -103,9 +101,7 @@ def main(words: Sequence[str] | None = None) -> int:
         for seed, name, model in product(options.seeds, options.sets, options.rivals or ["gtx"])
     ]
     fit, threads = (fit_predict, 1) if options.rivals else (partial(fit_gtx, options=options), options.threads)
-    failed = run_all(
-        runs, partial(execute, fit=fit, results=options.out, threads=threads), options, more=["--no-progress"]
-    )
+    failed = run_all(runs, partial(execute, fit=fit, results=options.out, threads=threads), options)
     print_scores(runs, options.out)
     return int(failed)
 
@@ -134,14 +130,14 @@ def fit_gtx(run: Run, options: argparse.Namespace) -> tuple[np.ndarray, dict[str
         "bond_sizes": list(run.data.featuriser.bond_sizes),
         **ARGUMENTS,
     }
-    if run.public_set is SETS["graphs"]:  # code 0 means "other"
+    if run.public_set == SETS["graphs"]:  # code 0 means "other"
         arguments |= {"atom_sizes": [ATOM_TYPES + 1], "bond_sizes": [BOND_TYPES + 1], **RINGS}
     arguments |= options.model_arguments
     spec = {"name": "standard", "arguments": arguments}
     weights = sum(p.numel() for p in build_model(spec).parameters())
     if weights > MOST:
         raise InputError(f"expected a model of at most {MOST:,} weights, got {weights:,}")
-    chosen = {"epochs": options.epochs, "seed": run.seed, "threads": options.threads, "progress": options.progress}
+    chosen = {"epochs": options.epochs, "seed": run.seed, "threads": options.threads, "progress": False}
     settings = TrainSettings(**{**SETTINGS, **options.settings, **chosen})
     shape = f"channels {arguments['channels']}, layers {arguments['layers']}"
     threads = "1 thread" if options.threads == 1 else f"{options.threads} threads"

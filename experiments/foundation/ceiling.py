@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +24,14 @@ from torch import Tensor, nn
 import gtx
 from experiments import mat, moleculeace, scaffold
 from experiments.foundation.labels import OUT, read_corpus, read_labels
-from experiments.runs import PublicSet, Run
+from experiments.runs import PublicSet, Run, read_set
 from experiments.summary import markdown, mean_log_ratio
 from experiments.tables import RESULTS
 from gtx.data import MoleculeStore
 from gtx.data.public_datasets import load_public_dataset
 from gtx.errors import InputError
-from gtx.files import whole_file
-from gtx.models import kernel
+from gtx.files import write_text
+from gtx.models.kernel import kernel
 
 PAGE = RESULTS / "foundation-ceiling.md"
 SETS: dict[str, PublicSet] = {
@@ -60,13 +58,8 @@ learned RDKit's descriptors, and of one that imitates MiniMol.
 """
 
 
-def of_split(run: Run, embeddings: dict[str, Tensor]) -> dict[str, dict]:
-    """Compute errors of the kernel as it is, and with each embedding `[m, K]` as a third part, and what was chosen."""
-    return {name: of_kernel(run, vectors) for name, vectors in {"today": None, **embeddings}.items()}
-
-
 def of_kernel(run: Run, vectors: Tensor | None) -> dict[str, float | str]:
-    """Solve a kernel on the training rows, and compute its errors."""
+    """Compute errors of a kernel, perhaps with embeddings `[m, K]` as a third part, solved on the training rows."""
     dataset = run.dataset
     store, y = dataset.store, torch.from_numpy(dataset.y).double()
     train = torch.from_numpy(dataset.split["train"])
@@ -93,15 +86,6 @@ def error(y: np.ndarray, predicted: np.ndarray, run: Run) -> float:
     return float(np.mean([1 - roc_auc_score(a, b) for a, b in pairs if 0 < a.mean() < 1]))
 
 
-def smiles_of_sets() -> list[str]:
-    """Collect all molecules of the sets, as their tables write them."""
-    found = set()
-    for folder in available():
-        entry = load_public_dataset(SETS[folder].name)
-        found |= set(pd.read_csv(entry.path)[entry.smiles_column])
-    return sorted(found)
-
-
 def available() -> list[str]:
     """List the sets whose file is there, without Tox21, whose twelve patterns of blanks take an hour."""
     found = []
@@ -117,26 +101,21 @@ def available() -> list[str]:
 
 def page(found: dict[str, dict[str, dict]]) -> str:
     """Write the scores in Markdown; of several splits the mean."""
-    sets: dict[str, list[dict]] = {}
-    for key, scores in found.items():
-        sets.setdefault(key.split()[0], []).append(scores)
-    names = [name for name in dict.fromkeys(name for one in found.values() for name in one) if name != "today"]
-    names = [name for name in names if all(name in one for one in found.values())]
-    differences = [[name, words, difference(sets, name, part)] for name in names for part, words in PARTS.items()]
+    runs = pd.DataFrame({key: {(n, p): each[n][p] for n in each for p in PARTS} for key, each in found.items()}).T
+    runs = runs.dropna(axis=1)
+    names = list(runs.columns.unique(0))
+    folders = runs.index.str.partition(" ").get_level_values(0)
+    differences = []
+    for name in names[1:]:
+        ratios = np.log(runs[name] / runs["today"]).groupby(folders, sort=False).mean()
+        differences += [[name, words, mean_log_ratio(ratios[part].tolist())] for part, words in PARTS.items()]
     errors = []
-    for folder, splits in sets.items():
+    for folder, means in runs.groupby(folders, sort=False).mean().iterrows():
         for part, words in PARTS.items():
-            means = (statistics.mean(each[name][part] for each in splits) for name in ("today", *names))
-            errors.append([folder, words, *(f"{mean:.3f}" for mean in means)])
+            errors.append([folder, words, *(f"{means[name, part]:.3f}" for name in names)])
     lines = [HEAD, *markdown("third part | rows | difference | sets on which it is ahead", "lllr", differences), ""]
-    heads = f"set | rows | as it is | {' | '.join(names)}"
-    return "\n".join([*lines, *markdown(heads, "llr" + "r" * len(names), errors), ""])
-
-
-def difference(sets: dict[str, list[dict]], name: str, part: str) -> str:
-    """Write how much smaller errors are over all sets."""
-    logs = [[math.log(each[name][part] / each["today"][part]) for each in splits] for splits in sets.values()]
-    return mean_log_ratio([statistics.mean(each) for each in logs])
+    heads = f"set | rows | {' | '.join(['as it is', *names[1:]])}"
+    return "\n".join([*lines, *markdown(heads, "ll" + "r" * len(names), errors), ""])
 
 
 @torch.inference_mode()
@@ -157,8 +136,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT / "ceiling.json", help="scores, as they are found")
     args = parser.parse_args()
     if args.write:
-        with whole_file(args.write, "w") as file:
-            file.write("\n".join(smiles_of_sets()) + "\n")
+        names = [SETS[folder].name for folder in available()]
+        found = set().union(*(read_set(name)[load_public_dataset(name).smiles_column] for name in names))
+        write_text(args.write, "\n".join(sorted(found)) + "\n")
         return
     molecules = read_corpus(args.molecules)
     known = dict(zip(molecules, torch.from_numpy(read_labels(args.labels, len(molecules)).molecule), strict=True))
@@ -173,9 +153,9 @@ def main() -> None:
                 vectors = {name: embedded(models[name], run.dataset.store) for name in missing if name in models}
                 if "teacher" in missing:
                     vectors["teacher"] = torch.stack([known[text] for text in table.iloc[run.dataset.rows]])
-                found[key] = found.get(key, {}) | of_split(run, vectors)
-                with whole_file(args.out, "w") as file:
-                    json.dump(found, file, indent=1)
+                scores = {name: of_kernel(run, of_rows) for name, of_rows in {"today": None, **vectors}.items()}
+                found[key] = found.get(key, {}) | scores
+                write_text(args.out, json.dumps(found, indent=1))
                 print(key, json.dumps(found[key]), flush=True)
     PAGE.write_text(page(found))
     print(PAGE)

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from rich.progress import track
 
 from experiments.foundation.labellers import LABELLERS, LabelError
+from experiments.runs import read_set
 from gtx.data.featurising import map_in_workers
 from gtx.data.public_datasets import load_public_dataset
 from gtx.files import whole_file
@@ -46,9 +46,8 @@ def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
     """Collect the Murcko scaffolds of the test rows of sets with a `split` column, without the empty scaffold."""
     found = set()
     for name in names:
-        entry = load_public_dataset(name)
-        table = pd.read_csv(entry.path)
-        found |= set(map(scaffold, table[entry.smiles_column][table["split"] == "test"]))
+        table = read_set(name)
+        found |= set(map(scaffold, table[load_public_dataset(name).smiles_column][table["split"] == "test"]))
     return found - {""}
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -31,7 +32,7 @@ from torch_geometric.transforms import AddRandomWalkPE
 
 from experiments import mat, scaffold, tables
 from experiments.recipe import options_of, run_all
-from experiments.runs import Run, commit
+from experiments.runs import Run, execute
 from experiments.tables import RESULTS
 from gtx.errors import InputError
 
@@ -259,21 +260,16 @@ def best(kind: str, task: str, results: Path = RESULTS) -> int:
 
 def tune(run: Run, results: Path) -> None:
     """Try the configuration that the run's name ends with, and write its validation loss."""
-    number, begun = int(run.name.rpartition("-")[2]), time.perf_counter()
-    trained = train_and_predict(run, CONFIGURATIONS[number])
-    line = {
-        "recipe": "tuning",
-        "folder": run.public_set.folder,
-        "name": run.name,
-        "set": run.public_set.name,
-        "model": run.model,
-        "val": {"loss": trained.loss},
-        "parameters": trained.parameters,
-        "settings": {"number": number, **CONFIGURATIONS[number]._asdict()},
-        "seconds": round(time.perf_counter() - begun, 1),
-        "commit": commit(),
-    }
-    tables.put(results, line)
+    number = int(run.name.rpartition("-")[2])
+    run.dataset = replace(run.dataset, split={part: run.dataset.split[part] for part in ("train", "val")})
+
+    def fit(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
+        trained = train_and_predict(run, CONFIGURATIONS[number])
+        settings = {"number": number, **CONFIGURATIONS[number]._asdict()}
+        facts = {"parameters": trained.parameters, "settings": settings, "val": {"loss": trained.loss}}
+        return trained.prediction, facts
+
+    execute(run, fit, results, recipe="tuning")
 
 
 def main(words: Sequence[str] | None = None) -> int:

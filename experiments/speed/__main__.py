@@ -27,6 +27,7 @@ from experiments.speed import layer, molecules, training
 from experiments.speed.measure import Case, race, table
 from experiments.tables import RESULTS, ROOT
 
+TURNS = 9
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 TOPICS: dict[str, Callable[[argparse.Namespace], list[Case]]] = {
     "layer": layer.cases,
@@ -54,7 +55,9 @@ def main(words: Sequence[str]) -> None:
             facts = f"{torch.cuda.get_device_name()}, {facts}"
         about = (TOPICS[topic].__doc__ or "").split("\n\n")[0].replace("\n    ", " ")
         head = f"{about}\n\n{date.today()}, commit {made['commit']}: {facts}. `{made['command']}`\n"
-        text = "\n".join([f"## {topic}\n", head, table(race(cases, options))])
+        text = "\n".join(
+            [f"## {topic}\n", head, table(race(cases, 2 if options.quick else TURNS, options.threads, options.device))]
+        )
         write_section(page, topic, text)
         print(text, flush=True)
     print(page)
@@ -67,13 +70,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--cases", default="", help="only cases whose name matches this regular expression")
     parser.add_argument("--quick", action="store_true", help="a few small cases")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--repeats", type=int, help="turns of every case, after one to warm up (default 9; quick 2)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="no new turn of a group after so many seconds")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--out", type=Path, help="folder of the page")
     options = parser.parse_args(words)
     options.topics = options.topics or (["layer", "prediction"] if options.device == "cuda" else [*TOPICS])
-    options.repeats = options.repeats or (2 if options.quick else 9)
     options.out = options.out or (ROOT / "runs" / "speed" if options.quick or options.cases else RESULTS)
     return options
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 
 import torch
@@ -22,54 +22,34 @@ SIZES = {"drug-like": (128, 9, 38), "tiny": (512, 4, 9), "peptide-like": (16, 80
 STEPS = ("forward", "forward + backward")
 
 
-class Padded:
-    """Index of graphs padded to `size` nodes each.
+class Batch:
+    """Graphs of given sizes with random features, and indices that all layers of a model share.
 
-    Attributes:
-        node: int64 `[N]`, the slot of each node.
-        real: bool `[B, size]`, False for padding.
+    Padded, each graph has `size` nodes; `node` `[N]` and `pair` `[num_pairs]` are the places of real nodes and pairs.
     """
 
-    def __init__(self, graph: CompleteGraph, largest: int) -> None:
-        self.count, self.size = graph.num_graphs, -(-largest // 8) * 8 if graph.ptr.is_cuda else largest
-        offset = graph.batch * self.size - graph.ptr[graph.batch]
-        self.node = torch.arange(graph.num_nodes, device=graph.ptr.device) + offset
-        sender, receiver = graph.pair_index
-        self._pair = self.node[receiver] * self.size + self.node[sender] % self.size
-        self.real = self.nodes(torch.ones_like(self.node)) > 0
+    def __init__(self, sizes: Tensor, channels: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
+        generator, largest = torch.Generator().manual_seed(1), int(sizes.max())
+        self.graph = graph = CompleteGraph.from_ptr(torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]).to(device))
+        self.edge_index, (sender, receiver) = graph.edge_index, graph.pair_index
+        self.channels, self.count = channels, graph.num_graphs
+        self.size = -(-largest // 8) * 8 if graph.ptr.is_cuda else largest
+        self.node = torch.arange(graph.num_nodes, device=device) + graph.batch * self.size - graph.ptr[graph.batch]
+        self.pair = self.node[receiver] * self.size + self.node[sender] % self.size
+        for name, shape in ("x", (graph.num_nodes, channels)), ("edge_attr", (graph.num_pairs, EDGE_DIM)):
+            setattr(self, name, torch.randn(shape, generator=generator).to(device, dtype).requires_grad_())
+        self.real = self.padded(torch.ones_like(self.node)) > 0  # [B, size]
+        self.padded_x = self.padded(self.x.detach()).requires_grad_()
 
-    def nodes(self, flat: Tensor) -> Tensor:
+    def padded(self, flat: Tensor) -> Tensor:
         """Scatter flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
         padded = flat.new_zeros(self.count * self.size, *flat.shape[1:])
         return padded.index_copy(0, self.node, flat).unflatten(0, (self.count, self.size))
 
-    def pairs(self, flat: Tensor) -> Tensor:
+    def padded_pairs(self, flat: Tensor) -> Tensor:
         """Scatter flat pairs `[num_pairs, *]` to `[B, receivers, senders, *]`, 0 in padding."""
         padded = flat.new_zeros(self.count * self.size**2, *flat.shape[1:])
-        return padded.index_copy(0, self._pair, flat).unflatten(0, (self.count, self.size, self.size))
-
-
-class Batch:
-    """Graphs of given sizes with random features; indices that all layers of a model share are made once."""
-
-    def __init__(self, sizes: Tensor, channels: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
-        generator = torch.Generator().manual_seed(1)
-        self.graph = CompleteGraph.from_ptr(torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]).to(device))
-        self.channels, self.largest = channels, int(sizes.max())
-        for name, shape in ("x", (self.graph.num_nodes, channels)), ("edge_attr", (self.graph.num_pairs, EDGE_DIM)):
-            setattr(self, name, torch.randn(shape, generator=generator).to(device, dtype).requires_grad_())
-
-    @cached_property
-    def padded(self) -> Padded:
-        return Padded(self.graph, self.largest)
-
-    @cached_property
-    def padded_x(self) -> Tensor:
-        return self.padded.nodes(self.x.detach()).requires_grad_()
-
-    @cached_property
-    def edge_index(self) -> Tensor:
-        return self.graph.edge_index
+        return padded.index_copy(0, self.pair, flat).unflatten(0, (self.count, self.size, self.size))
 
 
 class PaddedAttention(nn.Module):
@@ -80,43 +60,47 @@ class PaddedAttention(nn.Module):
         self.lin_in, self.lin_out = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
         self.lin_bias = nn.Linear(EDGE_DIM, HEADS, bias=False)
 
-    def forward(self, x: Tensor, edge_attr: Tensor, to: Padded) -> Tensor:
-        q, k, v = to.nodes(self.lin_in(x)).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)  # [B, H, n, C] each
-        bias = to.pairs(self.lin_bias(edge_attr)).permute(0, 3, 1, 2).masked_fill(~to.real[:, None, None], -torch.inf)
-        out = F.scaled_dot_product_attention(q, k, v, bias)
-        return self.lin_out(out.transpose(1, 2).flatten(0, 1).flatten(1)[to.node])
+    def forward(self, batch: Batch) -> Tensor:
+        q, k, v = (
+            batch.padded(self.lin_in(batch.x)).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        )  # [B, H, n, C]
+        bias = batch.padded_pairs(self.lin_bias(batch.edge_attr)).permute(0, 3, 1, 2)
+        out = F.scaled_dot_product_attention(q, k, v, bias.masked_fill(~batch.real[:, None, None], -torch.inf))
+        return self.lin_out(out.transpose(1, 2).flatten(0, 1).flatten(1)[batch.node])
 
 
 def _without_pairs(layer: nn.Module, x: Tensor, real: Tensor) -> Tensor:
     return layer(x, x, x, key_padding_mask=~real, need_weights=False)[0]
 
 
-def _as_gps(layer: nn.Module, batch: Batch, x: Tensor, edge_attr: Tensor) -> Tensor:
+def _as_gps(layer: nn.Module, batch: Batch) -> Tensor:
     """Call attention as PyG's `GPSConv` does: padded and unpadded in every layer."""
-    h, real = to_dense_batch(x, batch.graph.batch)
+    h, real = to_dense_batch(batch.x, batch.graph.batch)
     return _without_pairs(layer, h, real)[real]
 
 
-Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch, Tensor, Tensor], Tensor]]
-"""A module of so many channels; a call of it on x `[N, channels]` and edge_attr `[num_pairs, EDGE_DIM]`."""
+Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch], Tensor]]
+"""A module of so many channels, and a call of it on a batch."""
 
 
 def _gtx(**arguments: bool) -> Contender:
     how = {"heads": HEADS, "edge_dim": EDGE_DIM, **arguments}
-    return lambda c: EdgeAttention(c, c // HEADS, **how), lambda layer, batch, x, e: layer(x, batch.graph, e)
+    return lambda c: EdgeAttention(c, c // HEADS, **how), lambda layer, batch: layer(
+        batch.x, batch.graph, batch.edge_attr
+    )
 
 
 PYG: dict[str, Contender] = {
     "TransformerConv": (
         lambda c: TransformerConv(c, c // HEADS, HEADS, edge_dim=EDGE_DIM, root_weight=False),
-        lambda layer, batch, x, e: layer(x, batch.edge_index, e),
+        lambda layer, batch: layer(batch.x, batch.edge_index, batch.edge_attr),
     )
 }
-PADDED: dict[str, Contender] = {"padded SDPA": (PaddedAttention, lambda layer, batch, *xe: layer(*xe, batch.padded))}
+PADDED: dict[str, Contender] = {"padded SDPA": (PaddedAttention, lambda layer, batch: layer(batch))}
 WITHOUT_PAIRS: dict[str, Contender] = {
     "MultiheadAttention": (  # on nodes that are padded already, as in a padded model
         lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
-        lambda layer, batch, x, e: _without_pairs(layer, batch.padded_x, batch.padded.real),
+        lambda layer, batch: _without_pairs(layer, batch.padded_x, batch.real),
     ),
     "GPSConv": (lambda c: GPSConv(c, None, heads=HEADS).attn, _as_gps),
 }
@@ -126,12 +110,6 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
     "bias and value": {"gtx": _gtx(project=True, edge_value=True), **PYG, **PADDED},
 }
 """By function and name."""
-
-
-def contender(function: str, name: str, batch: Batch) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
-    """Return the module, and its call on the batch."""
-    make, call = CONTENDERS[function][name]
-    return (layer := make(batch.channels)), partial(call, layer, batch)
 
 
 def cases(options: Namespace) -> list[Case]:
@@ -150,31 +128,24 @@ def cases(options: Namespace) -> list[Case]:
             group = f"{function}: {step}; {kind}, {width}, {dtype}"
             for name in CONTENDERS[function]:
                 prepare = partial(_prepare, function, name, step, kind, width, dtype, options.device)
-                made.append(Case(group, name, prepare, SIZES[kind][0], 0.1))
+                made.append(Case(group, name, prepare, SIZES[kind][0]))
     return made
 
 
 def _prepare(f: str, name: str, step: str, kind: str, width: int, dtype: str, device: str) -> Callable[[], None]:
     count, least, most = SIZES[kind]
     sizes = torch.randint(least, most + 1, (count,), generator=torch.Generator().manual_seed(0))
-    how = width, getattr(torch, dtype), device
-    _step(f, name, step, Batch(sizes[:1].clamp(max=9), *how))()  # libraries load parts of themselves at first use
-    return _step(f, name, step, Batch(sizes, *how))
-
-
-def _step(function: str, name: str, step: str, batch: Batch) -> Callable[[], None]:
+    batch = Batch(sizes, width, getattr(torch, dtype), device)
     torch.manual_seed(0)
-    module, call = contender(function, name, batch)
-    module.to(batch.x.device, batch.x.dtype)
+    make, call = CONTENDERS[f][name]
+    module = make(width).to(device, batch.x.dtype).train(step != "forward")
 
+    @torch.no_grad()
     def forward() -> None:
-        module.eval()
-        with torch.no_grad():
-            call(batch.x, batch.edge_attr)
+        call(module, batch)
 
     def both() -> None:
-        module.train()
-        out = call(batch.x, batch.edge_attr)
+        out = call(module, batch)
         out.backward(torch.ones_like(out))
         module.zero_grad()
         batch.x.grad = batch.edge_attr.grad = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
 import re
@@ -10,8 +9,7 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +18,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 from torch import nn
+from torch.utils.benchmark import Timer
 
+from experiments.runs import read_set
 from experiments.summary import markdown
 from gtx.data import MoleculeStore, featurise
 from gtx.data.public_datasets import load_public_dataset
@@ -31,6 +31,9 @@ from gtx.training import TrainSettings
 from gtx.workflow.specs import make_model_spec
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+LEAST, MOST = 0.1, 60.0
+"""A turn lasts at least so many seconds; no new turn of a group begins after so many."""
+SETS = {"zinc12k": ("zinc12k", "split"), "esol": ("mat/esol", "split_random_0"), "xtb9": ("xtb9", "split_random")}
 
 
 class Case(NamedTuple):
@@ -39,102 +42,101 @@ class Case(NamedTuple):
     Attributes:
         group: cases of a group take turns, and are compared with the first of them.
         name: name in the table.
-        prepare: sets the case up and returns the function that is measured. If this returns a `Figures`, that is taken
-            in place of what was measured.
+        prepare: sets the case up and returns the function that is measured.
         count: molecules that the function works through.
-        seconds: a turn repeats the function until so many have passed.
-        once: a single turn without warm-up, for long work.
+        once: a single turn without warm-up, for long work. The function may then return measurements of itself:
+            `seconds`, `peak` in bytes, and other columns of the table.
     """
 
     group: str
     name: str
     prepare: Callable[[], Callable[[], Any]]
     count: int = 1
-    seconds: float = 0.0
     once: bool = False
 
 
-class Figures(NamedTuple):
-    """Measurements that a function returns of itself: seconds, peak memory in bytes, and other columns of the table."""
-
-    seconds: float | None = None
-    peak: int | None = None
-    columns: Mapping[str, str] = {}
+Turns = list[dict[str, Any]]
+"""Measurements of a case, a dictionary for each turn: `seconds`, `peak` (bytes) and others; or `failed`, a reason."""
 
 
-@dataclass
-class Result:
-    """Measurements of a case, one of each turn, and the reason if it failed; the first turn warms up."""
-
-    case: Case
-    seconds: list[float] = field(default_factory=list)
-    peaks: list[int] = field(default_factory=list)
-    columns: Mapping[str, str] = field(default_factory=dict)
-    failed: str = ""
-
-    def measure(self, step: Callable[[], Any], device: str) -> None:
-        """Add a turn: median seconds, and the most memory held above what was held before."""
-        walls, before = [], memory_before(device)
-        while not walls or sum(walls) < self.case.seconds:
-            wall, returned = timed(step, device)
-            walls.append(wall)
-            own = returned if isinstance(returned, Figures) else Figures()
-            del returned  # nothing of this run lives on in the next
-        peak = torch.cuda.max_memory_allocated() if device == "cuda" else resident("VmHWM")
-        self.seconds.append(statistics.median(walls) if own.seconds is None else own.seconds)
-        self.peaks.append(max(0, peak - before) if own.peak is None else own.peak)
-        self.columns = own.columns
-
-    def plural(self, values: Sequence[float]) -> Sequence[float]:
-        """Leave out the turn that warms up."""
-        return values[1:] or values
-
-    def cells(self, first: Result) -> list[str]:
-        """Write the cells of the table; ratios to the first of the group are medians over turns."""
-        if self.failed:
-            return [self.case.group, self.case.name, self.failed, "", "", "", ""]
-        seconds, peak = statistics.median(self.plural(self.seconds)), max(self.plural(self.peaks))
-        times = memory = ""
-        if not first.failed:
-            turns = zip(self.plural(self.seconds), first.plural(first.seconds), strict=False)
-            times = f"{statistics.median(a / b for a, b in turns):.2f}x"
-            memory = f"{peak / max(1, *first.plural(first.peaks)):.2f}x"
-        figures = [f"{seconds * 1e3:,.4g} ms", f"{self.case.count / seconds:,.0f}", f"{peak / 2**20:,.0f} MiB"]
-        return [self.case.group, self.case.name, *figures, times, memory]
-
-
-def race(cases: Iterable[Case], options: argparse.Namespace) -> list[Result]:
-    """Measure cases, group by group; a case that cannot be set up or fails has the reason as its result.
-
-    Args:
-        cases: cases in the order of the table.
-        options: `repeats`, `seconds` and `device`.
-    """
-    results = []
-    for _, group in groupby(cases, lambda case: case.group):
-        runners = []
-        for case in group:
-            results.append(Result(case))
-            runners.append((results[-1], attempt(results[-1], case.prepare)))
-        begun = time.time()
-        for turn in range(options.repeats + 1):
-            if turn > 2 and time.time() - begun > options.seconds:
+def race(cases: Iterable[Case], turns: int, threads: int = 1, device: str = "cpu") -> dict[Case, Turns]:
+    """Measure cases, group by group; a case that cannot be set up or fails has the reason as its result."""
+    results: dict[Case, Turns] = {case: [] for case in cases}
+    for _, group in groupby(results, lambda case: case.group):
+        steps = {case: attempt(results[case], case.prepare) for case in group}
+        order, begun = list(steps), time.time()
+        for turn in range(turns):
+            if turn > 2 and time.time() - begun > MOST:
                 break
-            first = turn % len(runners)  # no case is always first
-            for result, step in runners[first:] + runners[:first]:
-                if not result.failed and not (turn and result.case.once):
-                    attempt(result, partial(result.measure, step, options.device))
+            for case in order:
+                lines = results[case]
+                if any("failed" in line for line in lines) or (case.once and lines):
+                    continue
+                line = attempt(lines, partial(measure, case, steps[case], threads, device))
+                lines += [line] if line else []
+            order = [*order[1:], order[0]]  # no case is always first
     return results
 
 
-def attempt(result: Result, function: Callable[[], Any]) -> Any:
+def measure(case: Case, step: Callable[[], Any], threads: int, device: str) -> dict[str, Any]:
+    """Measure a turn: median seconds of a call, and the most memory held above what was held before."""
+    before, own = memory_before(device), None
+    if case.once:
+        seconds, own = timed(step, device)
+    else:
+        timer = Timer("step()", globals={"step": step}, num_threads=threads)
+        seconds = timer.blocked_autorange(min_run_time=LEAST).median
+    peak = torch.cuda.max_memory_allocated() if device == "cuda" else resident("VmHWM")
+    return {"seconds": seconds, "peak": max(0, peak - before)} | (own if isinstance(own, dict) else {})
+
+
+def attempt(lines: Turns, function: Callable[[], Any]) -> Any:
     """Call a function; if it fails, note in a few words why."""
     try:
         return function()
     except Exception as error:
-        result.failed = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
+        reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
         if isinstance(error, MemoryError) or re.search("out of memory|can't allocate memory", str(error)):
-            result.failed = "out of memory"
+            reason = "out of memory"
+        lines.append({"failed": reason})
+
+
+def table(results: Mapping[Case, Turns]) -> str:
+    """Write results as Markdown; ratios to the first case of a group are medians over turns."""
+    firsts = {case.group: turns for case, turns in reversed(results.items())}
+    known = ("seconds", "peak", "failed")
+    extra = list(
+        dict.fromkeys(name for turns in results.values() for line in turns for name in line if name not in known)
+    )
+    cells = []
+    for case, turns in results.items():
+        cells.append([case.group, case.name, *figures(case, turns, firsts[case.group])])
+        cells[-1] += [str(turns[-1].get(name, "")) for name in extra]
+    heads = ["case", "", "time", "per second", "peak memory", "time over the first", "memory over the first", *extra]
+    rows = [[cell.replace("|", "/") for cell in row] for row in cells]
+    return "\n".join(markdown(" | ".join(heads), "ll" + "r" * (len(heads) - 2), rows)) + "\n"
+
+
+def figures(case: Case, turns: Turns, first: Turns) -> list[str]:
+    """Write time, rate and memory of a case, and their ratios to the first case of its group."""
+    if "failed" in turns[-1]:
+        return [turns[-1]["failed"], "", "", "", ""]
+    seconds, peak = statistics.median(turn["seconds"] for turn in turns), max(turn["peak"] for turn in turns)
+    cells = [f"{seconds * 1e3:,.4g} ms", f"{case.count / seconds:,.0f}", f"{peak / 2**20:,.0f} MiB"]
+    if "failed" in first[-1]:
+        return [*cells, "", ""]
+    times = statistics.median(one["seconds"] / other["seconds"] for one, other in zip(turns, first, strict=False))
+    return [*cells, f"{times:.2f}x", f"{peak / max(1, *(turn['peak'] for turn in first)):.2f}x"]
+
+
+def timed(function: Callable[[], Any], device: str) -> tuple[float, Any]:
+    """Return the seconds until the device is done, and what the function returned."""
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait()
+    begun = time.perf_counter()
+    returned = function()
+    wait()
+    return time.perf_counter() - begun, returned
 
 
 def memory_before(device: str) -> int:
@@ -155,16 +157,6 @@ def memory_before(device: str) -> int:
     return resident("VmRSS")
 
 
-def timed(function: Callable[[], Any], device: str) -> tuple[float, Any]:
-    """Return the seconds until the device is done, and what the function returned."""
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    wait()
-    begun = time.perf_counter()
-    returned = function()
-    wait()
-    return time.perf_counter() - begun, returned
-
-
 def resident(name: str) -> int:
     """Return bytes of this process: VmRSS (now) or VmHWM (the most); the most if there is no /proc."""
     found = re.search(rf"{name}:\s+(\d+) kB", STATUS.read_text()) if STATUS.exists() else None
@@ -176,17 +168,7 @@ def high_water(whose: int) -> int:
     return resource.getrusage(whose).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def table(results: Sequence[Result]) -> str:
-    """Write the results of a topic as Markdown."""
-    firsts = {result.case.group: result for result in reversed(results)}
-    extra = {name: "" for result in results for name in result.columns}
-    cells = [[*r.cells(firsts[r.case.group]), *(extra | dict(r.columns)).values()] for r in results]
-    heads = "case | | time | per second | peak memory | time over the first | memory over the first"
-    rows = [[cell.replace("|", "/") for cell in row] for row in cells]
-    return "\n".join(markdown(" | ".join([heads, *extra]), "ll" + "r" * (5 + len(extra)), rows)) + "\n"
-
-
-SETS = {"zinc12k": ("zinc12k", "split"), "esol": ("mat/esol", "split_random_0"), "xtb9": ("xtb9", "split_random")}
+# --------------------------------------------------------------------------------------- what the cases are made of
 
 
 def sampled(name: str, most: int | None = None) -> pd.DataFrame:
@@ -198,8 +180,9 @@ def sampled(name: str, most: int | None = None) -> pd.DataFrame:
     """
     official, split = SETS[name]
     entry = load_public_dataset(official)
-    read = pd.read_parquet if entry.path.suffix == ".parquet" else pd.read_csv
-    frame = read(entry.path)[[entry.smiles_column, entry.targets[0], split]].set_axis(["smiles", "y", "split"], axis=1)
+    frame = read_set(official)[[entry.smiles_column, entry.targets[0], split]].set_axis(
+        ["smiles", "y", "split"], axis=1
+    )
     if most is None:
         return frame
     return frame[frame.groupby("split").cumcount() < frame["split"].map({"train": most}).fillna(most // 5)]

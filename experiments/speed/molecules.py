@@ -24,7 +24,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 from torch_geometric.utils import from_smiles
 
-from experiments.speed.measure import Case, Figures, default_model, featurised, high_water, sampled
+from experiments.speed.measure import Case, default_model, featurised, high_water, sampled
 from gtx import encodings
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.public_datasets import load_public_dataset
@@ -64,9 +64,9 @@ def encodings_of_a_batch(options: Namespace) -> list[Case]:
     """
     made = []
     for group, contenders in COMPARED.items():
-        made += [Case(group, n, partial(_encode, m, None, options.device), BATCH, 0.1) for n, m in contenders.items()]
+        made += [Case(group, n, partial(_encode, m, None, options.device), BATCH) for n, m in contenders.items()]
     for name, make in islice(ALONE.items(), 2 if options.quick else None):
-        made.append(Case(name, f"gtx: {name}", partial(_encode, None, make, options.device), BATCH, 0.1))
+        made.append(Case(name, f"gtx: {name}", partial(_encode, None, make, options.device), BATCH))
     return made
 
 
@@ -203,9 +203,9 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
         return lambda: (predict_table(predictor, file, out, workers=workers), folder)  # which lives as long
     command = [sys.executable, "-m", "gtx", "predict", saved, file, "--out", out, "--device", device]
 
-    def run_command() -> Figures:
+    def run_command() -> dict[str, int]:
         subprocess.run([*map(str, command)], check=True, capture_output=True)
-        return Figures(peak=high_water(resource.RUSAGE_CHILDREN) if folder.name else None)
+        return {"peak": high_water(resource.RUSAGE_CHILDREN)} if folder.name else {}
 
     return run_command
 

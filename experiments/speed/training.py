@@ -10,13 +10,14 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from experiments.rivals import chemprop, pyg
 from experiments.runs import PublicSet, Run
-from experiments.speed.measure import Case, Figures, sampled
+from experiments.speed.measure import Case, sampled
 from experiments.tables import ROOT
 from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
@@ -64,15 +65,15 @@ def cases(options: Namespace) -> list[Case]:
     return made
 
 
-def _prepare(who: str, data: pd.DataFrame, epochs: int, threads: int) -> Callable[[], Figures]:
+def _prepare(who: str, data: pd.DataFrame, epochs: int, threads: int) -> Callable[[], dict[str, Any]]:
     if who == CHEMPROP:
         chemprop.environment()  # installed if need be
 
-    def step() -> Figures:
+    def step() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             data.to_csv(file := Path(folder, "data.csv"), index=False)
             seconds, rmse = CONTENDERS[who](file, epochs, threads)
-        return Figures(statistics.median(seconds[1:] or seconds), columns={"test RMSE": f"{rmse:.3f}"})
+        return {"seconds": statistics.median(seconds[1:] or seconds), "test RMSE": f"{rmse:.3f}"}
 
     return step
 

@@ -87,14 +87,17 @@ def _place(text: str, texts: int) -> int:
 
 def identity(smiles: str) -> tuple[str, str]:
     """Return the flat SMILES of a molecule's neutral parent and of its scaffold; empty where there is none."""
-    from gtx.molecules import MoleculeError, murcko_scaffold
+    from gtx.molecules import MoleculeError
     from gtx.molecules.reading import flat_parent
 
     try:
         flat = flat_parent(smiles)
     except MoleculeError:
         return "", ""
-    return flat, murcko_scaffold(flat)
+    try:
+        return flat, scaffold(flat)
+    except MoleculeError:  # neutral, an atom may have more bonds than RDKit reads
+        return flat, ""
 
 
 def describe_pretraining_overlap(smiles: Iterable[str]) -> str:

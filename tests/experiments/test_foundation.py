@@ -75,10 +75,9 @@ def test_the_scaffolds_of_test_rows_are_left_out(tmp_path: Path, monkeypatch: py
     (tmp_path / "corpus.smi").write_text("\n".join(texts))
     labels.write_shard("descriptors", tmp_path / "descriptors", 0, texts)
     (tmp_path / "set.csv").write_text("smiles,y,split\nc1ccc2ccccc2c1O,1,test\nCC,1,test\nc1ccccc1,1,train\n")
-    known = SimpleNamespace(path=tmp_path / "set.csv", smiles_column="smiles")
-    monkeypatch.setattr(labels, "load_public_dataset", lambda name: known)
+    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(tmp_path / "set.csv"))
     given = SimpleNamespace(
-        out=tmp_path, corpus=tmp_path / "corpus.smi", first=9, labels=["descriptors"], without=["x"]
+        out=tmp_path, corpus=tmp_path / "corpus.smi", first=9, labels=["descriptors"], without=["toy"]
     )
     store, task = pretrain.labelled(given)
     assert store.sizes.tolist() == [3, 8, 5, 4]
@@ -137,7 +136,7 @@ def test_a_third_kernel_that_knows_the_answer_is_chosen(tmp_path: Path, monkeypa
     )
     run = Run(toy_recipe.SETS["toy"], "kernel", runs=tmp_path)
     y = torch.from_numpy(run.dataset.y)
-    found = ceiling.of_split(run, {"answer": y})
+    found = {name: ceiling.of_kernel(run, vectors) for name, vectors in (("today", None), ("answer", y))}
     assert found["answer"]["test"] < found["today"]["test"]
     assert "1 embeddings" in found["answer"]["kernel"]
     assert "embeddings" not in found["today"]["kernel"]

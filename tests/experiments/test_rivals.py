@@ -11,7 +11,7 @@ import torch
 from torch_geometric.transforms import AddRandomWalkPE
 
 from experiments import tables
-from experiments.goals import published
+from experiments.results import published
 from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
 from gtx.data import public_datasets

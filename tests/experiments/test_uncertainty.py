@@ -17,6 +17,6 @@ def test_test_rows_are_those_of_the_run_whatever_columns_the_set_has(
 ) -> None:
     file = toy_recipe.write(tmp_path / "toy.csv", 90)
     monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(file))
-    found = uncertainty.scores("toy", "none", 0, 1)
+    found = uncertainty.scores_of_method("toy", "none", 0, epochs=1)
     pd.read_csv(file).drop(columns="split").to_csv(file, index=False)
-    assert uncertainty.scores("toy", "none", 0, 1) == pytest.approx(found, nan_ok=True)
+    assert uncertainty.scores_of_method("toy", "none", 0, epochs=1) == pytest.approx(found, nan_ok=True)

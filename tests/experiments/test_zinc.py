@@ -20,7 +20,7 @@ from tests.molecules_for_tests import store
 from tests.tables import molecules, write
 
 SMALL = {"layers": 1, "channels": 16, "heads": 2, "pair_channels": 8}
-WORDS = ["--sets", "graphs", "--epochs", "2", "--threads", "1", "--no-progress", "--model-arguments", json.dumps(SMALL)]
+WORDS = ["--here", "--sets", "graphs", "--epochs", "2", "--threads", "1", "--model-arguments", json.dumps(SMALL)]
 COUNTS = {"train": 30, "val": 10, "test": 10}
 
 
@@ -119,7 +119,17 @@ def test_a_finished_run_is_kept_and_a_stopped_one_goes_on(folder: Path, monkeypa
 
 
 def test_other_models_stand_beside_it_on_the_same_rows(folder: Path) -> None:
-    words = ["--sets", "smiles", "--rivals", "mean", "--out", str(folder / "results"), "--runs", str(folder / "runs")]
+    words = [
+        "--here",
+        "--sets",
+        "smiles",
+        "--rivals",
+        "mean",
+        "--out",
+        str(folder / "results"),
+        "--runs",
+        str(folder / "runs"),
+    ]
     assert zinc.main(words) == 0
     file = folder / "results" / tables.RUNS
     (result,), written = tables.predicted_runs(folder / "results"), file.stat().st_mtime_ns
@@ -130,7 +140,7 @@ def test_other_models_stand_beside_it_on_the_same_rows(folder: Path) -> None:
     assert result["command"] == "python -m experiments.zinc --sets smiles --rivals mean --seeds 0"
     assert zinc.main(words) == 0 and file.stat().st_mtime_ns == written
     with pytest.raises(SystemExit):  # graphs have no SMILES
-        zinc.main(["--sets", "graphs", *words[2:]])
+        zinc.main(["--sets", "graphs", *words[3:]])
 
 
 def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys: pytest.CaptureFixture) -> None:
