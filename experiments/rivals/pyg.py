@@ -1,25 +1,19 @@
 """GINE and GPS as one builds them from PyG's parts, and a plain training loop.
 
-    python -m experiments.rivals.pyg --jobs 2
-
 GINE: Hu et al. 2020, arXiv:1905.12265; GPS: Rampášek et al. 2022, arXiv:2205.12454, with random walks
 (`AddRandomWalkPE`) as its encoding. Atoms and bonds are gtx's codes, the readout is sum, mean and maximum, and whether
-a molecule's descriptors are joined to it is one of the things that are tuned.
+a molecule's descriptors are joined to it is one of the things that were tuned.
 
-The command tries eight configurations of each (3 or 5 layers, dropout 0 or 0.2, descriptors or none) on the validation
-rows of `mat/freesolv` (first split) for regression and of `scaffold/bace` for classification; the best one is used on
-all sets. Test rows are not used.
+Eight configurations of each (3 or 5 layers, dropout 0 or 0.2, descriptors or none) were tried on the validation rows of
+`mat/freesolv` (first split) for regression and of `scaffold/bace` for classification, by a recipe that is no longer
+kept (commit 24ad587); `results/runs.csv` has the losses, in the lines `tuning`. The best one is used on all sets.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +24,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINEConv, GPSConv, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.transforms import AddRandomWalkPE
 
-from experiments import mat, scaffold, tables
-from experiments.recipe import options_of, run_all
-from experiments.runs import Run, execute
-from experiments.tables import RESULTS
-from gtx.errors import InputError
+from experiments.runs import Run
 
 STEPS = 16
 EPOCHS, RATE, DECAY, CLIP = 60, 1e-3, 1e-5, 1.0
@@ -67,8 +57,9 @@ class Configuration(NamedTuple):
 
 
 CONFIGURATIONS = tuple(Configuration(*how) for how in product((3, 5), (0.0, 0.2), (False, True)))
-TUNED_ON = {"regression": mat.SETS["freesolv"], "classification": scaffold.SETS["bace"]}
-KINDS = ("gine", "gps")
+BEST = {"gine": {"regression": 5, "classification": 3}, "gps": {"regression": 1, "classification": 2}}
+"""Number of the configuration with the least validation loss."""
+TUNED_ON = {"regression": "mat/freesolv", "classification": "scaffold/bace"}
 
 
 class Network(nn.Module):
@@ -231,60 +222,9 @@ def scaled(u: Tensor, train: np.ndarray) -> tuple[Tensor, int]:
 
 
 def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train with the configuration that was best for the task.
-
-    Raises:
-        InputError: the model has not been tuned yet.
-    """
+    """Train with the configuration that was best for the task."""
     task = run.dataset.task.name
-    number = best(run.model, task)
+    number = BEST[run.model][task]
     trained = train_and_predict(run, CONFIGURATIONS[number])
-    settings = {"configuration": number, **trained.settings, "tuned_on": TUNED_ON[task].name}
+    settings = {"configuration": number, **trained.settings, "tuned_on": TUNED_ON[task]}
     return trained.prediction, {"parameters": trained.parameters, "settings": settings}
-
-
-def best(kind: str, task: str, results: Path = RESULTS) -> int:
-    """Find the number of the configuration with the least validation loss.
-
-    Raises:
-        InputError: a configuration has not been tried.
-    """
-    found = {run["name"]: run["val"]["loss"] for run in tables.runs(results, "tuning", TUNED_ON[task].folder)}
-    names = [f"{kind}-{number}" for number in range(len(CONFIGURATIONS))]
-    missing = [name for name in names if name not in found]
-    if missing:
-        where = f"{results / tables.RUNS} lacks {', '.join(missing)} of {TUNED_ON[task].name}"
-        raise InputError(f"{kind} is not tuned: {where}; run python -m experiments.rivals.pyg")
-    return min(range(len(names)), key=lambda number: found[names[number]])
-
-
-def tune(run: Run, results: Path) -> None:
-    """Try the configuration that the run's name ends with, and write its validation loss."""
-    number = int(run.name.rpartition("-")[2])
-    run.dataset = replace(run.dataset, split={part: run.dataset.split[part] for part in ("train", "val")})
-
-    def fit(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-        trained = train_and_predict(run, CONFIGURATIONS[number])
-        settings = {"number": number, **CONFIGURATIONS[number]._asdict()}
-        facts = {"parameters": trained.parameters, "settings": settings, "val": {"loss": trained.loss}}
-        return trained.prediction, facts
-
-    execute(run, fit, results, recipe="tuning")
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Try what has not been tried, each in a process of its own."""
-    parser = options_of(__doc__)
-    parser.add_argument("--models", nargs="+", default=KINDS, choices=KINDS)
-    parser.add_argument("--tasks", nargs="+", default=list(TUNED_ON), choices=list(TUNED_ON))
-    parser.add_argument("--numbers", nargs="+", type=int, default=range(len(CONFIGURATIONS)))
-    options = parser.parse_args(words)
-    runs = []
-    for kind, task, number in product(options.models, options.tasks, options.numbers):
-        command = f"python -m experiments.rivals.pyg --models {kind} --tasks {task} --numbers {number}"
-        runs.append(Run(TUNED_ON[task], kind, 0, 0, options.runs, command, f"{kind}-{number}"))
-    return int(run_all(runs, partial(tune, results=options.out), options, "tuning"))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
