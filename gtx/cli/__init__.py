@@ -26,6 +26,7 @@ COMMANDS = {
     "predict": "predict the molecules of a table with a trained model",
     "explain": "draw what is behind one prediction: attention, atoms or substructures, similar molecules",
     "info": "show what a model file holds",
+    "join": "join tables by molecule, to train on the targets of all",
     "adapt": "train a pretrained model further on your molecules, without labels",
     "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",

@@ -1,0 +1,91 @@
+"""`gtx join`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from gtx.cli.parser import Parser
+from gtx.cli.printing import note, say
+
+EXAMPLES = """
+examples:
+  gtx join esol.csv freesolv.csv --out joined.csv
+  gtx join mine.csv public.csv --by-file --split-column split --out joined.csv
+  gtx train joined.csv --target-columns mine_y public_y --target-weights public_y=0.3 --split-column split --out run/
+"""
+NOTES = """
+The joined table has a row for each molecule, with the target columns of all tables, blank where a table lacks the
+molecule. Molecules are the same where gtx train finds duplicates: by canonical SMILES. Nothing is imputed; in training
+a blank is left out of the loss.
+
+Columns of the same name are one target. If tables give a molecule different values of it, each value has a row of its
+own, and a warning; with --by-file columns of different files are different targets.
+
+The ledger is a table with a line for each row of each table: the rows of the joined table that hold its values, or the
+error because of which it was not joined, and warnings.
+"""
+MOST = 5  # errors, and warnings, that are printed
+
+
+def add(parser: Parser) -> None:
+    """Add the options of the command."""
+    parser.usage = "gtx join TABLE TABLE [TABLE ...] --out FILE [options]"
+    parser.examples, parser.epilog = EXAMPLES, NOTES
+    parser.add_argument("tables", nargs="+", metavar="TABLE", help="tables, SMILES files or SDFs")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the joined table: .csv, .tsv or .parquet")
+    parser.add_argument("--ledger", metavar="FILE", help="the ledger; default: --out with -ledger before its ending")
+    parser.add_argument(
+        "--columns", nargs="+", metavar="NAME", help="columns to join; default: those whose cells are mostly numbers"
+    )
+    parser.add_argument("--by-file", action="store_true", help="put the name of the file before each column: esol_y")
+    parser.add_argument(
+        "--split-column",
+        metavar="NAME",
+        help="a column of the first table with train, val and test; the joined table has it as split, where molecules "
+        "of the other tables alone are in train",
+    )
+    parser.add_argument(
+        "--smiles-column", metavar="NAME", help="the column with the SMILES in all tables; default: found by its name"
+    )
+    parser.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Join, write the table and the ledger, and print what became of the rows."""
+    from pathlib import Path
+
+    from gtx.data.joining import join_tables
+    from gtx.data.table_writer import TableWriter
+    from gtx.errors import InputError
+    from gtx.molecules import Featuriser
+
+    out = Path(arguments.out)
+    base, _, ending = out.name.partition(".")
+    ledger = arguments.ledger or str(out.with_name(f"{base}-ledger.{ending}"))
+    if ledger == arguments.out:
+        raise InputError(f"the table and its ledger need files of their own, got {ledger!r} for both")
+    names = ("columns", "smiles_column", "split_column", "by_file", "workers")
+    featuriser = Featuriser(descriptors=False, standardise=arguments.standardise)
+    options = {name: getattr(arguments, name) for name in names}
+    joined = join_tables(arguments.tables, featuriser=featuriser, **options)
+    with TableWriter(arguments.out, joined.columns) as writer:
+        for cells in joined.rows:
+            writer.write(cells)
+    with TableWriter(ledger, ["table", "row", "molecule", "joined_rows", "error", "warning"]) as writer:
+        for one in joined.outcomes:
+            rows, warnings = " ".join(map(str, one.joined)), "; ".join(one.warnings)
+            writer.write([one.source, str(one.row), one.text, rows, one.error, warnings or None])
+    for line in joined.describe():
+        say(line)
+    errors = [f"{one.source}: {one.error}" for one in joined.outcomes if one.error]
+    warnings = [f"{one.source}: {one.warnings[0]}" for one in joined.outcomes if one.warnings]
+    for messages in (errors, warnings):
+        for message in messages[:MOST]:
+            note(message)
+        if len(messages) > MOST:
+            note(f"and {len(messages) - MOST} more in {ledger}")
+    say(f"table   {arguments.out}   ledger   {ledger}")
+    return 0
