@@ -30,7 +30,7 @@ from experiments.runs import read_set
 from gtx.data.featurising import map_in_workers
 from gtx.data.public_datasets import load_public_dataset
 from gtx.files import whole_file
-from gtx.molecules import Featuriser, MoleculeError, scaffold
+from gtx.molecules import Featuriser, MoleculeError, murcko_scaffold
 
 OUT = Path("build/foundation")
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
@@ -47,7 +47,7 @@ def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
     found = set()
     for name in names:
         table = read_set(name)
-        found |= set(map(scaffold, table[load_public_dataset(name).smiles_column][table["split"] == "test"]))
+        found |= set(map(murcko_scaffold, table[load_public_dataset(name).smiles_column][table["split"] == "test"]))
     return found - {""}
 
 

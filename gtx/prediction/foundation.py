@@ -87,7 +87,7 @@ def _place(text: str, texts: int) -> int:
 
 def identity(smiles: str) -> tuple[str, str]:
     """Return the flat SMILES of a molecule's neutral parent and of its scaffold; empty where there is none."""
-    from gtx.molecules import MoleculeError
+    from gtx.molecules import MoleculeError, murcko_scaffold
     from gtx.molecules.reading import flat_parent
 
     try:
@@ -95,7 +95,7 @@ def identity(smiles: str) -> tuple[str, str]:
     except MoleculeError:
         return "", ""
     try:
-        return flat, scaffold(flat)
+        return flat, murcko_scaffold(flat)
     except MoleculeError:  # neutral, an atom may have more bonds than RDKit reads
         return flat, ""
 
