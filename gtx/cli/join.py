@@ -62,6 +62,8 @@ def run(arguments: Namespace) -> int:
     from gtx.errors import InputError
     from gtx.molecules import Featuriser
 
+    if arguments.out == "-":
+        raise InputError("--out: expected the name of a file, got '-'")
     out = Path(arguments.out)
     base, _, ending = out.name.partition(".")
     ledger = arguments.ledger or str(out.with_name(f"{base}-ledger.{ending}"))
@@ -76,8 +78,8 @@ def run(arguments: Namespace) -> int:
             writer.write(cells)
     with TableWriter(ledger, ["table", "row", "molecule", "joined_rows", "error", "warning"]) as writer:
         for one in joined.outcomes:
-            rows, warnings = " ".join(map(str, one.joined)), "; ".join(one.warnings)
-            writer.write([one.source, str(one.row), one.text, rows, one.error, warnings or None])
+            rows, warning = " ".join(map(str, one.joined)), "; ".join(one.warnings) or None
+            writer.write([one.source, str(one.row), one.text, rows, one.error, warning])
     for line in joined.describe():
         say(line)
     errors = [f"{one.source}: {one.error}" for one in joined.outcomes if one.error]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         min_chunks_for_workers,
         stop_workers,
     )
+    from gtx.data.joining import JoinedTable, join_tables
     from gtx.data.ledger import InputFile, RowLedger, format_row_message
     from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
     from gtx.data.similarity import NearestNeighbours, find_most_similar, find_nearest_neighbours
@@ -75,6 +76,7 @@ __getattr__, __dir__ = lazy_names(
         "tables": ("open_table",),
         "targets": ("Duplicates", "find_duplicates", "add_components"),
         "table_writer": ("TableWriter", "unused_column_name"),
+        "joining": ("JoinedTable", "join_tables"),
         "ledger": ("InputFile", "RowLedger", "format_row_message"),
         "splits": (
             "SPLIT_PARTS",
@@ -139,6 +141,7 @@ __all__ = [
     "FeatureColumns",
     "FeaturisingResult",
     "InputFile",
+    "JoinedTable",
     "MoleculeStore",
     "NearestNeighbours",
     "PairBudgetSampler",
@@ -174,6 +177,7 @@ __all__ = [
     "get_split_method",
     "group_by_butina",
     "group_by_kmeans",
+    "join_tables",
     "kennard_stone_split",
     "load_public_dataset",
     "make_group_split",

@@ -13,7 +13,7 @@ import numpy as np
 
 from gtx.data.columns import Row, Table, column_index, listed
 from gtx.data.featurising import featurise
-from gtx.data.ledger import Ledger, plural
+from gtx.data.ledger import RowLedger, plural
 from gtx.data.tables import open_table
 from gtx.data.targets import parse_number
 from gtx.errors import InputError, printable
@@ -60,7 +60,7 @@ class JoinedTable:
     columns: list[str]
     rows: list[list[str]] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    ledgers: dict[str, Ledger] = field(default_factory=dict)
+    ledgers: dict[str, RowLedger] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     shared: Counter[int] = field(default_factory=Counter)
     conflicts: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,7 @@ class _Source:
     name: str
     rows: list[Row]
     smiles: list[str | None]
-    ledger: Ledger
+    ledger: RowLedger
     places: dict[str, int]
     left_out: list[str]
     split: int | None = None
@@ -162,7 +162,7 @@ def _read(
     """Read the molecules of a table, and choose its columns."""
     rows = list(table.rows)
     done = featurise(featuriser, [row.readable for row in rows], workers=workers)
-    ledger = Ledger()
+    ledger = RowLedger()
     ledger.read(rows, table.smiles_column, done.errors, done.warnings)
     others = [column for column in table.columns if column != table.smiles_column]
     if columns is None:

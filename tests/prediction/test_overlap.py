@@ -10,7 +10,7 @@ import pytest
 
 import gtx
 from gtx.cli import main
-from gtx.prediction import Predictor
+from gtx.prediction import Predictor, foundation
 from gtx.prediction.neighbour_columns import NeighbourPredictor
 
 FILE = Path(__file__).parent / "golden" / "neighbours.gtx"
@@ -65,3 +65,8 @@ def test_nothing_false_is_said(model: Predictor, tmp_path: Path) -> None:
     assert model.predict_table(tmp_path / "bare.csv", out).overlap is None  # no scores, so nothing beside them
     beside = gtx.prediction.predict_table(NeighbourPredictor(model, 1), file, out)
     assert beside.overlap.trained == 3
+
+
+def test_a_molecule_whose_neutral_parent_cannot_be_read_has_no_scaffold() -> None:
+    assert foundation.identity("[SbH6+3]") == ("[SbH9]", "")  # of Tox21
+    assert foundation.identity("OCC") == ("CCO", "") and foundation.identity("nonsense") == ("", "")
