@@ -29,15 +29,17 @@ PAGES = [
             "atoms-and-bonds",
             "batches",
             "components",
+            "conformers",
             "domain",
             "explaining",
             "features",
             "foundation",
             "index",
             "molecules-in-space",
-            "results",
+            "rationales",
             "splits",
             "tuning",
+            "with-a-forest",
         )
     ),
 ]

@@ -15,7 +15,7 @@ from gtx.library import FramePredictor, frames
 from gtx.prediction import predict_table
 
 MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGES = [Path(__file__).parents[2] / "docs" / f"{name}.md" for name in ("scale", "frames")]
 FRAME = pd.DataFrame(
     {"id": [7, 8, 9, 10], "smiles": ["CCO", "C1CC", None, "C[Si](C)(C)C"], "error": [0.5, np.nan, 1.5, 2.0]},
     index=[3, 3, 1, 0],
@@ -80,8 +80,8 @@ def test_a_model_of_several_molecules_and_numbers_reads_them_from_the_frame(tmp_
     assert 'column "T", value "warm": is not a number' in found["error"][1] and "b" in found["error"][2]
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def test_the_examples_of_the_pages_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [block for page in PAGES for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
     plain, dask = (
         [b for b in blocks if "import ray" not in b and ("import dask" in b) == theirs] for theirs in (False, True)
     )

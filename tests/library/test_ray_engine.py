@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")
 
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[2] / "docs" / "frames.md"
 
 
 @pytest.fixture(scope="module")
