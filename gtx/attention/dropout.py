@@ -6,15 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_LEVELS = 1 << 16
+from gtx.native.elementwise import LEVELS, dropout_factors
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     r"""In training, set each entry to zero with probability p and divide the others by 1 - p; else x itself.
 
-    Source: Srivastava et al. 2014, JMLR 15:1929. On a CPU one random 64-bit word decides four entries, 16 bits each,
-    so p is rounded to a multiple of \(2^{-16}\): forward and backward then take half the time of
-    `torch.nn.functional.dropout`. Elsewhere, and in compiled code, this is that function.
+    Source: Srivastava et al. 2014, JMLR 15:1929. On a CPU 16 random bits decide an entry, so p is rounded to a multiple
+    of \(2^{-16}\); in single precision a compiled loop draws them (`gtx/native/elementwise.c`), otherwise torch draws
+    others. On other devices, and in compiled code, this is `torch.nn.functional.dropout`.
 
     Args:
         x: any shape.
@@ -25,11 +25,14 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    level = round(p * _LEVELS)
+    factors = dropout_factors(x, p)
+    if factors is not None:
+        return x * factors
+    level = round(p * LEVELS)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = (bits >= level - _LEVELS // 2).to(x.dtype)
-    return x * kept.mul_(_LEVELS / max(_LEVELS - level, 1))
+    kept = (bits >= level - LEVELS // 2).to(x.dtype)
+    return x * kept.mul_(LEVELS / max(LEVELS - level, 1))
 
 
 class Dropout(nn.Module):
