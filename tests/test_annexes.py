@@ -17,7 +17,7 @@ from gtx.lazy import annex
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-COMMAND_OF = {"library": "prepare", "select": "select", "serve": "serve"}
+COMMAND_OF = {"export": "export", "library": "prepare", "select": "select", "serve": "serve"}
 ANNEXES = [*COMMAND_OF, "fast", "sequence"]
 CORE = """
 import io, sys

@@ -66,6 +66,7 @@ ROOMS = {
         *("errors", "files", "termination"),
     },
     "select": {"cli", "closed_form", "kernel", "prediction", "report", "tasks", "data", "errors"},
+    "export": {"cli", "graph", "kernel", "models", "prediction", "tasks", "data", "molecules", "errors", "files"},
     "serve": {"cli", "termination", "explain", "prediction", "data", "molecules", "errors"},
     "workflow": {
         *(
@@ -102,6 +103,8 @@ LIBRARIES = {
     "dask": set(),
     "fastapi": {"serve"},
     "uvicorn": {"serve"},
+    "onnx": {"export"},
+    "onnxruntime": {"export"},
 }
 
 

@@ -266,8 +266,8 @@ class HeadGate(nn.Module):
         else:
             edges = edge_index.edge_index if isinstance(edge_index, CompleteGraph) else edge_index
             sender, receiver = edges
-            largest = scatter(projected[sender], receiver, 0, len(target), "max")
-            pooled = torch.cat([largest, scatter(source[sender], receiver, 0, len(target), "mean")], -1)
+            largest = scatter(projected[sender], receiver, 0, target.shape[0], "max")
+            pooled = torch.cat([largest, scatter(source[sender], receiver, 0, target.shape[0], "mean")], -1)
         return self.lin_gate(torch.cat([target, pooled], -1)).sigmoid()
 
     def __repr__(self) -> str:

@@ -14,6 +14,9 @@ from gtx.threads import run_in_threads
 
 # --- Shortest-path distance, as a code of each pair.
 
+DOUBLINGS = 12
+"""Doublings of the length of paths in an exported program, which finds connections of up to 4,096 bonds."""
+
 
 class ShortestPath(Encoding):
     """The number of bonds on the shortest path between two nodes.
@@ -73,14 +76,15 @@ class ShortestPath(Encoding):
         size = bonds.shape[1]
         reached = torch.eye(size, device=bonds.device).expand_as(bonds)
         step = reached + bonds
-        steps = min(self.largest, size - 1)
+        exporting = torch.compiler.is_exporting()  # one program is then for all sizes
+        steps = self.largest if exporting else min(self.largest, size - 1)
         distance = bonds.new_full(bonds.shape, steps + 1)
         for _ in range(steps):
             distance = distance - reached  # one less for every step at which the pair had been reached
             reached = (reached @ step).clamp_(max=1.0)
         distance = distance - reached
         connected = (step + step.mT).clamp_(max=1.0)
-        for _ in range((size - 2).bit_length()):  # twice as far every time
+        for _ in range(DOUBLINGS if exporting else (size - 2).bit_length()):  # twice as far every time
             connected = (connected @ connected).clamp_(max=1.0)
         return torch.where(reached > 0, distance, self.largest + 2 - connected)
 

@@ -105,7 +105,7 @@ class CompleteGraph:
 
     @property
     def num_nodes(self) -> int:
-        return len(self.batch)
+        return self.batch.shape[0]
 
     @property
     def num_senders(self) -> int:

@@ -18,7 +18,7 @@ from gtx.graph.complete import CompleteGraph
 
 def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
     """Per bucket, float `[count, size, size]`: 1 at (receiver, sender) for every edge (int64 `[2, E]`), else 0."""
-    slots = torch.zeros(len(graph.pairs.row_of_slot), device=edge_index.device)
+    slots = torch.zeros(graph.pairs.row_of_slot.shape[0], device=edge_index.device)
     slots[graph.pairs.slot_of_row[graph.pair_of(edge_index)]] = 1.0
     return graph.pair_buckets(slots)
 
@@ -63,7 +63,7 @@ def circular_labels(
 
 def _label(codes: Tensor, columns: Sequence[int] | None) -> Tensor:
     """Hash each row of codes `[n, C]` to one number, int64 `[n]`, from some columns or, by default, all."""
-    label = torch.zeros(len(codes), dtype=torch.long, device=codes.device)
+    label = torch.zeros(codes.shape[0], dtype=torch.long, device=codes.device)
     for column in range(codes.shape[1]) if columns is None else columns:
         label = mixed(label * _CHAIN + codes[:, column].long() + 1)
     return label

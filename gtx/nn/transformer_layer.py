@@ -172,7 +172,7 @@ class GraphTransformerLayer(nn.Module):
         if self.scaler is not None:
             if bond_index is None:
                 raise ValueError("the degree scaler counts bonds: expected bond_index [2, E], got None")
-            mixed = self.scaler(mixed, degree(bond_index[1], len(x)))
+            mixed = self.scaler(mixed, degree(bond_index[1], x.shape[0]))
         if self.local is not None:
             mixed = mixed + self.local(normed, bond_index, bond_attr)
         x = x + self.dropout(mixed)

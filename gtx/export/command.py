@@ -1,0 +1,54 @@
+"""`gtx export`."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from gtx.cli.parser import Parser
+from gtx.cli.printing import say
+
+NAME = "export"
+ABOUT = "write a trained model to an ONNX file, which runs without torch"
+EXAMPLES = """
+examples:
+  gtx export run/model.gtx --out model.onnx
+  gtx export run/model.gtx --out model.onnx --check molecules.csv
+"""
+NOTES = """
+The file holds the networks, the kernel beside them, and the scaling back: its answers are those of gtx predict. Its
+inputs are the arrays of one molecule, as gtx.molecules makes them with RDKit and numpy. gtx.export.ExportedModel runs
+it with onnxruntime.
+
+Before the file is written it is compared with the model on training rows and unusual molecules. Without agreement
+nothing is written.
+
+A model of numbers or classes of molecules can be exported. For what cannot, see docs/exporting.md.
+"""
+
+
+def add(parser: Parser) -> None:
+    """Add the options."""
+    parser.usage = "gtx export MODEL --out FILE [options]"
+    parser.examples, parser.epilog = EXAMPLES, NOTES
+    parser.add_argument("model", metavar="MODEL", help="a model file of gtx train")
+    parser.add_argument("--out", required=True, metavar="FILE", help="file to write: .onnx")
+    parser.add_argument("--check", metavar="TABLE", help="compare on the molecules of this table too")
+    parser.add_argument(
+        "--smiles-column", metavar="NAME", help="its column with the SMILES; default: as in the training table"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Export, and print what the file answers and how it was checked."""
+    from gtx.data import open_table
+    from gtx.export.exporting import export_model
+    from gtx.prediction import load
+
+    model, molecules = load(arguments.model, "cpu"), []
+    if arguments.check:
+        table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
+        molecules = [row.text for row in table.rows if row.error is None]
+    done = export_model(model, arguments.out, molecules)
+    say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {', '.join(done.columns)}")
+    say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e}")
+    return 0

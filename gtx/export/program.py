@@ -1,0 +1,290 @@
+"""A trained model as one module from the arrays of a molecule to its answers, which torch can trace for any size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from gtx.errors import InputError
+from gtx.graph import CompleteGraph, circular_labels
+from gtx.graph.packing import Buckets, Packing
+from gtx.kernel import KernelRidge
+from gtx.kernel.kernels import DescriptorKernel
+from gtx.models import GraphTransformer
+from gtx.molecules import ATOM_COLUMNS
+from gtx.prediction.kernel_member import blend_outputs
+from gtx.prediction.predictor import Predictor
+from gtx.tasks import Classification, Multiclass, Regression, Task
+from gtx.tasks.calibration import TINY
+from gtx.tasks.scaling import ELEMENTS
+
+# --- The graph: the pairs of one molecule, whose number may be unknown.
+
+
+class OneMolecule(CompleteGraph):
+    """The complete graph of one molecule of n atoms; pair (r, s) is number r n + s, and nothing is padded."""
+
+    @classmethod
+    def of(cls, size: int) -> Self:
+        """Build the graph of `size` atoms."""
+        each, pairs = torch.arange(size), torch.arange(size * size)
+        packed = Buckets(Packing(each, each, each[:0]), Packing(pairs, pairs, pairs[:0]), ((1, size),))
+        receiver = each[:, None].expand(size, size).reshape(-1)
+        sender = each[None].expand(size, size).reshape(-1)
+        shared = {
+            "packed": packed,
+            "pair_index": torch.stack([sender, receiver]),
+            "diagonal": each * (size + 1),
+        }
+        first, count = torch.zeros(1, dtype=torch.long), torch.full((1,), size, dtype=torch.long)
+        ptr, pair_ptr = torch.cat([first, count]), torch.cat([first, count * count])
+        return cls(ptr, torch.zeros_like(each), pair_ptr, size * size, shared=shared)
+
+    def grown(self, count: int | Tensor) -> Self:
+        if isinstance(count, Tensor):
+            raise NotImplementedError("a number of further nodes that depends on the molecule")
+        return type(self).of(self.num_nodes + count)
+
+
+# --- The kernel, in tensor operations alone.
+
+
+class TracedKernel(nn.Module):
+    r"""A solved `gtx.kernel.KernelRidge` for one molecule:
+
+    \[ \hat y = \mu + k^\top \alpha, \qquad
+       k_i = (1 - s) \frac{m_i}{a + a_i - m_i} + s\, k_D(z, z_i), \qquad m_i = \sum_s \min(c_s, c_{is}) \]
+
+    with the counts c of the molecule, \(c_i\) of reference i, and their sums a, \(a_i\).
+
+    Args:
+        kernel: solved.
+        foundation: the network whose embeddings it compares, if it does.
+    """
+
+    kind_label: Tensor
+    kind: Tensor
+    count: Tensor
+    owner: Tensor
+    sizes: Tensor
+    dual: Tensor
+    offset: Tensor
+
+    def __init__(self, kernel: KernelRidge, foundation: GraphTransformer | None = None) -> None:
+        super().__init__()
+        self.labels = kernel.labels
+        references = kernel.references
+        for name in ("kind_label", "kind", "count"):
+            self.register_buffer(name, getattr(kernel, name))
+        self.register_buffer("owner", references.owner)
+        self.register_buffer("sizes", references.sizes.double())
+        self.register_buffer("dual", kernel.dual.double())
+        self.register_buffer("offset", kernel.offset.double())
+        self.foundation = foundation if kernel.embeddings is not None else None
+        self.descriptors = None if kernel.descriptors is None else TracedMatern(kernel.descriptors)
+        self.embeddings = None if kernel.embeddings is None else TracedMatern(kernel.embeddings)
+
+    def forward(self, batch: Batch) -> Tensor:
+        similar = self.similarity(batch)
+        if self.descriptors is not None:
+            similar = similar.lerp(self.descriptors(batch.u), self.descriptors.share)
+        if self.embeddings is not None and self.foundation is not None:
+            similar = similar.lerp(self.embeddings(self.foundation.embed(batch)), self.embeddings.share)
+        return (self.offset + similar @ self.dual).float()
+
+    def similarity(self, batch: Batch) -> Tensor:
+        """Compute the Tanimoto kernel to the references, float64 `[1, rows]`."""
+        labels = torch.cat([circular_labels(batch, **one) + k for k, one in enumerate(self.labels)]).flatten()
+        place = _search(self.kind_label, labels)
+        known = self.kind_label[place] == labels
+        counts = torch.zeros_like(self.kind_label).index_add_(0, place, known.long())
+        least = torch.minimum(counts[self.kind.long()], self.count.long()).double()
+        common = torch.zeros_like(self.sizes).index_add_(0, self.owner, least)
+        return (common / (labels.shape[0] + self.sizes - common))[None]
+
+
+class TracedMatern(nn.Module):
+    """A `gtx.kernel.kernels.DescriptorKernel` whose constants are numbers."""
+
+    references: Tensor
+    share: Tensor
+
+    def __init__(self, kernel: DescriptorKernel) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.register_buffer("references", kernel._references)
+        self.register_buffer("share", kernel.share.double())
+        varies = max(1, int(kernel.scaler.scale.count_nonzero()))
+        self.slope: float = math.sqrt(3 / varies) / float(kernel.length)
+
+    def forward(self, features: Tensor) -> Tensor:
+        r = (self.kernel.z_scores(features) - self.references).square().sum(1).sqrt() * self.slope
+        return ((1 + r) * torch.exp(-r))[None]
+
+
+def _search(ascending: Tensor, values: Tensor) -> Tensor:
+    """Find the first entry of `ascending` `[V]` that is not below each value, at most V - 1, by bisection."""
+    last = ascending.shape[0] - 1
+    low, high = torch.zeros_like(values), torch.full_like(values, last)
+    for _ in range(last.bit_length()):
+        middle = (low + high) // 2
+        below = ascending[middle] < values
+        low, high = torch.where(below, middle + 1, low).clamp(max=last), torch.where(below, high, middle)
+    return low
+
+
+# --- From the outputs of the members to the answers.
+
+
+class NumberAnswers(nn.Module):
+    """Numbers in the units of the table, and their standard deviation and interval where the model has them.
+
+    Args:
+        task: the fitted task.
+    """
+
+    def __init__(self, task: Regression) -> None:
+        super().__init__()
+        self.task = task
+
+    def forward(self, outputs: Tensor, atoms: Tensor) -> Tensor:
+        """Convert outputs `[1, members, C]` to answers `[columns]`."""
+        task, scaler = self.task, self.task.scaler
+        count = len(task.targets)
+        composition = None if scaler.reference is None else element_counts(atoms)[None]
+        members = scaler.unscale(outputs.transpose(0, 1)[..., :count], composition)[:, 0]
+        mean = members.mean(0)
+        parts, reach = [mean], None
+        if task.uncertainty != "none":
+            unit = scaler.sd * torch.tensor(task.std_factor or [1.0] * count, dtype=torch.float64)
+            std, *reach = (
+                each[0].double() * unit for each in task.method.spread(outputs.float().unflatten(-1, (-1, count)))
+            )
+            parts.append(std)
+        elif members.shape[0] > 1:
+            parts.append(members.std(0))
+        if task.interval is not None and task.has_intervals:
+            widths = [math.nan if width is None else width for width in task.interval["half_width"]]
+            half = torch.tensor(widths, dtype=torch.float64)
+            below, above = (half, half) if reach is None else (half * each for each in reach)
+            parts += [mean - below, mean + above]
+        return torch.stack(parts, 1).flatten()
+
+
+class ClassAnswers(nn.Module):
+    """Probabilities of classes, after the calibration by a temperature, and their disagreement.
+
+    Args:
+        task: the fitted task.
+    """
+
+    def __init__(self, task: Classification | Multiclass) -> None:
+        super().__init__()
+        self.task = task
+
+    def forward(self, outputs: Tensor, atoms: Tensor) -> Tensor:
+        """Convert outputs `[1, members, C]` to answers `[columns]`."""
+        members = self.task.softmaxes(outputs[0])
+        std = members.std(0) if members.shape[0] > 1 else None
+        parts = []
+        for t, place in enumerate(self.task.places):
+            p, two = members.mean(0)[place.columns], isinstance(self.task, Classification)
+            if self.task.temperatures is not None:
+                whole = torch.cat([1 - p, p]) if two else p
+                p = ((whole + TINY).log() / self.task.temperatures[t]).softmax(0)[-p.shape[0] :]
+            spread = [] if std is None else [std[place.columns] if two else std[place.columns][p.argmax()][None]]
+            parts += [p, *spread] if two else [*spread, p]
+        return torch.cat(parts)
+
+
+def element_counts(atoms: Tensor) -> Tensor:
+    """Count the atoms of each element of one molecule, hydrogens included, float64 `[119]`: `gtx.tasks.scaling`."""
+    names = list(ATOM_COLUMNS)
+    element, hydrogens = atoms[:, names.index("element")], atoms[:, names.index("hydrogens")]
+    each = torch.arange(ELEMENTS)
+    counts = (element[:, None] == each).double().sum(0)
+    return counts + (each == 1) * (hydrogens - 1).clamp(min=0).double().sum()
+
+
+# --- The whole.
+
+
+class MoleculeProgram(nn.Module):
+    """A predictor for one molecule.
+
+    Args:
+        model: of numbers or classes of molecules.
+        foundation: the network whose embeddings a kernel compares.
+
+    Attributes:
+        columns: names of the answers.
+
+    Shapes:
+        atoms uint8 `[N, A]`, bonds int32 `[2, E]`, bond_codes uint8 `[E, F]` and descriptors float32 `[D]` to float64
+        `[len(columns)]`.
+
+    Raises:
+        InputError: a part of the model cannot be exported.
+    """
+
+    share: Tensor
+
+    def __init__(self, model: Predictor, foundation: GraphTransformer | None = None) -> None:
+        super().__init__()
+        check_exportable(model)
+
+        def traced(module: nn.Module) -> nn.Module:
+            return TracedKernel(module, foundation) if isinstance(module, KernelRidge) else module
+
+        self.members: nn.ModuleList = nn.ModuleList(traced(member) for member in model.members)
+        partner = model.kernel_member
+        self.kernel: TracedKernel | None = None if partner is None else TracedKernel(partner.kernel, foundation)
+        self.register_buffer("share", torch.zeros(0) if partner is None else partner.share)
+        self.answers: nn.Module = _answers(model.task)
+        self.columns: list[str] = [name for name, kind in model.output_columns([]).items() if kind is float]
+
+    def forward(self, atoms: Tensor, bonds: Tensor, bond_codes: Tensor, descriptors: Tensor) -> Tensor:
+        graph = OneMolecule.of(atoms.shape[0])
+        codes = {"x": atoms.long(), "edge_index": bonds.long(), "edge_attr": bond_codes.long()}
+        where = {"batch": graph.batch, "ptr": graph.ptr, "graph": graph}
+        batch = Batch(_base_cls=Data, **codes, **where, u=descriptors[None])
+        first = self.members[0]
+        if isinstance(first, GraphTransformer):  # encodings that all members share
+            batch.fixed = first.fixed_features(batch, list(first.fixed))
+        outputs = torch.stack([member(batch).double() for member in self.members], 1)
+        if self.kernel is not None:
+            outputs = blend_outputs(outputs, self.kernel(batch), self.share)
+        return self.answers(outputs, codes["x"])
+
+
+def _answers(task: Task) -> nn.Module:
+    if isinstance(task, Regression):
+        return NumberAnswers(task)
+    assert isinstance(task, (Classification, Multiclass))
+    return ClassAnswers(task)
+
+
+def check_exportable(model: Predictor) -> None:
+    """Raise an `InputError` that names the part of a model that an exported file cannot have."""
+    task, featuriser = model.task, model.header.featuriser
+    lacking: Sequence[tuple[bool, str]] = (
+        (type(task) not in (Regression, Classification, Multiclass), f"the task {task.name}"),
+        (getattr(task, "uncertainty", "none") in ("dropout", "similarity"), f"uncertainty {_word(task)}"),
+        (not isinstance(task, Regression) and _word(task) == "evidential", "evidential classes"),
+        (getattr(task, "curves", None) is not None, "isotonic calibration"),
+        (model.header.features is not None, "feature columns"),
+        (bool(featuriser.components), "several molecules in a row"),
+        (featuriser.coordinates, "coordinates"),
+    )
+    for found, part in lacking:
+        if found:
+            raise InputError(f"this model cannot be exported: it has {part}, which an exported file does not")
+
+
+def _word(task: Task) -> str:
+    return getattr(task, "uncertainty", "none")

@@ -1,0 +1,80 @@
+"""Prediction with an exported model: RDKit, numpy and onnxruntime, without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gtx.errors import InputError
+from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+
+INPUTS = ("atoms", "bonds", "bond_codes", "descriptors")
+"""Inputs of an exported model, those of `gtx.molecules.FlatMolecules` for one molecule: uint8 `[N, A]`, int32 `[2, E]`,
+uint8 `[E, F]` and float32 `[D]`."""
+METADATA = "gtx"
+"""Key of the description of the model, JSON, among the metadata of the file."""
+
+
+def split_molecules(flat: FlatMolecules) -> Iterator[list[np.ndarray]]:
+    """Yield the `INPUTS` of each molecule that could be read."""
+    atom = bond = 0
+    for atoms, bonds, descriptors in zip(flat.atom_counts, flat.bond_counts, flat.descriptors, strict=True):
+        own, ends = slice(atom, atom + atoms), slice(bond, bond + bonds)
+        yield [flat.atoms[own], flat.bonds[:, ends], flat.bond_codes[ends], descriptors]
+        atom, bond = atom + atoms, bond + bonds
+
+
+class ExportedModel:
+    """Model file of `gtx export`, run by onnxruntime.
+
+    Args:
+        file: path of the file, or its bytes.
+
+    Attributes:
+        about: description of the model: `columns` of the answer, `targets`, `units`, settings of the `featuriser`,
+            `gtx` version, and `checked`, the number of molecules compared and the largest difference.
+
+    Raises:
+        InputError: the file is missing, or `gtx export` did not write it.
+    """
+
+    def __init__(self, file: str | Path | bytes) -> None:
+        import onnxruntime
+
+        if not isinstance(file, bytes) and not Path(file).is_file():
+            raise InputError(f"there is no file {file}")
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = 1  # the matrices of one molecule are small
+        source, name = (file, "the model") if isinstance(file, bytes) else (str(file), str(file))
+        try:
+            self.session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as reason:  # onnxruntime has an exception of its own for each kind of damage
+            raise InputError(f"{name} cannot be used by onnxruntime: {str(reason).splitlines()[0]}") from None
+        entries = self.session.get_modelmeta().custom_metadata_map
+        if METADATA not in entries:
+            raise InputError(f"{name} is an ONNX file, but gtx export did not write it")
+        self.about: dict[str, Any] = json.loads(entries[METADATA])
+        self.columns: list[str] = self.about["columns"]
+        self.featuriser: Featuriser = Featuriser(**self.about["featuriser"])
+
+    def predict(self, smiles: Sequence[str]) -> dict[str, Any]:
+        """Predict molecules given as SMILES, one after the other.
+
+        Returns:
+            A column per name of `columns`, float64 `[n]`, NaN where a molecule could not be read or its prediction is
+            no finite number; and `error`, a list of texts, None without an error.
+        """
+        flat = featurise_texts(self.featuriser, list(smiles), smiles=False)
+        answers = np.full((len(flat.errors), len(self.columns)), np.nan)
+        readable = [i for i, error in enumerate(flat.errors) if error is None]
+        for i, arrays in zip(readable, split_molecules(flat), strict=True):
+            answers[i] = self.session.run(None, dict(zip(INPUTS, arrays, strict=True)))[0]
+        return dict(zip(self.columns, answers.T, strict=True)) | {"error": flat.errors}
+
+    def __repr__(self) -> str:
+        return f"ExportedModel({', '.join(self.columns)})"
