@@ -58,7 +58,7 @@ def trained(name: str, seed: int, data: dict[str, Any], **settings: Any) -> tupl
     chosen = TrainSettings(seed=seed, threads=1, accelerator="cpu", progress=False, **settings)
     with TemporaryDirectory() as folder:
         run = Path(folder, "run")
-        metrics = train(rows, chosen, run, baselines=False, report=False).metrics
+        metrics = train_model(rows, chosen, run, baselines=False, report=False).metrics
         table, model = pd.read_csv(run / "predictions.csv"), gtx.load(run / "model.gtx", "cpu")
     # the set may have a column `split` of its own
     return metrics, table[(table.iloc[:, -3] == "test") & table["error"].isna()], model

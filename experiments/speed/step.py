@@ -16,7 +16,7 @@ from torch import nn
 
 from experiments.speed.measure import Case, Figures, default_model, featurised
 from gtx.training import TrainSettings
-from gtx.training.module import PropertyModule
+from gtx.training.module import TrainingModule
 from gtx.training.optimise import FlatAdamW, WeightAverage, adamw, flattened
 
 MOLECULES = 30
@@ -43,7 +43,7 @@ def _prepare(plain: bool, flat: bool) -> Callable[[], Figures]:
     store = featurised("esol", 400)
     task, _, _, model = default_model(len(store))
     task = task.fitted(store)
-    module = PropertyModule(deepcopy(model), task, settings := TrainSettings())
+    module = TrainingModule(deepcopy(model), task, settings := TrainSettings())
     module.model.observe(store)  # type: ignore[operator]  # a GraphTransformer
     examples = task.examples(store)
     optimiser = adamw(module.model, settings.lr, settings.weight_decay)

@@ -22,7 +22,7 @@ from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
 from gtx.files import whole_file
 from gtx.models import GraphTransformer
 from gtx.molecules import featurise_texts
-from gtx.prediction.foundation import ASSAYS
+from gtx.prediction.foundation import ASSAY_FOUNDATION_MODEL
 from gtx.prediction.loading import load
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import Regression
@@ -93,7 +93,7 @@ def export_model(model: Predictor, path: str | Path, molecules: Sequence[str] = 
 def make_program(model: Predictor) -> MoleculeProgram:
     """Make the module that is exported, on the CPU."""
     cpu = Predictor(model.members, model.header, "cpu", model.kernel_member)
-    foundation = load(ASSAYS, "cpu").members[0]
+    foundation = load(ASSAY_FOUNDATION_MODEL, "cpu").members[0]
     assert isinstance(foundation, GraphTransformer)
     return MoleculeProgram(cpu, foundation).eval()
 

@@ -19,7 +19,7 @@ from gtx.models import GraphTransformer
 from gtx.molecules import ATOM_COLUMNS
 from gtx.prediction.kernel_member import blend_outputs
 from gtx.prediction.predictor import Predictor
-from gtx.tasks import Classification, Multiclass, Regression, Task
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.tasks.calibration import TINY
 from gtx.tasks.scaling import ELEMENTS
 
@@ -183,7 +183,7 @@ class ClassAnswers(nn.Module):
         task: the fitted task.
     """
 
-    def __init__(self, task: Classification | Multiclass) -> None:
+    def __init__(self, task: BinaryClassification | MulticlassClassification) -> None:
         super().__init__()
         self.task = task
 
@@ -193,7 +193,7 @@ class ClassAnswers(nn.Module):
         std = members.std(0) if members.shape[0] > 1 else None
         parts = []
         for t, place in enumerate(self.task.places):
-            p, two = members.mean(0)[place.columns], isinstance(self.task, Classification)
+            p, two = members.mean(0)[place.columns], isinstance(self.task, BinaryClassification)
             if self.task.temperatures is not None:
                 whole = torch.cat([1 - p, p]) if two else p
                 p = ((whole + TINY).log() / self.task.temperatures[t]).softmax(0)[-p.shape[0] :]
@@ -265,7 +265,7 @@ class MoleculeProgram(nn.Module):
 def _answers(task: Task) -> nn.Module:
     if isinstance(task, Regression):
         return NumberAnswers(task)
-    assert isinstance(task, (Classification, Multiclass))
+    assert isinstance(task, (BinaryClassification, MulticlassClassification))
     return ClassAnswers(task)
 
 
@@ -273,7 +273,7 @@ def check_exportable(model: Predictor) -> None:
     """Raise an `InputError` that names the part of a model that an exported file cannot have."""
     task, featuriser = model.task, model.header.featuriser
     lacking: Sequence[tuple[bool, str]] = (
-        (type(task) not in (Regression, Classification, Multiclass), f"the task {task.name}"),
+        (type(task) not in (Regression, BinaryClassification, MulticlassClassification), f"the task {task.name}"),
         (getattr(task, "uncertainty", "none") in ("dropout", "similarity"), f"uncertainty {_word(task)}"),
         (not isinstance(task, Regression) and _word(task) == "evidential", "evidential classes"),
         (getattr(task, "curves", None) is not None, "isotonic calibration"),

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from gtx.errors import InputError
-from gtx.molecules import Featuriser, FlatMolecules, featurise_texts
+from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
 
 INPUTS = ("atoms", "bonds", "bond_codes", "descriptors")
-"""Inputs of an exported model, those of `gtx.molecules.FlatMolecules` for one molecule: uint8 `[N, A]`, int32 `[2, E]`,
-uint8 `[E, F]` and float32 `[D]`."""
+"""Inputs of an exported model, those of `gtx.molecules.FeaturisedMolecules` for one molecule: uint8 `[N, A]`, int32
+`[2, E]`, uint8 `[E, F]` and float32 `[D]`."""
 METADATA = "gtx"
 """Key of the description of the model, JSON, among the metadata of the file."""
 
 
-def split_molecules(flat: FlatMolecules) -> Iterator[list[np.ndarray]]:
+def split_molecules(flat: FeaturisedMolecules) -> Iterator[list[np.ndarray]]:
     """Yield the `INPUTS` of each molecule that could be read."""
     atom = bond = 0
     for atoms, bonds, descriptors in zip(flat.atom_counts, flat.bond_counts, flat.descriptors, strict=True):

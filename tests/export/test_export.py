@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from gtx.models.kernel import kernel
 
 import gtx
 import gtx.export
@@ -19,12 +20,11 @@ from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.export.program import check_exportable
 from gtx.models import build_model
-from gtx.models.kernel import kernel
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.loading import attach_foundation, foundation_spec
-from gtx.tasks import Classification, Counts, Multiclass, Regression, Task
+from gtx.tasks import BinaryClassification, Counts, MulticlassClassification, Regression, Task
 from tests.tables import molecules
 
 pytest.importorskip("onnxruntime")
@@ -43,7 +43,7 @@ def saved(
     """Save a model of untrained networks, of a kernel, or of both."""
     done = featurise(FEATURISER, TABLE["smiles"][:60].tolist(), workers=0)
     y = np.ascontiguousarray(TABLE[columns][:60].to_numpy(float))
-    classes = isinstance(task, (Classification, Multiclass))
+    classes = isinstance(task, (BinaryClassification, MulticlassClassification))
     store = done.store.with_targets((y > np.median(y, 0)).astype(float) if classes else y)
     task = task.fitted(store)
     outputs = task.out_channels
@@ -120,13 +120,13 @@ def test_a_kernel_that_compares_embeddings(tmp_path: Path) -> None:
 
 
 def test_probabilities_with_a_temperature(tmp_path: Path) -> None:
-    task = Classification(("gap", "dipole"), temperatures=(0.5, 2.0))
+    task = BinaryClassification(("gap", "dipole"), temperatures=(0.5, 2.0))
     model = saved(tmp_path / "model.gtx", task, ["gap", "dipole"], networks=0)
     compare(model, tmp_path / "model.onnx", 1e-6)
 
 
 def test_several_classes(tmp_path: Path) -> None:
-    task = Multiclass(("gap",), classes=(("low", "high"),), temperatures=(1.7,))
+    task = MulticlassClassification(("gap",), classes=(("low", "high"),), temperatures=(1.7,))
     model = saved(tmp_path / "model.gtx", task, ["gap"], networks=0)
     compare(model, tmp_path / "model.onnx", 1e-6)
 

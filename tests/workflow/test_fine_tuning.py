@@ -27,7 +27,7 @@ from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.training.weight_transfer import TRANSFER_MATCHING
-from gtx.workflow import FineTuning, train
+from gtx.workflow import PretrainedModel, train_model
 from tests.tables import ALONE, TINY, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -308,7 +308,7 @@ def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) ->
     task = AtomRegression(("charge",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
     of_atoms = build_model(spec)
     save_model(tmp_path / "atoms.gtx", [of_atoms], ModelHeader(task, featuriser, spec))
-    fine_tuning = FineTuning.open(tmp_path / "atoms.gtx", DataSettings("table.csv"), TrainSettings())
+    fine_tuning = PretrainedModel.open(tmp_path / "atoms.gtx", DataSettings("table.csv"), TrainSettings())
     assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
     own = build_model(fine_tuning.spec(Regression("y"))).state_dict()
     kept = TRANSFER_MATCHING.transferable(own, of_atoms.state_dict())
