@@ -16,7 +16,7 @@ from gtx.graph.packing import Buckets, Packing
 from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
-from gtx.molecules import ATOM_COLUMNS
+from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.prediction.kernel_member import blend_outputs
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
@@ -204,7 +204,7 @@ class ClassAnswers(nn.Module):
 
 def element_counts(atoms: Tensor) -> Tensor:
     """Count the atoms of each element of one molecule, hydrogens included, float64 `[119]`: `gtx.tasks.scaling`."""
-    names = list(ATOM_COLUMNS)
+    names = list(ATOM_FEATURE_VALUES)
     element, hydrogens = atoms[:, names.index("element")], atoms[:, names.index("hydrogens")]
     each = torch.arange(ELEMENTS)
     counts = (element[:, None] == each).double().sum(0)
