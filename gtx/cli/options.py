@@ -191,6 +191,25 @@ def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
     return group
 
 
+def add_parts(parser: Parser) -> Group:
+    """Options of a split into training, validation and test rows."""
+    split = add_split(parser, "training, validation and test rows")
+    split.add_argument(
+        "--split-sizes",
+        nargs=3,
+        type=float,
+        default=[0.8, 0.1, 0.1],
+        metavar=("TRAIN", "VAL", "TEST"),
+        help="the share of each part; together 1",
+    )
+    split.add_argument(
+        "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
+    )
+    split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
+    split.add_argument("--test", metavar="FILE", help="a file with the test rows")
+    return split
+
+
 def add_reading(parser: Parser) -> Group:
     """Add the options by which molecules are read."""
     group = parser.add_argument_group("molecules")

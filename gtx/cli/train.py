@@ -6,7 +6,7 @@ from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
+from gtx.cli.options import add_parts, add_reading, add_run, add_settings, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, say
 from gtx.tasks.options import TASKS
@@ -90,15 +90,7 @@ def add(parser: Parser) -> None:
         default=True,
         help="write report.html: curves, figures and the worst molecules",
     )
-    split = add_split(parser, "training, validation and test rows")
-    split.add_argument(
-        "--split-sizes",
-        nargs=3,
-        type=float,
-        default=[0.8, 0.1, 0.1],
-        metavar=("TRAIN", "VAL", "TEST"),
-        help="the share of each part; together 1",
-    )
+    split = add_parts(parser)
     split.add_argument(
         "--group-duplicates",
         action=BooleanOptionalAction,
@@ -107,11 +99,6 @@ def add(parser: Parser) -> None:
     )
     split.add_argument("--folds", type=int, metavar="N", help="test on one of so many folds of the rows")
     split.add_argument("--fold", type=int, default=1, metavar="K", help="which fold is tested, 1 to --folds")
-    split.add_argument(
-        "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
-    )
-    split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
-    split.add_argument("--test", metavar="FILE", help="a file with the test rows")
     add_reading(parser)
     add_settings(parser)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
+from gtx.cli.options import add_parts, add_reading, add_run, add_settings, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
 from gtx.cli.printing import cell, console, note, say
 
@@ -84,20 +84,7 @@ def add(parser: Parser) -> None:
     add_task(parser, ["regression", "classification", "multiclass", "counts", "shares"])
     run = add_run(parser)
     run.add_argument("--from", metavar="MODEL", help="train this model file further in all trials")
-    split = add_split(parser, "training, validation and test rows")
-    split.add_argument(
-        "--split-sizes",
-        nargs=3,
-        type=float,
-        default=[0.8, 0.1, 0.1],
-        metavar=("TRAIN", "VAL", "TEST"),
-        help="the share of each part; together 1",
-    )
-    split.add_argument(
-        "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
-    )
-    split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
-    split.add_argument("--test", metavar="FILE", help="a file with the test rows")
+    add_parts(parser)
     add_reading(parser)
     add_settings(parser)
 

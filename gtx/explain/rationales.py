@@ -13,10 +13,11 @@ from gtx.data.ledger import plural
 from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
-from gtx.explain.subject import explained_task, mean_predictions, number_of
+from gtx.explain.subject import mean_predictions, number_of
 from gtx.molecules import draw_molecule, shrink_substructure, substructure_to_smiles
 from gtx.prediction import Predictor
 from gtx.prediction.neighbour_columns import neighbour_lines
+from gtx.tasks.numbers import require_numeric
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -221,7 +222,7 @@ def find_rationale(
             coordinates or features of atoms or bonds, or a number needs a threshold.
     """
     header = predictor.header
-    task, featuriser = explained_task(header.task), header.featuriser
+    task, featuriser = require_numeric(header.task, "explain"), header.featuriser
     if featuriser.components or featuriser.coordinates:
         reads = " and ".join(featuriser.components) or "coordinates, which a substructure does not have"
         raise InputError(f"rationales need a model that reads one molecule a row; this one reads {reads}")

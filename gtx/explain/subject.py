@@ -18,7 +18,8 @@ from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbour_columns import neighbour_lines
-from gtx.tasks import NumericTask, Task, require_support
+from gtx.tasks import NumericTask
+from gtx.tasks.numbers import require_numeric
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -66,18 +67,10 @@ def explainable_predictions(predictor: Predictor) -> list[str]:
     return _explained(predictor)[0].prediction_names
 
 
-def explained_task(task: Task) -> NumericTask:
-    """Check that the predictions of a task can be explained."""
-    require_support(task, "explain")
-    if not isinstance(task, NumericTask):
-        raise TypeError(f"explanations need a NumericTask, got {type(task).__name__}")
-    return task
-
-
 def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, GraphTransformer]:
     """Return the task and a network of a model, if its predictions can be explained."""
     header, network = predictor.header, predictor.members[member]
-    task = explained_task(header.task)
+    task = require_numeric(header.task, "explain")
     if names := header.featuriser.components:
         raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
     if not isinstance(network, GraphTransformer):

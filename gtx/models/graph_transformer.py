@@ -333,11 +333,6 @@ class GraphTransformer(nn.Module):
         edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
         return AttentionMaps(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
 
-    def embed_graph(self, batch: Batch, graph: CompleteGraph, edge_list: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Embed the input of the first layer: atoms `[N, channels]`; pairs `[num_pairs, *]`, or listed edges."""
-        x, pairs = self._features(batch, graph)
-        return x, self.pair_embedding([_as(graph.select(pair) if edge_list else pair, x) for pair in pairs])
-
     def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
         x = self.atom_features(batch, self.atom_embedding(self.atom_vocabulary(batch.x)))

@@ -74,6 +74,7 @@ class ClassTask(NumericTask, ClassOptions):
     temperatures: tuple[float, ...] | None = learned()
     curves: tuple[Any, ...] | None = learned()
     margins: tuple[float | None, ...] | None = learned()
+    classes: tuple[tuple[str, ...], ...] | None = learned()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +91,24 @@ class ClassTask(NumericTask, ClassOptions):
     @abstractmethod
     def labels(self, target: int) -> tuple[str, ...]:
         """Return the labels of a target's classes."""
+
+    def check_labels(self, name: str, labels: Sequence[str]) -> None:
+        """Raise an `InputError` if the task cannot learn these labels of a target column."""
+
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
+        classes = []
+        for name in self.targets:
+            cells = files[0].cells(name)
+            labels = distinct(cells)
+            if not labels:
+                raise InputError(no_numbers(cells, name))
+            self.check_labels(name, labels)
+            check_count(labels, name, self.name)
+            classes.append(labels)
+        return replace(self, classes=tuple(classes))
+
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        return indices(cells, self.labels(target))
 
     @abstractmethod
     def softmaxes(self, output: Tensor) -> Tensor:
@@ -307,35 +326,20 @@ class BinaryClassification(ClassTask):
         "accuracy": Metric("accuracy", lambda p, y: binary_accuracy(p, y.long()), has_values),
     }
 
-    classes: tuple[tuple[str, ...], ...] | None = learned()
     positive_weights: tuple[float, ...] | None = learned()
 
     def labels(self, target: int) -> tuple[str, ...]:
         return ZERO_ONE if self.classes is None else tuple(self.classes[target])
 
-    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
-        classes = []
-        for name in self.targets:
-            cells = files[0].cells(name)
-            labels = distinct(cells)
-            if not labels:
-                raise InputError(no_numbers(cells, name))
-            if set(labels) <= set(ZERO_ONE) and len(labels) == 1:
-                raise InputError(
-                    f"target column {name!r} holds only the class {labels[0]}; {self.name} needs both 0 and 1"
-                )
-            if len(labels) != 2:
-                number = "only the class" if len(labels) == 1 else f"{len(labels)} classes,"
-                more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
-                raise InputError(
-                    f"target column {name!r} holds {number} {listed(labels)}; {self.name} needs exactly two{more}"
-                )
-            check_count(labels, name, self.name)
-            classes.append(labels)
-        return replace(self, classes=tuple(classes))
-
-    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        return indices(cells, self.labels(target))
+    def check_labels(self, name: str, labels: Sequence[str]) -> None:
+        if set(labels) <= set(ZERO_ONE) and len(labels) == 1:
+            raise InputError(f"target column {name!r} holds only the class {labels[0]}; {self.name} needs both 0 and 1")
+        if len(labels) != 2:
+            number = "only the class" if len(labels) == 1 else f"{len(labels)} classes,"
+            more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
+            raise InputError(
+                f"target column {name!r} holds {number} {listed(labels)}; {self.name} needs exactly two{more}"
+            )
 
     def complaint(self, target: int, cell: str) -> str:
         zero, one = self.labels(target)
@@ -464,20 +468,6 @@ class MulticlassClassification(ClassTask):
     @property
     def prediction_columns(self) -> list[str]:
         return self.prediction_names
-
-    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
-        classes = []
-        for name in self.targets:
-            cells = files[0].cells(name)
-            labels = distinct(cells)
-            if not labels:
-                raise InputError(no_numbers(cells, name))
-            check_count(labels, name, self.name)
-            classes.append(labels)
-        return replace(self, classes=tuple(classes))
-
-    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        return indices(cells, self.labels(target))
 
     def complaint(self, target: int, cell: str) -> str:
         return f"is none of the classes {listed(self.labels(target))} of the training table, nor blank"

@@ -46,7 +46,8 @@ from gtx.prediction import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
-from gtx.tasks import NumericTask, Task, require_support
+from gtx.tasks import NumericTask
+from gtx.tasks.numbers import require_numeric
 from gtx.training import RunFolder, TrainSettings, lock_output_folder
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
@@ -57,14 +58,6 @@ REFRESH_SECONDS = 0.5  # between two updates of the progress bar
 Results = list[dict[str, Any] | None]
 
 # --- One fold.
-
-
-def number_task(task: Task) -> NumericTask:
-    """Return a task of numbers or classes; raise an `InputError` for another."""
-    require_support(task, "benchmark")
-    if not isinstance(task, NumericTask):
-        raise TypeError(f"a benchmark needs a NumericTask, got {type(task).__name__}")
-    return task
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ class Fold:
     @property
     def task(self) -> NumericTask:
         """Task of numbers or classes."""
-        return number_task(self.plan.task)
+        return require_numeric(self.plan.task, "benchmark")
 
     @property
     def epochs(self) -> int:
@@ -385,7 +378,7 @@ def benchmark(
         cache=out / "cache",
         progress=settings.progress,
     )
-    task = number_task(dataset.task)
+    task = require_numeric(dataset.task, "benchmark")
     settings = settings.resolved(task.epochs)
     runs = _folds(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
