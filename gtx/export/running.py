@@ -13,8 +13,8 @@ from gtx.errors import InputError
 from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
 
 INPUTS = ("atoms", "bonds", "bond_codes", "descriptors")
-"""Inputs of an exported model, those of `gtx.molecules.FeaturisedMolecules` for one molecule: uint8 `[N, A]`, int32
-`[2, E]`, uint8 `[E, F]` and float32 `[D]`."""
+"""Inputs of an exported model, arrays of `gtx.molecules.FeaturisedMolecules` for one molecule: uint8 `[N, A]`,
+int32 `[2, E]`, uint8 `[E, F]` and float32 `[D]`."""
 METADATA = "gtx"
 """Key of the description of the model, JSON, among the metadata of the file."""
 

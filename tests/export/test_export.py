@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from gtx.models.kernel import kernel
 
 import gtx
 import gtx.export
@@ -19,12 +18,12 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.export.program import check_exportable
-from gtx.models import build_model
+from gtx.models import build_model, kernel
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.loading import attach_foundation, foundation_spec
-from gtx.tasks import BinaryClassification, Counts, MulticlassClassification, Regression, Task
+from gtx.tasks import BinaryClassification, CountRegression, MulticlassClassification, Regression, Task
 from tests.tables import molecules
 
 pytest.importorskip("onnxruntime")
@@ -159,7 +158,7 @@ def test_a_file_that_would_answer_otherwise_is_not_written(tmp_path: Path, monke
 def test_what_cannot_be_exported_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = gtx.load(saved(tmp_path / "model.gtx", Regression(("gap",)), ["gap"], networks=0), "cpu")
     for task, words in (
-        (Counts(("gap",)), "the task counts"),
+        (CountRegression(("gap",)), "the task counts"),
         (Regression(("gap",), uncertainty="similarity"), "uncertainty similarity"),
     ):
         with pytest.raises(InputError, match=words):
