@@ -33,7 +33,7 @@ from gtx.prediction import Predictor
 from gtx.prediction.neighbours import BANDS, measure_bands
 from gtx.tasks import Regression
 from gtx.tasks.calibration import conformal_half_width
-from gtx.tasks.uncertainty import METHODS
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
 from gtx.tasks.uncertainty.evaluation import evaluate_spread
 from gtx.tasks.uncertainty.methods import distance_slopes
 from gtx.training import TrainSettings
@@ -132,7 +132,9 @@ def main() -> None:
     parser.add_argument("what", choices=["methods", "bands", "intervals"])
     parser.add_argument("finished", nargs="*", type=Path, metavar="RUN", help="folders of gtx train, for `intervals`")
     parser.add_argument("--sets", nargs="+", help="sets of `gtx data` with one target")
-    parser.add_argument("--methods", nargs="+", choices=["none", *METHODS], default=["none", *METHODS])
+    parser.add_argument(
+        "--methods", nargs="+", choices=["none", *UNCERTAINTY_METHODS], default=["none", *UNCERTAINTY_METHODS]
+    )
     parser.add_argument("--model", default="kernel", help="a model of `gtx train`, for `bands`")
     parser.add_argument("--seeds", nargs="+", type=int, help="default: 0, and for `bands` 0, 1 and 2")
     parser.add_argument("--epochs", type=int, help="default: that of `gtx train`")
