@@ -13,13 +13,12 @@ import json
 import math
 from pathlib import Path
 
-from gtx.models.kernel import kernel
-
 from experiments.runs import read_set
 from experiments.summary import markdown, mean_log_ratio
 from gtx.closed_form import closed_form_targets
 from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
+from gtx.models import kernel
 from gtx.molecules import Featuriser
 from gtx.select.choosing import STRATEGIES, replay
 from gtx.tasks import Regression

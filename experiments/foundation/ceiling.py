@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from gtx.models.kernel import kernel
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
@@ -32,6 +31,7 @@ from gtx.data import MoleculeStore
 from gtx.data.public_datasets import load_public_dataset
 from gtx.errors import InputError
 from gtx.files import write_text
+from gtx.models import kernel
 
 PAGE = RESULTS / "foundation-ceiling.md"
 SETS: dict[str, PublicSet] = {

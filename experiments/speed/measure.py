@@ -44,8 +44,8 @@ class Case(NamedTuple):
         name: name in the table.
         prepare: sets the case up and returns the function that is measured.
         count: molecules that the function works through.
-        once: a single turn without warm-up, for long work. The function may then return measurements of itself:
-            `seconds`, `peak` in bytes, and other columns of the table.
+        once: a single turn without warm-up, for long work.
+        own: the function returns measurements of itself: `seconds`, `peak` in bytes, and other columns of the table.
     """
 
     group: str
@@ -53,6 +53,7 @@ class Case(NamedTuple):
     prepare: Callable[[], Callable[[], Any]]
     count: int = 1
     once: bool = False
+    own: bool = False
 
 
 Turns = list[dict[str, Any]]
@@ -80,14 +81,16 @@ def race(cases: Iterable[Case], turns: int, threads: int = 1, device: str = "cpu
 
 def measure(case: Case, step: Callable[[], Any], threads: int, device: str) -> dict[str, Any]:
     """Measure a turn: median seconds of a call, and the most memory held above what was held before."""
-    before, own = memory_before(device), None
-    if case.once:
+    before, own = memory_before(device), {}
+    if case.own:
         seconds, own = timed(step, device)
+    elif case.once:
+        seconds, _ = timed(step, device)
     else:
         timer = Timer("step()", globals={"step": step}, num_threads=threads)
         seconds = timer.blocked_autorange(min_run_time=LEAST).median
     peak = torch.cuda.max_memory_allocated() if device == "cuda" else resident("VmHWM")
-    return {"seconds": seconds, "peak": max(0, peak - before)} | (own if isinstance(own, dict) else {})
+    return {"seconds": seconds, "peak": max(0, peak - before)} | own
 
 
 def attempt(lines: Turns, function: Callable[[], Any]) -> Any:

@@ -178,7 +178,7 @@ def prediction(options: Namespace) -> list[Case]:
     for where in ways:
         names = (PARSE, GTX) if PROCESSES[where] else (PARSE, GTX, READ, MODEL)
         made += [Case(where, name, partial(prepare, name, PROCESSES[where]), count) for name in names]
-    return [*made, Case(COMMAND, f"{count:,} rows", partial(prepare, COMMAND, 0), count, once=True)]
+    return [*made, Case(COMMAND, f"{count:,} rows", partial(prepare, COMMAND, 0), count, once=True, own=True)]
 
 
 def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], object]:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import nn
 
-from experiments.speed.measure import Case, Figures, default_model, featurised
+from experiments.speed.measure import Case, default_model, featurised
 from gtx.training import TrainSettings
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import FlatAdamW, WeightAverage, adamw, flattened
@@ -35,10 +36,10 @@ def cases(options: Namespace) -> list[Case]:
     All ways start from the same weights and take turns; a time is the least of all steps of a turn, since other
     programs can only add to it. The update includes clipping and the average of the weights.
     """
-    return [Case("step", name, partial(_prepare, *way), MOLECULES, 0.5) for name, way in WAYS.items()]
+    return [Case("step", name, partial(_prepare, *way), MOLECULES, own=True) for name, way in WAYS.items()]
 
 
-def _prepare(plain: bool, flat: bool) -> Callable[[], Figures]:
+def _prepare(plain: bool, flat: bool) -> Callable[[], dict[str, Any]]:
     torch.set_num_threads(1)
     store = featurised("esol", 400)
     task, _, _, model = default_model(len(store))
@@ -53,7 +54,7 @@ def _prepare(plain: bool, flat: bool) -> Callable[[], Figures]:
     average.vectors = [p.detach().clone() for p in weights], weights
     rows = torch.arange(MOLECULES)
 
-    def step() -> Figures:
+    def step() -> dict[str, Any]:
         parts: dict[str, list[float]] = defaultdict(list)
         for _ in range(20):
             times = [time.thread_time()]
@@ -71,9 +72,9 @@ def _prepare(plain: bool, flat: bool) -> Callable[[], Figures]:
             for name, before, after in zip(("forward", "backward", "update"), times, times[1:], strict=False):
                 parts[name].append(after - before)
         least = {name: min(values) for name, values in parts.items()}
-        return Figures(sum(least.values()), columns={name: f"{s * 1e3:.2f} ms" for name, s in least.items()})
+        return {"seconds": sum(least.values()), **{name: f"{s * 1e3:.2f} ms" for name, s in least.items()}}
 
-    def measured() -> Figures:
+    def measured() -> dict[str, Any]:
         with patch("gtx.native.elementwise._library", lambda: None) if plain else nullcontext():
             return step()
 

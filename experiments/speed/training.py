@@ -61,7 +61,7 @@ def cases(options: Namespace) -> list[Case]:
         data = sampled(name, 200 if options.quick else rows)
         count = int((data["split"] == "train").sum())
         how = data, 3 if options.quick else epochs, options.threads
-        made += [Case(name, who, partial(_prepare, who, *how), count, once=True) for who in CONTENDERS]
+        made += [Case(name, who, partial(_prepare, who, *how), count, once=True, own=True) for who in CONTENDERS]
     return made
 
 

@@ -26,7 +26,7 @@ def test_cases_are_measured_and_a_failure_is_a_result() -> None:
         Case("b", "grows", lambda: lambda: len(b"\1" * PEAK), once=True),
         Case("b", "hungry", lambda: lambda: raises(MemoryError())),
         Case("b", "no set-up", lambda: raises(ValueError("there is no such thing\nand more"))),
-        Case("b", "own", lambda: lambda: {"seconds": 2.0, "peak": 7, "RMSE": "0.1"}, once=True),
+        Case("b", "own", lambda: lambda: {"seconds": 2.0, "peak": 7, "RMSE": "0.1"}, once=True, own=True),
     ]
     one, two, grows, hungry, missing, own = race(cases, 3).values()
     assert calls == {"one", "two"} and [len(found) for found in (one, two, grows)] == [3, 3, 1]
