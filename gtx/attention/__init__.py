@@ -10,7 +10,6 @@ from gtx.attention.complete import (
     WeightTensor,
     attend_block,
 )
-from gtx.attention.dropout import dropout
 from gtx.attention.edge_states import ClippedDot, EdgeFeatures, VectorScore
 from gtx.attention.normalisers import (
     CutoffSiLU,
@@ -26,6 +25,7 @@ from gtx.attention.normalisers import (
 from gtx.attention.receivers import EdgeListReceivers, PairReceivers, Receivers
 from gtx.attention.scores import GAT, Concat, GATv2, General, ModulatedDot, RelativeDot, ScaledDot, Score
 from gtx.attention.sums import attend
+from gtx.native.elementwise import dropout
 
 __all__ = [
     "GAT",

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from gtx.attention.dropout import dropout as drop
 from gtx.attention.edge_states import EdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import PairReceivers
 from gtx.attention.scores import Score, required
 from gtx.graph import CompleteGraph
+from gtx.native.elementwise import dropout as drop
 
 # --- How the heads become one vector.
 

@@ -11,9 +11,9 @@ from torch_geometric.nn import GINConv
 
 from gtx.encodings.encoding import Encoding, Values
 from gtx.encodings.neighbours import compiled, neighbours
-from gtx.gelu import GELU
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_sets import adjacency
+from gtx.native.elementwise import GELU
 from gtx.threads import run_in_threads
 
 # --- Random-walk probabilities, of nodes and of pairs.

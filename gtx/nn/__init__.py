@@ -1,8 +1,7 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
-from gtx.attention.dropout import Dropout
-from gtx.gelu import GELU
 from gtx.graph import circular_labels
+from gtx.native.elementwise import GELU, Dropout
 from gtx.nn.bonds import BondMessages, BondReadout, BondTokens, EmbeddedCodes, Nodes, VirtualNodes
 from gtx.nn.decoder_layer import DecoderLayer, KeyValues, TokenEmbedding
 from gtx.nn.edge_attention import EdgeAttention

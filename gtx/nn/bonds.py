@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
-from gtx.gelu import GELU
 from gtx.graph import CompleteGraph, with_virtual
+from gtx.native.elementwise import GELU
 from gtx.nn.embedding import CodeEmbedding
 from gtx.nn.fast.bonds import sum_messages
 

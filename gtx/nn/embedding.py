@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.encodings import Codes, Encoding, Feature, Values
-from gtx.gelu import GELU
 from gtx.graph import BipartiteGraph, CompleteGraph, receiver_portions
+from gtx.native.elementwise import GELU
 from gtx.nn.fast.features import embed_features
 
 # --- Embeddings of codes and values.

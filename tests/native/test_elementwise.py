@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
-from gtx.gelu import GELU
 from gtx.native import building
-from gtx.native.elementwise import activate, dropout_factors
+from gtx.native.elementwise import GELU, activate, dropout_factors
 from gtx.nn import Dropout
 
 pytestmark = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
