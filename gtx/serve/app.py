@@ -22,7 +22,8 @@ import gtx
 from gtx.errors import InputError
 from gtx.explain import explainable_predictions
 from gtx.molecules import MoleculeError
-from gtx.prediction import Predictor
+from gtx.prediction import NeighbourPredictor, Predictor
+from gtx.prediction.streaming import PredictorLike
 from gtx.serve import requests as bodies
 from gtx.serve.answering import Answer, Busy, Pictures, RequestBatcher, answer, drawing
 from gtx.serve.limits import Gauge, Metrics, ServiceLimits
@@ -74,6 +75,7 @@ def make_app(
     name: str = "model.gtx",
     hosts: Collection[str] = (),
     separate: bool = True,
+    domain: bool = False,
 ) -> FastAPI:
     """Make the ASGI application that serves one model over HTTP, for uvicorn or another ASGI server.
 
@@ -83,9 +85,14 @@ def make_app(
         name: name of the model on the page.
         hosts: host names and addresses that requests may use; empty for any.
         separate: read molecules in a separate process; otherwise a molecule that takes long delays all answers.
+        domain: answer the band of similarity to the training rows too, see `gtx.prediction.NeighbourPredictor`.
+
+    Raises:
+        InputError: the model file has no domain.
     """
     limits, metrics = limits or ServiceLimits(), Metrics()
-    batcher, pictures = RequestBatcher(predictor, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
+    answering: PredictorLike = NeighbourPredictor(predictor, None, domain=True) if domain else predictor
+    batcher, pictures = RequestBatcher(answering, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
     metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
 
     @asynccontextmanager
@@ -203,7 +210,8 @@ def make_app(
     @app.get("/model")
     async def model() -> dict[str, Any]:
         """Describe the model: what it predicts and reads, and the limits of a request."""
-        return about(predictor, limits, name)
+        answers = list(answering.output_columns(bodies.needed(predictor.header)))
+        return about(predictor, limits, name) | {"answers": answers}
 
     @app.get("/health")
     async def health() -> Response:

@@ -43,6 +43,9 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any free port")
     parser.add_argument("--device", metavar="NAME", help="device: cpu, cuda or cuda:1; default: a GPU if there is one")
+    parser.add_argument(
+        "--domain", action="store_true", help="answer the band of similarity to the training rows and its error too"
+    )
     group = parser.add_argument_group("limits")
     for field in fields(ServiceLimits):
         kind, name = type(field.default), f"--{field.name.replace('_', '-')}"
@@ -63,7 +66,8 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction import load
 
     predictor, local = load(arguments.model, arguments.device), is_local(arguments.host)
-    app = make_app(predictor, limits, Path(arguments.model).name, {*LOCAL, arguments.host} if local else ())
+    hosts = {*LOCAL, arguments.host} if local else ()
+    app = make_app(predictor, limits, Path(arguments.model).name, hosts, domain=arguments.domain)
 
     def ready(address: str) -> None:
         note(f"gtx serve: {', '.join(predictor.header.targets)} of {arguments.model} at {address}")

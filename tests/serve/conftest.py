@@ -58,14 +58,14 @@ class Client:
 
 @contextmanager
 def served(
-    predictor: Predictor, hosts: tuple[str, ...] = (), separate: bool = False, **limits: float
+    predictor: Predictor, hosts: tuple[str, ...] = (), separate: bool = False, domain: bool = False, **limits: float
 ) -> Iterator[Client]:
     """The service of a model, in a thread."""
     from gtx.serve import ServiceLimits, make_app
     from gtx.serve.server import bound, server_of
 
     limits = ServiceLimits(**limits)
-    server = server_of(make_app(predictor, limits, hosts=hosts, separate=separate), limits.grace)
+    server = server_of(make_app(predictor, limits, hosts=hosts, separate=separate, domain=domain), limits.grace)
     with bound("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})

@@ -41,6 +41,27 @@ def test_predictions_are_those_of_the_model(client: Client, predictor: Predictor
     assert found["rows"][1]["error"] == 'row 2, column "smiles", value "C1CC": cannot be read: unclosed ring'
 
 
+def test_the_domain_is_answered_where_it_is_asked_for() -> None:
+    rows = molecules(400)
+    model = gtx.MoleculeRegressor(model="kernel").fit(rows["smiles"], rows["gap"]).predictor_
+    names = {"similarity", "domain", "domain_error", "domain_rows"}
+    known = rows["smiles"][0]
+    with served(model, domain=True) as found:
+        answered = found.post("/predict", {"smiles": [known, "[Xe]", "C1CC"]}).json()["rows"]
+        assert names < set(found.get("/model").json()["answers"])
+        table = found.table(f"smiles\n{known}\n".encode()).body.decode()
+    assert [row["domain"] for row in answered] == ["inside", "outside", None]
+    low, high = model.domain.edges
+    assert answered[0]["similarity"] == 1 >= high and answered[1]["similarity"] < low
+    assert answered[0]["domain_error"] > 0 and answered[0]["domain_rows"] >= 10
+    assert names < set(table.splitlines()[0].split(","))
+    with (
+        pytest.raises(gtx.InputError, match="training rows"),
+        served(gtx.load(GOLDEN / "regression.gtx"), domain=True),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(
     "text",
     [
