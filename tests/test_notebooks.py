@@ -15,6 +15,12 @@ import torch
 
 pytestmark = pytest.mark.slow
 
+LESS = {
+    "\n    epochs=12,": "\n    epochs=2,",
+    "SEEDS, RATE = 8,": "SEEDS, RATE = 1,",
+    "train, val = torch.arange(450),": "train, val = torch.arange(90),",
+}
+"""What a notebook trains for minutes is trained for a moment: its numbers are not compared."""
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
@@ -38,7 +44,10 @@ def test_runs_and_prints_what_it_shows(notebook: Path) -> None:
     with contextlib.redirect_stdout(printed):
         names = {"__name__": "__main__"}
         for number, cell in enumerate(cells):
-            exec(compile("".join(cell["source"]), f"{notebook.name}, cell {number}", "exec"), names)
+            source = "".join(cell["source"])
+            for told, less in LESS.items():
+                source = source.replace(told, less)
+            exec(compile(source, f"{notebook.name}, cell {number}", "exec"), names)
     shown = [
         "".join(output["text"]) for cell in cells for output in cell["outputs"] if output["output_type"] == "stream"
     ]
