@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import SchNet, global_add_pool, global_mean_pool
 
 from gtx.data import MoleculeStore
-from gtx.encodings import Bonds, GaussianDistance, Moments, ShortestPath
+from gtx.encodings import BondFeatures, GaussianDistance, ShortestPathLength, SpatialMoments
 from gtx.graph import CompleteGraph
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.nn import GELU
@@ -61,14 +61,19 @@ def space(
         atom_sizes: codes per atom column.
         bond_sizes: codes per bond column.
         extensive: whether the target grows with the molecule.
-        moments: channels of `gtx.encodings.Moments`.
+        moments: channels of `gtx.encodings.SpatialMoments`.
         arguments: anything else `GraphTransformer` takes, by name.
     """
 
     def distance() -> GaussianDistance:
         return GaussianDistance(64, 8.0, pair_types=atom_sizes[0])
 
-    encodings = [Bonds(bond_sizes), ShortestPath(8), distance(), Moments(distance(), atom_sizes[0], moments)]
+    encodings = [
+        BondFeatures(bond_sizes),
+        ShortestPathLength(8),
+        distance(),
+        SpatialMoments(distance(), atom_sizes[0], moments),
+    ]
     model = GraphTransformer(1, atom_sizes, bond_sizes, encodings=encodings, **arguments)
     return AtomByAtom(model, extensive) if extensive else model
 

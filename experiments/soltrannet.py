@@ -20,7 +20,7 @@ from rdkit import Chem
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
-from gtx.attention import MoleculeBlend
+from gtx.attention import DistanceAdjacencyBlend
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention, GraphTransformerLayer
 
@@ -71,7 +71,7 @@ class SolTranNet(nn.Module):
 
 
 def _layer() -> GraphTransformerLayer:
-    blend = MoleculeBlend((0.5, 0.0, 0.5))
+    blend = DistanceAdjacencyBlend((0.5, 0.0, 0.5))
     attention = EdgeAttention(
         CHANNELS, CHANNELS // HEADS, HEADS, edge_dim=3, normaliser=blend, edge_bias=False, project=True
     )

@@ -103,7 +103,7 @@ DESCRIBED = {
 }
 """Models that `gtx train --model` trains by gradient descent."""
 
-CLOSED_FORM = {
+CLOSED_FORM_MODELS = {
     "kernel": Described(
         "no network: ridge regression with a kernel of circular substructures and descriptors, in closed form",
         "Griffiths et al. 2023, arXiv:2212.04450",

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of
 from gtx.data import MoleculeStore
 from gtx.errors import printable
-from gtx.models import CLOSED_FORM
+from gtx.models import CLOSED_FORM_MODELS
 from gtx.report.kinds import TITLES
 from gtx.tasks import MultiLevelTask
 from gtx.tasks.multi_level import join_baselines
@@ -202,7 +202,7 @@ def _by_similarity(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Predict with a kernel; also return its settings."""
     if kernel is None:
-        kernel = CLOSED_FORM["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
+        kernel = CLOSED_FORM_MODELS["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)

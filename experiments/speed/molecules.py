@@ -37,7 +37,10 @@ from gtx.prediction import ModelHeader, load, predict_table, save_model
 BATCH = 128
 COMPARED = {
     "walks": {
-        "gtx: RandomWalk(20) + ShortestPath()": lambda: [encodings.RandomWalk(20), encodings.ShortestPath()],
+        "gtx: RandomWalk(20) + ShortestPath()": lambda: [
+            encodings.RandomWalkProbabilities(20),
+            encodings.ShortestPathLength(),
+        ],
         "PyG: AddRandomWalkPE(20)": lambda: AddRandomWalkPE(20),
     },
     "eigenvectors": {
@@ -48,10 +51,10 @@ COMPARED = {
 }
 NAMES = "ShortestPath Degree HopMasks SameRing GaussianDistance BesselDistance ExpNormDistance FourierDistance"
 ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
-    "RandomWalk(20)": lambda: encodings.RandomWalk(20),
-    "Bonds": lambda: encodings.Bonds(Featuriser().bond_sizes),
-    "EdgePath": lambda: encodings.EdgePath(Featuriser().bond_sizes[0]),
-    "Moments": lambda: encodings.Moments(encodings.GaussianDistance(64, pair_types=128), 128),
+    "RandomWalk(20)": lambda: encodings.RandomWalkProbabilities(20),
+    "Bonds": lambda: encodings.BondFeatures(Featuriser().bond_sizes),
+    "ShortestPathBonds": lambda: encodings.ShortestPathBonds(Featuriser().bond_sizes[0]),
+    "Moments": lambda: encodings.SpatialMoments(encodings.GaussianDistance(64, pair_types=128), 128),
 }
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from gtx.attention.edge_states import EdgeFeatures
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser
-from gtx.attention.receivers import PairReceivers
+from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.attention.scores import Score, required
 from gtx.graph import CompleteGraph
 from gtx.native.elementwise import dropout as drop
@@ -19,7 +19,7 @@ from gtx.native.elementwise import dropout as drop
 # --- How the heads become one vector.
 
 
-class Merge(nn.Module):
+class HeadMerge(nn.Module):
     """Module that merges the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
 
     def width(self, heads: int, channels: int) -> int:
@@ -30,7 +30,7 @@ class Merge(nn.Module):
         return f"{type(self).__name__}()"
 
 
-class ConcatHeads(Merge):
+class ConcatHeads(HeadMerge):
     """Side by side."""
 
     def width(self, heads: int, channels: int) -> int:
@@ -40,21 +40,21 @@ class ConcatHeads(Merge):
         return heads.flatten(1)
 
 
-class MeanHeads(Merge):
+class MeanOverHeads(HeadMerge):
     """Their mean (Veličković et al. 2018, eq. 6, arXiv:1710.10903)."""
 
     def forward(self, heads: Tensor) -> Tensor:
         return heads.mean(1)
 
 
-class MaxHeads(Merge):
+class MaxOverHeads(HeadMerge):
     """The largest, channel by channel."""
 
     def forward(self, heads: Tensor) -> Tensor:
         return heads.amax(1)
 
 
-class WeightedHeads(Merge):
+class WeightedSumOverHeads(HeadMerge):
     r"""A learned weight per head, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), started at the mean.
 
     Args:
@@ -73,7 +73,7 @@ class WeightedHeads(Merge):
         return torch.einsum("nhj,h->nj", heads, self.weight)
 
 
-class WeightTensor(Merge):
+class LinearHeadMerge(HeadMerge):
     r"""Merge by one weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
 
     Written out, this is concatenation followed by \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
@@ -106,7 +106,7 @@ class WeightTensor(Merge):
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """The outcome of an attention.
 
     Attributes:
@@ -127,11 +127,11 @@ def attend_pairs(
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures,
+    edges: ProjectedEdgeFeatures,
     dropout: float = 0.0,
     return_weights: bool = False,
     return_states: bool = False,
-) -> Attended:
+) -> AttentionOutput:
     """Attend over the pairs of a complete graph with at least one node, as `gtx.attention.attend`.
 
     It proceeds bucket by bucket, and where a score has no matrix form, by some receivers of a bucket at a time.
@@ -159,7 +159,7 @@ def attend_pairs(
     def unpack(pairs: tuple[Tensor, ...]) -> Tensor:
         return graph.pairs.unpack(torch.cat([p.flatten(0, 2) for p in pairs]))
 
-    return Attended(
+    return AttentionOutput(
         graph.nodes.unpack(torch.cat([o.flatten(0, 1) for o in out])),
         unpack(weights) if return_weights else None,
         unpack(states) if return_states else None,
@@ -172,10 +172,10 @@ def attend_block(
     value: Tensor,
     features: Tensor | None,
     bias: Tensor | None,
-    into: PairReceivers,
+    into: CompleteGraphAggregator,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures,
+    edges: ProjectedEdgeFeatures,
     dropout: float = 0.0,
     states: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -220,7 +220,7 @@ def attend_block(
     return out, weights, state
 
 
-def _matrix_form(score: Score, edges: EdgeFeatures, states: bool) -> bool:
+def _matrix_form(score: Score, edges: ProjectedEdgeFeatures, states: bool) -> bool:
     """Return whether matrix products yield all scores of a block: no pair needs a key or a state of its own."""
     by_pair = edges.key is not None and not score.bilinear
     vectors = edges.state_value is not None or (states and score.state_channels > 1)
@@ -231,11 +231,11 @@ def _rows(x: Tensor | None, at: slice) -> Tensor | None:
     return None if x is None else x[:, at]
 
 
-def _receivers(graph: CompleteGraph) -> list[PairReceivers]:
+def _receivers(graph: CompleteGraph) -> list[CompleteGraphAggregator]:
     """Per bucket, which pairs are no edges: `[b, 1, s, 1]` where only padding is absent, `[b, r, s, 1]` with a mask."""
     if graph.mask is None:
         none = torch.zeros(graph.num_senders, 1, dtype=torch.bool, device=graph.ptr.device)
         holes = graph.sender_buckets(graph.senders.pack(none, True))
-        return [PairReceivers(hole[:, None], graph.all_receive) for hole in holes]
+        return [CompleteGraphAggregator(hole[:, None], graph.all_receive) for hole in holes]
     absent = graph.pairs.pack(~graph.mask[:, None], True)
-    return [PairReceivers(hole, False) for hole in graph.pair_buckets(absent)]
+    return [CompleteGraphAggregator(hole, False) for hole in graph.pair_buckets(absent)]

@@ -13,7 +13,7 @@ from torch_geometric.nn.inits import glorot
 from gtx.attention.scores import Score, dots, required
 
 
-class EdgeFeatures(NamedTuple):
+class ProjectedEdgeFeatures(NamedTuple):
     r"""Edge features e and the maps by which they enter an attention.
 
     Attributes:
@@ -92,7 +92,7 @@ class ClippedDot(Score):
         return f"ClippedDot({self.lin_edge.out_channels}, {self.lin_edge.in_channels}, clip={self.clip})"
 
 
-class VectorScore(Score):
+class EdgeStateScore(Score):
     r"""GRIT's score: a vector per head, made from query, key and edge state, which also becomes the new edge state.
 
     \[ \hat e_{rs} = \mathrm{ReLU}\bigl( \rho\bigl( (q_r + k_s) \odot W_w e_{rs} \bigr) + W_b e_{rs} \bigr), \qquad
@@ -140,7 +140,7 @@ class VectorScore(Score):
         return (state * self.vector).sum(-1).clamp(-self.clip, self.clip)
 
     def __repr__(self) -> str:
-        return f"VectorScore({', '.join(map(str, self.vector.shape))}, {self.lin_weight.in_channels})"
+        return f"EdgeStateScore({', '.join(map(str, self.vector.shape))}, {self.lin_weight.in_channels})"
 
 
 def signed_root(x: Tensor, epsilon: float = 1e-6) -> Tensor:

@@ -10,7 +10,7 @@ from torch.nn.functional import silu
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import scatter
 
-from gtx.attention.receivers import Receivers
+from gtx.attention.receivers import ReceiverAggregator
 from gtx.attention.scores import required
 from gtx.graph import CompleteGraph
 
@@ -23,7 +23,7 @@ class Normaliser(nn.Module):
     Subclasses define `forward`. An edge that is not there must get exactly 0: `into.softmax` and `into.only` see to it.
     """
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         """Weights.
 
         Args:
@@ -54,7 +54,7 @@ class Softmax(Normaliser):
             raise ValueError(f"expected a temperature above 0 (for its limit take Hardmax), got {temperature}")
         self.temperature = temperature
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.softmax(score if self.temperature == 1.0 else score / self.temperature)
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Hardmax(Normaliser):
     (arXiv:1308.3432).
     """
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         largest = into.only((score == into.max(score)).to(score.dtype))
         hard = largest / into.sum(largest).clamp(min=1.0)
         soft = into.softmax(score)
@@ -80,43 +80,43 @@ class Hardmax(Normaliser):
         return "Hardmax()"
 
 
-class Sigmoid(Normaliser):
+class SigmoidGate(Normaliser):
     r"""A gate on each edge by itself, \(b_k = \sigma(s_k)\); the weights into a receiver sum to anything.
 
     Source: Ramapuram et al. 2024 (arXiv:2409.04431), without its bias of \(-\log n\).
     """
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.only(score.sigmoid())
 
     def __repr__(self) -> str:
         return "Sigmoid()"
 
 
-class Unnormalised(Normaliser):
+class NoNormalisation(Normaliser):
     r"""The scores as they are, \(b_k = s_k\).
 
     Source: linear attention, Katharopoulos et al. 2020 (arXiv:2006.16236), without its division.
     """
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.only(score)
 
     def __repr__(self) -> str:
-        return "Unnormalised()"
+        return "NoNormalisation()"
 
 
 # --- Normalisers that let edge features into the weights themselves: MAT's blend, EGT's gates, TorchMD-NET's cutoff.
 
 
-class MoleculeBlend(Normaliser):
+class DistanceAdjacencyBlend(Normaliser):
     r"""MAT's blend of attention with a distance and an adjacency matrix, after the softmax.
 
     \[ w_{rs} = \lambda_a \operatorname{softmax}_s(s_{rs}) + \lambda_d\, g_{rs} + \lambda_g A_{rs}, \qquad
        g_{rs} = \operatorname{softmax}_s(-d_{rs}) \ \text{or}\ \exp(-d_{rs}) \]
 
-    The edge features are \([d_{rs}, A_{rs}, m_{rs}]\), as `gtx.encodings.PairDistance` yields them: distance in Å,
-    1 where there is a bond, 1 where the distance is known. Where it is not, \(g_{rs} = 0\).
+    The edge features are \([d_{rs}, A_{rs}, m_{rs}]\), as `gtx.encodings.DistanceAndAdjacency` yields them: distance in
+    Å, 1 where there is a bond, 1 where the distance is known. Where it is not, \(g_{rs} = 0\).
 
     Source: Maziarka et al. 2020, "Molecule attention transformer", eq. 2 (arXiv:2002.08264).
 
@@ -155,7 +155,7 @@ class MoleculeBlend(Normaliser):
         r"""\(\lambda_a, \lambda_d, \lambda_g\), `[3]`."""
         return self.logits.softmax(0) if self.learned else self.fixed
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         if edge is None or edge.shape[-1] != 3:
             came = "None" if edge is None else f"{edge.shape[-1]} channels"
             raise ValueError(f"expected edge features [distance, adjacency, known], 3 channels, got {came}")
@@ -169,7 +169,7 @@ class MoleculeBlend(Normaliser):
         return into.only(attention * into.softmax(score) + by_distance * near + by_bond * adjacent)
 
     def __repr__(self) -> str:
-        return f"MoleculeBlend({', '.join(f'{w:.3g}' for w in self.initial)}, {self.kernel})"
+        return f"DistanceAdjacencyBlend({', '.join(f'{w:.3g}' for w in self.initial)}, {self.kernel})"
 
 
 class GatedSoftmax(Normaliser):
@@ -197,7 +197,7 @@ class GatedSoftmax(Normaliser):
     def reset_parameters(self) -> None:
         self.lin_gate.reset_parameters()
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         gate = into.only(self.lin_gate(required(edge)).sigmoid())
         weights = into.softmax(score) * gate
         return weights * torch.log1p(into.sum(gate)) if self.scale else weights
@@ -209,13 +209,13 @@ class GatedSoftmax(Normaliser):
 class CutoffSiLU(Normaliser):
     r"""Weights that end at a cutoff in space, \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\).
 
-    \(\phi_k\) is the last channel of the edge features, as `gtx.encodings.Direction` yields it: from 1 at a distance of
-    0 to 0 at the cutoff. The weights into a receiver sum to anything.
+    \(\phi_k\) is the last channel of the edge features, as `gtx.encodings.PairDirection` yields it: from 1 at a
+    distance of 0 to 0 at the cutoff. The weights into a receiver sum to anything.
 
     Source: Thölke & De Fabritiis 2022, TorchMD-NET (arXiv:2202.02541).
     """
 
-    def forward(self, score: Tensor, edge: Tensor | None, into: Receivers) -> Tensor:
+    def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.only(silu(score) * required(edge)[..., -1:])
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.utils import scatter, softmax
 
 
-class Receivers(ABC):
+class ReceiverAggregator(ABC):
     """Sums, maxima and softmaxes over the edges into each receiver.
 
     What comes in and goes out has one entry per edge: `[E, H]` in an edge list, `[b, receivers, senders, H]` in a
@@ -34,7 +34,7 @@ class Receivers(ABC):
         """Keep the values where there is an edge, 0 elsewhere."""
 
 
-class EdgeListReceivers(Receivers):
+class EdgeListAggregator(ReceiverAggregator):
     """Receivers of the edges of an edge list.
 
     Args:
@@ -59,7 +59,7 @@ class EdgeListReceivers(Receivers):
         return values
 
 
-class PairReceivers(Receivers):
+class CompleteGraphAggregator(ReceiverAggregator):
     """Receivers of a bucket of complete graphs; softmax in the memory order `[b, H, receivers, senders]`.
 
     Args:
@@ -75,11 +75,11 @@ class PairReceivers(Receivers):
             nothing, -torch.inf
         )
 
-    def block(self, rows: slice) -> PairReceivers:
+    def block(self, rows: slice) -> CompleteGraphAggregator:
         """Select some of the receivers."""
         if self.absent.shape[1] == 1:
             return self
-        return PairReceivers(self.absent[:, rows], self.padding_only)
+        return CompleteGraphAggregator(self.absent[:, rows], self.padding_only)
 
     def softmax(self, score: Tensor) -> Tensor:
         score = score + self.penalty.to(score.dtype)

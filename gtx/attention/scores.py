@@ -127,7 +127,7 @@ class ScaledDot(Score):
         return f"ScaledDot({'' if self.scale is None else self.scale})"
 
 
-class General(Score):
+class BilinearScore(Score):
     r"""A learned bilinear form per head, \(q^\top W k\), started at \(W = I / \sqrt{C}\), the scaled dot product.
 
     Source: Luong et al. 2015, "general" (arXiv:1508.04025, eq. 8).
@@ -179,7 +179,7 @@ class _Additive(Score):
         return f"{type(self).__name__}({self.vector.shape[0]}, {self.vector.shape[1]})"
 
 
-class Concat(_Additive):
+class ConcatScore(_Additive):
     r"""\(a \cdot \tanh(q + k)\): with the projections in q and k this is \(a \cdot \tanh(W [v_r \,\|\, v_s])\).
 
     Sources: Bahdanau et al. 2015 (arXiv:1409.0473); Luong et al. 2015, "concat" (arXiv:1508.04025, eq. 8).
@@ -193,7 +193,7 @@ class Concat(_Additive):
         return ((query + key).tanh() * self.vector).sum(-1)
 
 
-class GATv2(_Additive):
+class GATv2Score(_Additive):
     r"""\(a \cdot \mathrm{LeakyReLU}(q + k)\): which sender scores highest depends on the receiver.
 
     With the projections in q and k, and edge features in the key, this is
@@ -215,12 +215,12 @@ class GATv2(_Additive):
         return (F.leaky_relu(query + key, self.slope) * self.vector).sum(-1)
 
 
-class GAT(Score):
+class GATScore(Score):
     r"""\(\mathrm{LeakyReLU}(a_r \cdot q + a_s \cdot k)\): one number of the receiver plus one of the sender.
 
     With one projection shared by query, key and value, \(q = W v_r\) and \(k = W v_s\), this is
     \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\). The order of the senders is the same for every receiver, which
-    `GATv2` mends.
+    `GATv2Score` mends.
 
     Source: Veličković et al. 2018, eq. 3 (arXiv:1710.10903).
 

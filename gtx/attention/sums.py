@@ -8,8 +8,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from gtx.attention import fast
-from gtx.attention.complete import Attended, attend_pairs
-from gtx.attention.edge_states import EdgeFeatures
+from gtx.attention.complete import AttentionOutput, attend_pairs
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
@@ -22,11 +22,11 @@ def attend(
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures | None = None,
+    edges: ProjectedEdgeFeatures | None = None,
     dropout: float = 0.0,
     return_weights: bool = False,
     return_states: bool = False,
-) -> Attended:
+) -> AttentionOutput:
     r"""Weigh the values of the senders and sum them, for every receiver.
 
     \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + w_b \cdot e_{rs} + b_{rs}, \quad
@@ -48,13 +48,13 @@ def attend(
         return_weights: also give the weights.
         return_states: also give the score's states.
     """
-    edges = EdgeFeatures() if edges is None else edges
+    edges = ProjectedEdgeFeatures() if edges is None else edges
     if graph.num_nodes == 0:
         weights = value.new_zeros(0, value.shape[1]) if return_weights else None
         states = value.new_zeros(0, value.shape[1], score.state_channels) if return_states else None
-        return Attended(value[:0], weights, states)
+        return AttentionOutput(value[:0], weights, states)
     if not (return_weights or return_states):
         out = fast.attend(graph, query, key, value, score, normaliser, edges, dropout)
         if out is not None:
-            return Attended(out)
+            return AttentionOutput(out)
     return attend_pairs(graph, query, key, value, score, normaliser, edges, dropout, return_weights, return_states)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gtx.architectures import CLOSED_FORM
+from gtx.architectures import CLOSED_FORM_MODELS
 from gtx.cli.parser import Pairs, Parser
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
@@ -109,7 +109,7 @@ def run(arguments: Namespace) -> int:
     if Path(arguments.smiles).is_file():
         raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load(arguments.model, "cpu")
-    if predictor.header.model["name"] in CLOSED_FORM and arguments.method != "rationale":
+    if predictor.header.model["name"] in CLOSED_FORM_MODELS and arguments.method != "rationale":
         for line in neighbour_lines(predictor, arguments.smiles):
             say(line)
         return 0

@@ -27,12 +27,12 @@ def run(arguments: Namespace) -> int:
     """Print the architectures there are, what each needs, and its number of weights at its defaults."""
     from rich.table import Table
 
-    from gtx.architectures import CLOSED_FORM, DESCRIBED
+    from gtx.architectures import CLOSED_FORM_MODELS, DESCRIBED
 
     table = Table(title="gtx train --model NAME", show_edge=False)
     for column in ("name", "what", "source", "coordinates", "parameters"):
         table.add_column(column, overflow="fold", min_width=16 if column == "source" else None)  # arXiv:1234.56789
-    for name, entry in (DESCRIBED | CLOSED_FORM).items():
+    for name, entry in (DESCRIBED | CLOSED_FORM_MODELS).items():
         table.add_row(name, entry.about, entry.source, entry.coordinates, f"{entry.weights:,}")
     console().print(table)
     return 0

@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
 from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, widen
-from gtx.graph.capacity import Capacity, CapacityGraph, owners
+from gtx.graph.capacity import BatchShape, ConstantShapeGraph, owners
 from gtx.graph.packing import alike
 
 # --- Features of a store's atoms and pairs that are the same in every epoch, computed once and sliced like the atoms.
@@ -220,7 +220,7 @@ class ConstantShapeStore:
         self.fixed = fixed
         self.seed = seed
         self.per_batch: int = 0
-        self.capacity: Capacity | None = None
+        self.capacity: BatchShape | None = None
 
     def sampler(self, molecules: int, **options: Any) -> ConstantShapeSampler:
         """Make the sampler that chooses the molecules of each batch.
@@ -266,7 +266,7 @@ class ConstantShapeStore:
 
 
 def cut_constant_shape_batch(
-    store: MoleculeStore, index: Tensor, capacity: Capacity, fixed: PrecomputedFeatures | None = None
+    store: MoleculeStore, index: Tensor, capacity: BatchShape, fixed: PrecomputedFeatures | None = None
 ) -> Batch:
     """Copy molecules of a store into one PyG batch of constant shape, without a synchronisation of CPU and GPU.
 
@@ -283,13 +283,13 @@ def cut_constant_shape_batch(
 
     Returns:
         As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty slots and the
-        ghost, and `graph`, the `gtx.graph.CapacityGraph` of the molecules, `molecules`, their number, int64 `[]`, and
-        `fixed`, these features of atoms and pairs by name.
+        ghost, and `graph`, the `gtx.graph.ConstantShapeGraph` of the molecules, `molecules`, their number, int64 `[]`,
+        and `fixed`, these features of atoms and pairs by name.
     """
     taken = index >= 0
     which = index.clamp(min=0)
     sizes, bonds = (torch.where(taken, ptr.diff()[which], 0) for ptr in (store.atom_ptr, store.bond_ptr))
-    graph = CapacityGraph.from_sizes(sizes, capacity)
+    graph = ConstantShapeGraph.from_sizes(sizes, capacity)
     ghost = len(index)
 
     def rows(ptr: Tensor, new_ptr: Tensor, owner: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -353,7 +353,7 @@ class ConstantShapeSampler(EpochSampler):
         self,
         sizes: Tensor,
         bonds: Tensor,
-        capacity: Capacity,
+        capacity: BatchShape,
         *,
         shuffle: bool = True,
         seed: int = 0,
@@ -418,7 +418,7 @@ class ConstantShapeSampler(EpochSampler):
             yield batch
 
 
-def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> Capacity:
+def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> BatchShape:
     """Choose a constant batch shape that random batches of about `molecules` molecules fill.
 
     It has the pairs of as many average molecules and one more; as many that the batches of an epoch are alike, the last
@@ -454,7 +454,7 @@ def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int =
     profile[0] = sizes.max()
     groups = alike(profile.tolist(), _BUCKETS)  # slots of similar size, the smallest first
     buckets = tuple((len(slots), int(max(profile[slots]))) for slots in reversed(groups))
-    return Capacity(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)
+    return BatchShape(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)
 
 
 def _exceeding(pairs: np.ndarray, molecules: int) -> np.ndarray:

@@ -1,29 +1,29 @@
 """Position and distance encodings: functions of a batch, computed where it lives."""
 
-from gtx.encodings.atoms_and_bonds import AtomTypes, Bonds, Degree, SameRing
+from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
 from gtx.encodings.distance import (
     BesselDistance,
+    DistanceAndAdjacency,
+    DistanceWithCentrality,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
-    PairDistance,
-    SummedDistance,
 )
-from gtx.encodings.encoding import AddEncoding, Codes, Encoding, Feature, Values
-from gtx.encodings.paths import EdgePath, HopMasks, ShortestPath
-from gtx.encodings.sinusoidal import Sinusoidal, sinusoidal
-from gtx.encodings.space import Direction, Moments, NeighbourTypes
-from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalk
+from gtx.encodings.encoding import AddEncoding, CategoricalFeatures, ContinuousFeatures, Encoding, Feature
+from gtx.encodings.paths import HopMasks, ShortestPathBonds, ShortestPathLength
+from gtx.encodings.sinusoidal import SinusoidalPosition, sinusoidal_encoding
+from gtx.encodings.space import NeighbourTypes, PairDirection, SpatialMoments
+from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
 
 __all__ = [
     "AddEncoding",
     "AtomTypes",
     "BesselDistance",
-    "Bonds",
-    "Codes",
-    "Degree",
-    "Direction",
-    "EdgePath",
+    "BondFeatures",
+    "CategoricalFeatures",
+    "ContinuousFeatures",
+    "DistanceAndAdjacency",
+    "DistanceWithCentrality",
     "Encoding",
     "ExpNormDistance",
     "Feature",
@@ -31,14 +31,14 @@ __all__ = [
     "GaussianDistance",
     "HopMasks",
     "LaplacianEigenvectors",
-    "Moments",
     "NeighbourTypes",
-    "PairDistance",
-    "RandomWalk",
+    "NodeDegree",
+    "PairDirection",
+    "RandomWalkProbabilities",
     "SameRing",
-    "ShortestPath",
-    "Sinusoidal",
-    "SummedDistance",
-    "Values",
-    "sinusoidal",
+    "ShortestPathBonds",
+    "ShortestPathLength",
+    "SinusoidalPosition",
+    "SpatialMoments",
+    "sinusoidal_encoding",
 ]

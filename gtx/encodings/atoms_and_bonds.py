@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import Codes, Encoding
+from gtx.encodings.encoding import CategoricalFeatures, Encoding
 from gtx.encodings.neighbours import check_edges, compiled, ragged
 from gtx.graph import CompleteGraph
 
@@ -30,7 +30,7 @@ class AtomTypes(Encoding):
         ValueError: no codes.
     """
 
-    node: Codes
+    node: CategoricalFeatures
     constant_shapes = True
     fixed = True
 
@@ -38,7 +38,7 @@ class AtomTypes(Encoding):
         super().__init__()
         if size < 1:
             raise ValueError(f"expected at least one code, got {size}")
-        self.node = Codes((size,))
+        self.node = CategoricalFeatures((size,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         return data.x[:, :1], None
@@ -50,7 +50,7 @@ class AtomTypes(Encoding):
 # --- Degree: how many neighbours an atom has.
 
 
-class Degree(Encoding):
+class NodeDegree(Encoding):
     """The number of bonds into each node, with one code for "more than `largest`".
 
     Source: the centrality encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 5.
@@ -64,7 +64,7 @@ class Degree(Encoding):
     def __init__(self, largest: int = 8) -> None:
         super().__init__()
         self.largest = largest
-        self.node: Codes = Codes((largest + 2,))
+        self.node: CategoricalFeatures = CategoricalFeatures((largest + 2,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         receiver = data.edge_index[1]
@@ -78,7 +78,7 @@ class Degree(Encoding):
 # --- Bonds, as features of pairs.
 
 
-class Bonds(Encoding):
+class BondFeatures(Encoding):
     """The codes of the bond from sender to receiver: 0 where there is none, else the bond's own code plus one.
 
     Args:
@@ -90,13 +90,13 @@ class Bonds(Encoding):
         ValueError: in `forward`, `edge_attr` of another shape; on a CPU, an edge that is not within a molecule.
     """
 
-    pair: Codes
+    pair: CategoricalFeatures
     constant_shapes = True
     fixed = True
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.pair = Codes(tuple(size + 1 for size in sizes), sparse=True)
+        self.pair = CategoricalFeatures(tuple(size + 1 for size in sizes), sparse=True)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         shape = (data.edge_index.shape[1], len(self.pair.sizes))
@@ -165,7 +165,7 @@ class SameRing(Encoding):
         if largest < 3:
             raise ValueError(f"expected rings of at least 3 bonds, got {largest}")
         self.largest = largest
-        self.pair: Codes = Codes((2,))
+        self.pair: CategoricalFeatures = CategoricalFeatures((2,))
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:

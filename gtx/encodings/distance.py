@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import Encoding, Values
+from gtx.encodings.encoding import ContinuousFeatures, Encoding
 from gtx.graph import CompleteGraph
 
 # --- A polynomial that leads to zero smoothly.
@@ -73,13 +73,13 @@ class RadialBasis(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair: Values
+    pair: ContinuousFeatures
     constant_shapes = True
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
-        self.pair = Values(channels + 1)
+        self.pair = ContinuousFeatures(channels + 1)
 
     def basis(self, distance: Tensor) -> Tensor:
         """`[num_pairs]` distances to `[num_pairs, K]`, finite also for a distance of 0."""
@@ -305,7 +305,7 @@ class FourierDistance(RadialBasis):
 # --- The distance and the bond of a pair, as they are.
 
 
-class PairDistance(Encoding):
+class DistanceAndAdjacency(Encoding):
     r"""Distances D and adjacency A, with which the Molecule Attention Transformer blends its attention.
 
     The channels of the pair (receiver r, sender s) are \([d_{rs}, A_{rs}, \text{known}_{rs}]\): the distance in space,
@@ -319,7 +319,7 @@ class PairDistance(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair: Values = Values(3)
+    pair: ContinuousFeatures = ContinuousFeatures(3)
 
     constant_shapes = True
 
@@ -330,13 +330,13 @@ class PairDistance(Encoding):
         return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
 
     def __repr__(self) -> str:
-        return "PairDistance()"
+        return "DistanceAndAdjacency()"
 
 
 # --- The distances of pairs, and for every node their sum.
 
 
-class SummedDistance(Encoding):
+class DistanceWithCentrality(Encoding):
     r"""Functions of the distance for pairs, and their sum over the senders for nodes: how crowded it is around an atom.
 
     \[ \psi(d_{rs}), \qquad \sum_{s \to r,\, s \neq r} \psi(d_{rs}) \]
@@ -358,8 +358,8 @@ class SummedDistance(Encoding):
     def __init__(self, distance: RadialBasis) -> None:
         super().__init__()
         self.distance = distance
-        self.node: Values = Values(distance.channels)
-        self.pair: Values = distance.pair
+        self.node: ContinuousFeatures = ContinuousFeatures(distance.channels)
+        self.pair: ContinuousFeatures = distance.pair
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         with torch.autocast(graph.ptr.device.type, enabled=False):
@@ -370,4 +370,4 @@ class SummedDistance(Encoding):
         return counted.new_zeros(graph.num_nodes, counted.shape[1]).index_add_(0, receiver, counted), pairs
 
     def __repr__(self) -> str:
-        return f"SummedDistance({self.distance})"
+        return f"DistanceWithCentrality({self.distance})"

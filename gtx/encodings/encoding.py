@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 from gtx.graph import CompleteGraph
 
 
-class Codes(NamedTuple):
+class CategoricalFeatures(NamedTuple):
     """Integer features int64 `[*, len(sizes)]`; column c has the codes 0 to `sizes[c] - 1`, to be looked up.
 
     Attributes:
@@ -25,13 +25,13 @@ class Codes(NamedTuple):
     sparse: bool = False
 
 
-class Values(NamedTuple):
+class ContinuousFeatures(NamedTuple):
     """Real features `[*, channels]`."""
 
     channels: int
 
 
-Feature = Codes | Values
+Feature = CategoricalFeatures | ContinuousFeatures
 
 
 class Encoding(nn.Module):
@@ -40,8 +40,8 @@ class Encoding(nn.Module):
     Attributes:
         node: what it yields per node, or None.
         pair: what it yields per ordered pair of nodes, or None.
-        constant_shapes: whether it reads batches of constant shape (`gtx.graph.CapacityGraph`) and asks nothing of the
-            device.
+        constant_shapes: whether it reads batches of constant shape (`gtx.graph.ConstantShapeGraph`) and asks nothing of
+            the device.
         fixed: whether it yields the same for a molecule in every call, so that it may be worked out once: it learns
             nothing and draws nothing.
     """

@@ -69,7 +69,7 @@ def leaves_molecule(s, r, batch):
 
 @njit(cache=True, nogil=True)
 def distances(first, last, ptr, pair_ptr, start, sender, largest, codes):
-    r"""Return the codes of `gtx.encodings.ShortestPath`, molecule by molecule.
+    r"""Return the codes of `gtx.encodings.ShortestPathLength`, molecule by molecule.
 
     \(d_{rs} = \min(d_{rs}, 1 + d_{ms})\) for the neighbours m of r, over whole rows, until nothing changes. Nodes are
     gone through forwards and backwards in turn: along a chain of consecutive numbers two turns do. At most `largest`
@@ -142,7 +142,7 @@ def name_parts(begin, n, start, sender, label):
 
 @njit(cache=True, nogil=True)
 def along(first, last, ptr, pair_ptr, start, sender, edge, bond, types, distance, farthest, counts):
-    """Find the bonds along shortest paths, `gtx.encodings.EdgePath`, molecule by molecule.
+    """Find the bonds along shortest paths, `gtx.encodings.ShortestPathBonds`, molecule by molecule.
 
     Args:
         first: molecule.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import Codes, Encoding, Values
+from gtx.encodings.encoding import CategoricalFeatures, ContinuousFeatures, Encoding
 from gtx.encodings.neighbours import compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_sets import adjacency, flatten
@@ -18,7 +18,7 @@ DOUBLINGS = 12
 """Doublings of the length of paths in an exported program, which finds connections of up to 4,096 bonds."""
 
 
-class ShortestPath(Encoding):
+class ShortestPathLength(Encoding):
     """The number of bonds on the shortest path between two nodes.
 
     Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
@@ -44,7 +44,7 @@ class ShortestPath(Encoding):
         if largest < 1:
             raise ValueError(f"expected a largest distance of at least 1, got {largest}")
         self.largest = largest
-        self.pair: Codes = Codes((largest + 3,))
+        self.pair: CategoricalFeatures = CategoricalFeatures((largest + 3,))
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -110,14 +110,14 @@ class HopMasks(Encoding):
     Reads `edge_index` `[2, E]`, undirected. Yields pair values `[num_pairs, K + 1]`.
     """
 
-    pair: Values
+    pair: ContinuousFeatures
     constant_shapes = True
     fixed = True
 
     def __init__(self, largest: int = 3) -> None:
         super().__init__()
-        self.distance: ShortestPath = ShortestPath(largest)
-        self.pair = Values(largest + 1)
+        self.distance: ShortestPathLength = ShortestPathLength(largest)
+        self.pair = ContinuousFeatures(largest + 1)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         _, distance = self.distance(data, graph)
@@ -131,7 +131,7 @@ class HopMasks(Encoding):
 # --- The bonds along the shortest path between two atoms.
 
 
-class EdgePath(Encoding):
+class ShortestPathBonds(Encoding):
     r"""Bonds along the shortest paths between two atoms, by type and position on the path.
 
     For receiver r and sender s at a distance of d bonds, position n (from 1, counted from r) and bond type t,
@@ -174,8 +174,8 @@ class EdgePath(Encoding):
         self.bond_size = bond_size
         self.length = length
         self.farthest = farthest
-        self.distance: ShortestPath = ShortestPath(farthest)
-        self.pair: Values = Values(length * bond_size)
+        self.distance: ShortestPathLength = ShortestPathLength(farthest)
+        self.pair: ContinuousFeatures = ContinuousFeatures(length * bond_size)
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -218,7 +218,7 @@ class EdgePath(Encoding):
         return counts / bonds[:, None, None]
 
     def __repr__(self) -> str:
-        return f"EdgePath({self.bond_size}, {self.length}, farthest={self.farthest})"
+        return f"ShortestPathBonds({self.bond_size}, {self.length}, farthest={self.farthest})"
 
 
 def _steps(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import Encoding, Values
+from gtx.encodings.encoding import ContinuousFeatures, Encoding
 from gtx.graph import CompleteGraph
 
 Convention = Literal["interleaved", "halves"]
 
 
-def sinusoidal(positions: Tensor, channels: int, convention: Convention = "interleaved") -> Tensor:
+def sinusoidal_encoding(positions: Tensor, channels: int, convention: Convention = "interleaved") -> Tensor:
     r"""Sines and cosines of each position, with wavelengths from \(2\pi\) to about \(10000 \cdot 2\pi\).
 
     `interleaved`, for D channels and \(i = 0, \ldots, D/2 - 1\):
@@ -51,33 +51,33 @@ def sinusoidal(positions: Tensor, channels: int, convention: Convention = "inter
     return waves.flatten(-2).to(positions.dtype if positions.is_floating_point() else torch.get_default_dtype())
 
 
-class Sinusoidal(Encoding):
-    """`sinusoidal` of each node's place within its graph, from 0, for graphs that are sequences.
+class SinusoidalPosition(Encoding):
+    """`sinusoidal_encoding` of each node's place within its graph, from 0, for graphs that are sequences.
 
     NOT invariant under renumbering: it tells nodes apart by the order they come in, which for the atoms of a molecule
     means nothing.
 
     Args:
         channels: D.
-        convention: as in `sinusoidal`.
+        convention: as in `sinusoidal_encoding`.
 
     Reads nothing but the graph. Yields node values `[N, D]`.
 
     Raises:
-        ValueError: as `sinusoidal` does.
+        ValueError: as `sinusoidal_encoding` does.
     """
 
-    node: Values
+    node: ContinuousFeatures
 
     def __init__(self, channels: int, convention: Convention = "interleaved") -> None:
         super().__init__()
         _check(channels, convention)
         self.convention = convention
-        self.node = Values(channels)
+        self.node = ContinuousFeatures(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         place = torch.arange(graph.num_nodes, device=graph.ptr.device) - graph.ptr[graph.batch]
-        return sinusoidal(place, self.node.channels, self.convention), None
+        return sinusoidal_encoding(place, self.node.channels, self.convention), None
 
     def __repr__(self) -> str:
         return f"Sinusoidal({self.node.channels}, '{self.convention}')"

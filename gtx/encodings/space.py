@@ -9,19 +9,19 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.encodings.distance import RadialBasis, check_basis, envelope, pair_distance
-from gtx.encodings.encoding import Encoding, Values
+from gtx.encodings.encoding import ContinuousFeatures, Encoding
 from gtx.graph import CompleteGraph
 
 # --- Directions from receivers to senders.
 
 
-class Direction(Encoding):
+class PairDirection(Encoding):
     r"""The unit vector from receiver to sender, and how near it is.
 
     \[ \bigl[\, u_{rs} = (x_s - x_r) / d_{rs} \;\|\; \phi(d_{rs} / c) \,\bigr] \]
 
     with \(\phi\) from 1 at a distance of 0 to 0 at the cutoff (`envelope`, p = 3). Unlike other encodings it turns with
-    the molecule: it is for layers that know what a vector is, such as `gtx.nn.VectorLayer`.
+    the molecule: it is for layers that know what a vector is, such as `gtx.nn.EquivariantAttentionLayer`.
 
     Args:
         cutoff: c, Å.
@@ -33,7 +33,7 @@ class Direction(Encoding):
         ValueError: a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    pair: Values = Values(4)
+    pair: ContinuousFeatures = ContinuousFeatures(4)
     constant_shapes = True
 
     def __init__(self, cutoff: float = 5.0) -> None:
@@ -58,7 +58,7 @@ class Direction(Encoding):
 HARMONICS = (slice(0, 1), slice(1, 4), slice(4, 9))  # of degree 0, 1, 2
 
 
-class Moments(Encoding):
+class SpatialMoments(Encoding):
     r"""Surroundings of an atom in space: distances and angles between neighbours, as invariants of moments.
 
     Every edge within the cutoff sends a message along its direction \(u_{rs}\), and a sum collects moments of degree
@@ -92,7 +92,7 @@ class Moments(Encoding):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    node: Values
+    node: ContinuousFeatures
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
@@ -106,7 +106,7 @@ class Moments(Encoding):
         self.left: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
         self.right: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
         self.norm: nn.LayerNorm = nn.LayerNorm(3 * channels)
-        self.node = Values(3 * channels)
+        self.node = ContinuousFeatures(3 * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         directions = self.directions(data, graph)
@@ -179,7 +179,7 @@ class NeighbourTypes(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    node: Values
+    node: ContinuousFeatures
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int) -> None:
@@ -187,7 +187,7 @@ class NeighbourTypes(Encoding):
         self.distance = distance
         self.filter: nn.Linear = nn.Linear(distance.channels, channels, bias=False)
         self.types: nn.Embedding = nn.Embedding(types, channels)
-        self.node = Values(channels)
+        self.node = ContinuousFeatures(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         sender, receiver = graph.pair_index

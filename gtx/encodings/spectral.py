@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
-from gtx.encodings.encoding import Encoding, Values
+from gtx.encodings.encoding import ContinuousFeatures, Encoding
 from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_sets import adjacency
@@ -19,7 +19,7 @@ from gtx.threads import run_in_threads
 # --- Random-walk probabilities, of nodes and of pairs.
 
 
-class RandomWalk(Encoding):
+class RandomWalkProbabilities(Encoding):
     r"""Probabilities of random walks along the bonds, by number of steps.
 
     With \(M = D^{-1} A\), the pair (receiver r, sender s) gets the probabilities that a walk from r is at s,
@@ -54,8 +54,8 @@ class RandomWalk(Encoding):
         if steps < 1:
             raise ValueError(f"expected at least one step, got {steps}")
         self.steps = steps
-        self.node: Values | None = Values(steps) if nodes else None
-        self.pair: Values | None = Values(steps) if pairs else None
+        self.node: ContinuousFeatures | None = ContinuousFeatures(steps) if nodes else None
+        self.pair: ContinuousFeatures | None = ContinuousFeatures(steps) if pairs else None
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
@@ -179,7 +179,7 @@ class LaplacianEigenvectors(Encoding):
         ValueError: k below 1, or another word for signs.
     """
 
-    node: Values
+    node: ContinuousFeatures
 
     def __init__(self, k: int = 8, signs: Signs = "random", channels: int = 8) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class LaplacianEigenvectors(Encoding):
         self.k = k
         self.signs = signs
         self.invariant: SignInvariant | None = SignInvariant(channels) if signs == "invariant" else None
-        self.node = Values(2 * k if self.invariant is None else k * channels)
+        self.node = ContinuousFeatures(2 * k if self.invariant is None else k * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         vectors, values = self.eigenvectors(data.edge_index, graph)

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
-from gtx.graph import CompleteGraph, circular_labels
-from gtx.graph.packing import Buckets, Packing
+from gtx.graph import CompleteGraph, hash_atom_environments
+from gtx.graph.packing import Buckets, RowPacking
 from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
@@ -33,7 +33,7 @@ class OneMolecule(CompleteGraph):
     def of(cls, size: int) -> Self:
         """Build the graph of `size` atoms."""
         each, pairs = torch.arange(size), torch.arange(size * size)
-        packed = Buckets(Packing(each, each, each[:0]), Packing(pairs, pairs, pairs[:0]), ((1, size),))
+        packed = Buckets(RowPacking(each, each, each[:0]), RowPacking(pairs, pairs, pairs[:0]), ((1, size),))
         receiver = each[:, None].expand(size, size).reshape(-1)
         sender = each[None].expand(size, size).reshape(-1)
         shared = {
@@ -99,7 +99,7 @@ class TracedKernel(nn.Module):
 
     def similarity(self, batch: Batch) -> Tensor:
         """Compute the Tanimoto kernel to the references, float64 `[1, rows]`."""
-        labels = torch.cat([circular_labels(batch, **one) + k for k, one in enumerate(self.labels)]).flatten()
+        labels = torch.cat([hash_atom_environments(batch, **one) + k for k, one in enumerate(self.labels)]).flatten()
         place = _search(self.kind_label, labels)
         known = self.kind_label[place] == labels
         counts = torch.zeros_like(self.kind_label).index_add_(0, place, known.long())

@@ -1,43 +1,43 @@
 """Graphs say who attends to whom: all pairs of nodes of a molecule, never written out, or fewer, by an edge set."""
 
-from gtx.graph.bipartite import BipartiteGraph, cross_edges, receiver_portions
-from gtx.graph.capacity import Capacity, CapacityGraph, NotConstant
+from gtx.graph.bipartite import BipartiteGraph, list_cross_edges, split_by_receivers
+from gtx.graph.capacity import BatchShape, ConstantShapeGraph, ShapeNotConstantError
 from gtx.graph.complete import CompleteGraph
 from gtx.graph.edge_sets import (
     AllPairs,
     BondedPairs,
-    Causal,
-    EdgeSet,
-    EitherOf,
-    Expander,
+    CausalPairs,
+    EdgeRule,
+    EdgeUnion,
+    ExpanderEdges,
+    GraphWithVirtualNodes,
     WithinDistance,
     WithinHops,
-    WithVirtual,
-    circular_labels,
-    with_virtual,
+    add_virtual_nodes,
+    hash_atom_environments,
 )
-from gtx.graph.packing import Packing, SizeOrder, SizeRange
+from gtx.graph.packing import MoleculeSizeOrder, RowPacking, SizeBucket
 
 __all__ = [
     "AllPairs",
+    "BatchShape",
     "BipartiteGraph",
     "BondedPairs",
-    "Capacity",
-    "CapacityGraph",
-    "Causal",
+    "CausalPairs",
     "CompleteGraph",
-    "EdgeSet",
-    "EitherOf",
-    "Expander",
-    "NotConstant",
-    "Packing",
-    "SizeOrder",
-    "SizeRange",
-    "WithVirtual",
+    "ConstantShapeGraph",
+    "EdgeRule",
+    "EdgeUnion",
+    "ExpanderEdges",
+    "GraphWithVirtualNodes",
+    "MoleculeSizeOrder",
+    "RowPacking",
+    "ShapeNotConstantError",
+    "SizeBucket",
     "WithinDistance",
     "WithinHops",
-    "circular_labels",
-    "cross_edges",
-    "receiver_portions",
-    "with_virtual",
+    "add_virtual_nodes",
+    "hash_atom_environments",
+    "list_cross_edges",
+    "split_by_receivers",
 ]

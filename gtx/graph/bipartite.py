@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, Packing, alike
+from gtx.graph.packing import Buckets, RowPacking, alike
 
 # --- Every sender of one set to every receiver of another: the edges of cross-attention.
 
 
-def cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
+def list_cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
     """List the edges from every source node to every target node of the same graph, receiver-major.
 
     They join two sets of nodes, as tokens attend to atoms (Vaswani et al. 2017, section 3.2.3, arXiv:1706.03762): pass
@@ -57,8 +57,8 @@ class Sides(NamedTuple):
         shapes: (count, receivers, senders) of each bucket.
     """
 
-    nodes: Packing
-    senders: Packing
+    nodes: RowPacking
+    senders: RowPacking
     first: Tensor
     width: Tensor
     shapes: tuple[tuple[int, ...], ...]
@@ -70,7 +70,7 @@ class BipartiteGraph(CompleteGraph):
 
     A `CompleteGraph` pairs one set of nodes with itself. The nodes (`ptr`, `batch`, `num_nodes`) are the receivers. In
     graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
-    \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is `gtx.graph.cross_edges(source_ptr, ptr)`.
+    \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is `gtx.graph.list_cross_edges(source_ptr, ptr)`.
     Make one with `between`.
 
     Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
@@ -126,12 +126,12 @@ class BipartiteGraph(CompleteGraph):
         return Buckets(self.nodes, self.pairs, self.buckets)
 
     @property
-    def nodes(self) -> Packing:
+    def nodes(self) -> RowPacking:
         """Packing of the receivers into slots."""
         return self.sides.nodes
 
     @property
-    def senders(self) -> Packing:
+    def senders(self) -> RowPacking:
         """Packing of the senders into slots."""
         return self.sides.senders
 
@@ -141,7 +141,7 @@ class BipartiteGraph(CompleteGraph):
         return self.sides.shapes
 
     @property
-    def pairs(self) -> Packing:
+    def pairs(self) -> RowPacking:
         """Packing of the pairs into slots."""
         return self._once("pairs", self._pack_pairs)
 
@@ -166,7 +166,7 @@ class BipartiteGraph(CompleteGraph):
         return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
 
     def _pair_index(self) -> Tensor:
-        return cross_edges(self.source_ptr, self.ptr)
+        return list_cross_edges(self.source_ptr, self.ptr)
 
     def _pack(self) -> Sides:
         n, m = self.ptr.diff(), self.source_ptr.diff()
@@ -186,27 +186,27 @@ class BipartiteGraph(CompleteGraph):
             each = torch.repeat_interleave(size, count)
             return torch.zeros_like(n).index_copy(0, order, each.cumsum(0) - each)
 
-        def nodes(ptr: Tensor, size: Tensor) -> Packing:
+        def nodes(ptr: Tensor, size: Tensor) -> RowPacking:
             owner = torch.repeat_interleave(ptr.diff())
             place = torch.arange(len(owner), device=ptr.device) - ptr[owner]
-            return Packing.of(first(size)[owner] + place, int((size * count).sum()))
+            return RowPacking.of(first(size)[owner] + place, int((size * count).sum()))
 
         receivers, senders = nodes(self.ptr, rows), nodes(self.source_ptr, columns)
         return Sides(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
 
-    def _pack_pairs(self) -> Packing:
+    def _pack_pairs(self) -> RowPacking:
         sender, receiver = self.pair_index
         graph = self.batch[receiver]
         row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
         slots = sum(torch.Size(shape).numel() for shape in self.buckets)
-        return Packing.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
+        return RowPacking.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
 
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
         return f"BipartiteGraph(num_graphs={self.num_graphs}, {self.num_senders} to {self.num_nodes} nodes, {edges})"
 
 
-def receiver_portions(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
+def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
     """Cut a complete graph into some receivers at a time, each with all senders of its own graph.
 
     Args:

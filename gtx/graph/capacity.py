@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, Packing, SizeOrder, SizeRange
+from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
 
 
-class Capacity(NamedTuple):
+class BatchShape(NamedTuple):
     """The constant shape of a batch: B places for molecules in order of size, the largest first, and a ghost.
 
     Attributes:
@@ -32,17 +32,17 @@ class Capacity(NamedTuple):
         """B, how many molecules there is a place for."""
         return sum(count for count, _ in self.buckets)
 
-    def grown(self, count: int) -> Capacity:
+    def grown(self, count: int) -> BatchShape:
         """Add `count` nodes to every molecule, the ghost and empty places included."""
         places = self.molecules + 1
         pairs = self.pairs + 2 * count * self.atoms + count**2 * places
-        return Capacity(
+        return BatchShape(
             self.atoms + count * places, pairs, self.bonds, tuple((n, size + count) for n, size in self.buckets)
         )
 
 
 @dataclass(frozen=True)
-class CapacityGraph(CompleteGraph):
+class ConstantShapeGraph(CompleteGraph):
     r"""The complete graphs of the molecules of a batch of constant shape.
 
     The batch has `capacity.molecules` places, some of them perhaps empty, and as its last graph a ghost, which owns all
@@ -57,10 +57,10 @@ class CapacityGraph(CompleteGraph):
 
     has_ghost: ClassVar[bool] = True
 
-    capacity: Capacity = field(kw_only=True)
+    capacity: BatchShape = field(kw_only=True)
 
     @classmethod
-    def from_sizes(cls, sizes: Tensor, capacity: Capacity) -> Self:
+    def from_sizes(cls, sizes: Tensor, capacity: BatchShape) -> Self:
         """Build the graph from the number of atoms in each place.
 
         Args:
@@ -82,12 +82,12 @@ class CapacityGraph(CompleteGraph):
     @property
     def edge_index(self) -> Tensor:
         if self.mask is not None:
-            raise NotConstant("the number of edges under a mask is not constant")
+            raise ShapeNotConstantError("the number of edges under a mask is not constant")
         return self.pair_index
 
     def select(self, pairs: Tensor) -> Tensor:
         if self.mask is not None:
-            raise NotConstant("the number of edges under a mask is not constant")
+            raise ShapeNotConstantError("the number of edges under a mask is not constant")
         return pairs
 
     def pair_of(self, edge_index: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ class CapacityGraph(CompleteGraph):
 
     def grown(self, count: int | Tensor) -> Self:
         if isinstance(count, Tensor):
-            raise NotConstant("graphs that grow by unlike numbers of nodes have no constant shape")
+            raise ShapeNotConstantError("graphs that grow by unlike numbers of nodes have no constant shape")
         sizes = self.ptr.diff()[:-1] + count
         return type(self).from_sizes(sizes, self.capacity.grown(count))
 
@@ -116,14 +116,14 @@ class CapacityGraph(CompleteGraph):
         last = self.num_nodes - 1
         return torch.where(graph == self.num_graphs - 1, last, torch.stack([sender, receiver]))
 
-    def _size_order(self) -> SizeOrder:
+    def _size_order(self) -> MoleculeSizeOrder:
         """Return the places as they are, without the ghost."""
         first, ranges = 0, []
         for count, most in self.capacity.buckets:
-            ranges.append(SizeRange(first, first + count, 0, most))
+            ranges.append(SizeBucket(first, first + count, 0, most))
             first += count
         molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
-        return SizeOrder(molecules, tuple(ranges), whole=False)
+        return MoleculeSizeOrder(molecules, tuple(ranges), whole=False)
 
     def _pack(self) -> Buckets:
         device, (N, P) = self.ptr.device, (self.num_nodes, self.num_pairs)
@@ -156,13 +156,15 @@ class CapacityGraph(CompleteGraph):
         local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
         slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
         return Buckets(
-            Packing(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
-            Packing(torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])),
+            RowPacking(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
+            RowPacking(
+                torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
+            ),
             (*self.capacity.buckets, (1, 1)),
         )
 
 
-class NotConstant(ValueError):
+class ShapeNotConstantError(ValueError):
     """An operation whose result would not have a constant shape."""
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, Packing, SizeOrder, SizeRange
+from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,17 @@ class CompleteGraph:
         return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
 
     @property
-    def nodes(self) -> Packing:
+    def nodes(self) -> RowPacking:
         """Packing of the N nodes into slots."""
         return self.packed.nodes
 
     @property
-    def senders(self) -> Packing:
+    def senders(self) -> RowPacking:
         """Packing of those that send: the nodes themselves."""
         return self.nodes
 
     @property
-    def pairs(self) -> Packing:
+    def pairs(self) -> RowPacking:
         """Packing of the pairs into slots."""
         return self.packed.pairs
 
@@ -143,18 +143,18 @@ class CompleteGraph:
         return self.packed.shapes
 
     @property
-    def size_order(self) -> SizeOrder:
+    def size_order(self) -> MoleculeSizeOrder:
         """The molecules in order of size; of their sizes the host knows the buckets."""
         return self._once("size_order", self._size_order)
 
-    def _size_order(self) -> SizeOrder:
+    def _size_order(self) -> MoleculeSizeOrder:
         sizes, order = self.ptr.diff().sort()
         first = self.num_graphs - sum(count for count, _ in self.buckets)  # empty graphs come first
         least, ranges = 1, []
         for count, most in self.buckets:
-            ranges.append(SizeRange(first, first + count, least, most))
+            ranges.append(SizeBucket(first, first + count, least, most))
             first, least = first + count, most
-        return SizeOrder(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
+        return MoleculeSizeOrder(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
 
     @property
     def num_edges(self) -> int:

@@ -35,12 +35,12 @@ def flatten(buckets: list[Tensor], graph: CompleteGraph) -> Tensor:
 _SPREAD, _CHAIN, _ROUND = 0x5851F42D4C957F2D, 0x14057B7EF767814F, 0x2545F4914F6CDD1D  # any odd numbers would do
 
 
-def circular_labels(
+def hash_atom_environments(
     batch: Data, radius: int, atoms: Sequence[int] | None = None, bonds: Sequence[int] | None = None
 ) -> Tensor:
     r"""Hash the surroundings of each atom up to 0, 1, ... bonds; equal surroundings get equal labels.
 
-    These are the \(l_i^r\) of `gtx.nn.Substructures`.
+    These are the \(l_i^r\) of `gtx.nn.SubstructureEmbedding`.
 
     Args:
         batch: molecules, with `x` `[N, A]`, `edge_index` `[2, E]` and `edge_attr` `[E, F]`.
@@ -82,7 +82,7 @@ def mixed(label: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class EdgeSet:
+class EdgeRule:
     """Rule that makes some of the ordered pairs of a molecule's nodes edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
@@ -94,21 +94,21 @@ class EdgeSet:
         """
         raise TypeError(f"{type(self).__name__} does not say which pairs are edges")
 
-    def __or__(self, other: EdgeSet) -> EitherOf:
+    def __or__(self, other: EdgeRule) -> EdgeUnion:
         """Unite two edge sets: pairs that are edges of either."""
-        return EitherOf(self, other)
+        return EdgeUnion(self, other)
 
 
 @dataclass(frozen=True)
-class EitherOf(EdgeSet):
+class EdgeUnion(EdgeRule):
     """The edges of two sets together, made by `one | other`.
 
     Attributes:
         one, other: the sets.
     """
 
-    one: EdgeSet
-    other: EdgeSet
+    one: EdgeRule
+    other: EdgeRule
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
         masks = self.one(data, graph), self.other(data, graph)
@@ -116,7 +116,7 @@ class EitherOf(EdgeSet):
 
 
 @dataclass(frozen=True)
-class AllPairs(EdgeSet):
+class AllPairs(EdgeRule):
     """All ordered pairs, a node with itself included: the Transformer encoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
@@ -124,7 +124,7 @@ class AllPairs(EdgeSet):
 
 
 @dataclass(frozen=True)
-class BondedPairs(EdgeSet):
+class BondedPairs(EdgeRule):
     """The bonds: graph attention (Veličković et al. 2018, arXiv:1710.10903).
 
     Attributes:
@@ -143,7 +143,7 @@ class BondedPairs(EdgeSet):
 
 
 @dataclass(frozen=True)
-class WithinHops(EdgeSet):
+class WithinHops(EdgeRule):
     """Pairs at most so many bonds apart, a node with itself included.
 
     Attributes:
@@ -172,7 +172,7 @@ class WithinHops(EdgeSet):
 
 
 @dataclass(frozen=True)
-class WithinDistance(EdgeSet):
+class WithinDistance(EdgeRule):
     """Pairs nearer than a cutoff in space, a node with itself included; all pairs where coordinates are unknown.
 
     Attributes:
@@ -198,7 +198,7 @@ class WithinDistance(EdgeSet):
 
 
 @dataclass(frozen=True)
-class Causal(EdgeSet):
+class CausalPairs(EdgeRule):
     """A sender no later than its receiver, j <= i, in the order of the nodes: a decoder over a sequence."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
@@ -210,7 +210,7 @@ class Causal(EdgeSet):
 
 
 @dataclass(frozen=True)
-class Expander(EdgeSet):
+class ExpanderEdges(EdgeRule):
     r"""The union of random cycles, each through all kinds of atoms of a molecule: Exphormer's expander graph.
 
     Each cycle puts the kinds of atoms in the order of a hash of its own and joins every kind with the next, the last
@@ -218,7 +218,7 @@ class Expander(EdgeSet):
     graph, which is an expander with a probability that goes to 1 (Friedman 2008, arXiv:cs/0405020): any two of n kinds
     are \(O(\log n)\) edges apart.
 
-    A kind is what the codes of an atom and of all within `radius` bonds of it say (`circular_labels`). Published
+    A kind is what the codes of an atom and of all within `radius` bonds of it say (`hash_atom_environments`). Published
     expanders join atoms by their numbers, and so another numbering of the same molecule gives another graph, and
     another prediction. Here the edges follow from the seed and the molecule alone: renumber the atoms, and the edges
     are renumbered. The price is that atoms of a kind have the same neighbours: the graph is regular over kinds, k atoms
@@ -245,7 +245,7 @@ class Expander(EdgeSet):
             raise ValueError(f"expected a radius of 0 or more bonds, got {self.radius}")
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
-        kinds = circular_labels(data, self.radius)[-1]
+        kinds = hash_atom_environments(data, self.radius)[-1]
         edges = torch.zeros(graph.num_pairs, dtype=torch.bool, device=kinds.device)
         sender, receiver = graph.pair_index
         draw = Random(self.seed)
@@ -271,7 +271,7 @@ def _places(keys: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
 # --- Virtual nodes: each is joined to every node of its molecule, and carries what concerns the whole molecule.
 
 
-class WithVirtual(NamedTuple):
+class GraphWithVirtualNodes(NamedTuple):
     """A graph with virtual nodes, and where the old nodes and pairs went.
 
     Attributes:
@@ -287,7 +287,7 @@ class WithVirtual(NamedTuple):
     pairs: Tensor
 
 
-def with_virtual(graph: CompleteGraph, count: int | Tensor = 1) -> WithVirtual:
+def add_virtual_nodes(graph: CompleteGraph, count: int | Tensor = 1) -> GraphWithVirtualNodes:
     """Add virtual nodes that attend to all nodes of their molecule and are attended to by all.
 
     Source: Gilmer et al. 2017, the "master node" (arXiv:1704.01212); Ying et al. 2021, Graphormer's VNode
@@ -318,4 +318,4 @@ def with_virtual(graph: CompleteGraph, count: int | Tensor = 1) -> WithVirtual:
         mask = (edges > 0)[larger.pair_index].all(0)
         mask[pairs] = graph.mask
         larger = larger.masked(mask)
-    return WithVirtual(larger, nodes, virtual, pairs)
+    return GraphWithVirtualNodes(larger, nodes, virtual, pairs)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-class SizeRange(NamedTuple):
+class SizeBucket(NamedTuple):
     """Molecules that follow each other in order of size: those from `first` to `stop`, of `least` <= n <= `most`."""
 
     first: int
@@ -19,7 +19,7 @@ class SizeRange(NamedTuple):
     most: int
 
 
-class SizeOrder(NamedTuple):
+class MoleculeSizeOrder(NamedTuple):
     """Positions of the molecules of a graph in order of size, ascending or descending.
 
     Attributes:
@@ -29,7 +29,7 @@ class SizeOrder(NamedTuple):
     """
 
     molecules: Tensor
-    ranges: tuple[SizeRange, ...]
+    ranges: tuple[SizeBucket, ...]
     whole: bool = True
 
     @property
@@ -55,8 +55,8 @@ class Buckets(NamedTuple):
         shapes: (count, size) of each bucket.
     """
 
-    nodes: Packing
-    pairs: Packing
+    nodes: RowPacking
+    pairs: RowPacking
     shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
@@ -85,7 +85,7 @@ class Buckets(NamedTuple):
         sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
         pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
         shapes = tuple((len(graphs), cap) for graphs, cap in buckets)
-        return cls(Packing.of(start[batch] + local, slot), Packing.of(pair_slots, pair_slot), shapes)
+        return cls(RowPacking.of(start[batch] + local, slot), RowPacking.of(pair_slots, pair_slot), shapes)
 
 
 def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
@@ -111,7 +111,7 @@ def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
 # --- Flat rows into padded slots and back, by indices made once per batch.
 
 
-class Packing(NamedTuple):
+class RowPacking(NamedTuple):
     """A one-to-one map of R rows into S >= R slots.
 
     Attributes:
@@ -125,7 +125,7 @@ class Packing(NamedTuple):
     padding: Tensor
 
     @classmethod
-    def of(cls, slot_of_row: Tensor, num_slots: int) -> Packing:
+    def of(cls, slot_of_row: Tensor, num_slots: int) -> RowPacking:
         """Return the packing that puts row i into slot `slot_of_row[i]`."""
         row_of_slot = slot_of_row.new_full((num_slots,), -1)
         row_of_slot[slot_of_row] = torch.arange(len(slot_of_row), device=slot_of_row.device)

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 
 from gtx.errors import InputError
 from gtx.kernel.counts import SubstructureCounts, intersections, offsets
-from gtx.nn import ClippedScaler, TrainingSet, circular_labels
+from gtx.nn import ClippedScaler, TrainingMolecules, hash_atom_environments
 
 # --- The Tanimoto kernel of substructures.
 
@@ -28,13 +28,13 @@ class TanimotoKernel(nn.Module):
     \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
 
     between molecules and reference molecules, those of the training rows. Counts are those of
-    `gtx.nn.circular_labels`, unfolded.
+    `gtx.nn.hash_atom_environments`, unfolded.
 
     Source: Ralaivola et al. 2005 (https://doi.org/10.1016/j.neunet.2005.07.009); it is positive definite.
 
     Args:
-        labels: definition of the substructures: one or more sets of arguments of `gtx.nn.circular_labels` by name. The
-            labels of all sets are counted.
+        labels: definition of the substructures: one or more sets of arguments of `gtx.nn.hash_atom_environments` by
+            name. The labels of all sets are counted.
         rows, kinds, entries: numbers of reference molecules, of kinds of substructures, and of counts above 0; 0 before
             there are references.
 
@@ -94,7 +94,7 @@ class TanimotoKernel(nn.Module):
 
     # reference molecules
 
-    def set_references(self, molecules: TrainingSet) -> None:
+    def set_references(self, molecules: TrainingMolecules) -> None:
         """Make molecules the references."""
         rows = torch.arange(len(molecules))
         self._set_counts(self._count(molecules, rows), rows)
@@ -108,7 +108,7 @@ class TanimotoKernel(nn.Module):
         self._set("row", rows)
         self.check()
 
-    def _count(self, molecules: TrainingSet, rows: Tensor) -> SubstructureCounts:
+    def _count(self, molecules: TrainingMolecules, rows: Tensor) -> SubstructureCounts:
         parts = [self.counts(molecules.batch(some)) for some in rows.split(CHUNK)]
         return SubstructureCounts(
             offsets(torch.cat([part.ptr.diff() for part in parts])),
@@ -121,7 +121,7 @@ class TanimotoKernel(nn.Module):
     def counts(self, batch: Batch) -> SubstructureCounts:
         """Count the substructures in each molecule of a batch; a kind is a label of 64 bits."""
         schemes = enumerate(self.labels)
-        labels = torch.cat([circular_labels(batch, **one) + scheme for scheme, one in schemes])
+        labels = torch.cat([hash_atom_environments(batch, **one) + scheme for scheme, one in schemes])
         found = SubstructureCounts.from_labels(labels.flatten(), batch.batch.repeat(len(labels)), batch.num_graphs)
         return SubstructureCounts(found.ptr, found.kind, found.count.clamp(max=LARGEST_COUNT))
 

@@ -16,7 +16,7 @@ from gtx.errors import InputError
 from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.ridge import RidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
-from gtx.nn import TrainingSet, circular_labels
+from gtx.nn import TrainingMolecules, hash_atom_environments
 
 MOST_EXACT, MOST_COST = 8_000, 5e12
 """Limits of an exact solution, which sums over all training rows: their number, and the cost of targets that differ in
@@ -140,7 +140,7 @@ class KernelRidge(TanimotoKernel):
 
     # learning
 
-    def solve(self, molecules: TrainingSet, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
+    def solve(self, molecules: TrainingMolecules, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
         """Learn from training molecules.
 
         Args:
@@ -167,7 +167,7 @@ class KernelRidge(TanimotoKernel):
         self._set("row", drawn[self.row])
         return left_out
 
-    def _choose(self, molecules: TrainingSet, drawn: Tensor, y: Tensor, features: Mapping[str, Tensor]) -> None:
+    def _choose(self, molecules: TrainingMolecules, drawn: Tensor, y: Tensor, features: Mapping[str, Tensor]) -> None:
         """Choose the labels, shares and lengths of the least leave-one-out error on some of the rows."""
         few = draw(len(y), rows_of_equal_cost(MOST_CHOOSING, y))
         y, blends = y[few], DESCRIPTOR_TERMS if self.descriptors is not None else DESCRIPTOR_TERMS[:1]
@@ -330,7 +330,7 @@ class KernelRidge(TanimotoKernel):
         bonds[tuple(molecule.edge_index)] = 1
         for scheme, one in enumerate(self.labels):
             within = torch.eye(molecule.num_nodes, dtype=torch.float64)
-            for labels in circular_labels(molecule, **one) + scheme:
+            for labels in hash_atom_environments(molecule, **one) + scheme:
                 place = torch.searchsorted(counts.kind, labels)
                 part = rest * of_kind[place] / counts.count[place, None]
                 atoms += within.T @ (part / within.sum(1, keepdim=True))
@@ -365,7 +365,7 @@ class KernelRidge(TanimotoKernel):
         """Compute the kernel between the references, float64 `[rows, rows]`."""
         return self._blend(self._gram(), None)
 
-    def with_references(self, molecules: TrainingSet, embeddings: Tensor | None = None) -> KernelRidge:
+    def with_references(self, molecules: TrainingMolecules, embeddings: Tensor | None = None) -> KernelRidge:
         """Return the same kernel with other references, to compare molecules; it does not predict.
 
         Args:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
-from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM, Architecture, build_model
-from gtx.models.composites import Components, OverConformers
+from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM_MODELS, Architecture, build_model
+from gtx.models.composites import MultiComponentModel, MultiConformerModel
 from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel, standard
 
 if TYPE_CHECKING:
-    from gtx.sequence.model import BASE as BASE
+    from gtx.sequence.model import TRANSFORMER_BASE as TRANSFORMER_BASE
     from gtx.sequence.model import CrossAttentionMaps as CrossAttentionMaps
     from gtx.sequence.model import MoleculeToSequence as MoleculeToSequence
-    from gtx.sequence.model import SequenceEncoder as SequenceEncoder
+    from gtx.sequence.model import TokenEncoder as TokenEncoder
     from gtx.sequence.model import TokenTransformer as TokenTransformer
     from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
 
@@ -25,10 +25,10 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "gtx.sequence.model": (
-            "BASE",
+            "TRANSFORMER_BASE",
             "CrossAttentionMaps",
             "MoleculeToSequence",
-            "SequenceEncoder",
+            "TokenEncoder",
             "TokenTransformer",
             "molecule_to_sequence",
         )
@@ -36,12 +36,12 @@ __getattr__, __dir__ = lazy_names(
 )
 __all__ = [
     "ARCHITECTURES",
-    "CLOSED_FORM",
+    "CLOSED_FORM_MODELS",
     "Architecture",
     "AttentionMaps",
-    "Components",
     "GraphTransformer",
-    "OverConformers",
+    "MultiComponentModel",
+    "MultiConformerModel",
     "build_model",
     "egt",
     "exphormer",

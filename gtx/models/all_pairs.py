@@ -7,14 +7,21 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
-from gtx.encodings import Bonds, Degree, EdgePath, GaussianDistance, RandomWalk, ShortestPath
+from gtx.attention import ClippedDot, EdgeStateScore, GatedSoftmax
+from gtx.encodings import (
+    BondFeatures,
+    GaussianDistance,
+    NodeDegree,
+    RandomWalkProbabilities,
+    ShortestPathBonds,
+    ShortestPathLength,
+)
 from gtx.models.graph_transformer import GraphTransformer, head_width, published
 from gtx.nn import (
-    BondMessages,
+    BondMessagePassing,
     DegreeScaler,
     EdgeAttention,
-    EdgeUpdate,
+    EdgeStateUpdate,
     GPSLayer,
     GraphTransformerLayer,
     TripletAttention,
@@ -50,7 +57,7 @@ def transformer(
 
     return GraphTransformer(
         out_channels,
-        encodings=[RandomWalk(steps, pairs=False)],
+        encodings=[RandomWalkProbabilities(steps, pairs=False)],
         channels=channels,
         dropout=dropout,
         norm_first=False,
@@ -100,7 +107,7 @@ def graphormer(
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
-        encodings=[Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)],
+        encodings=[NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)],
         channels=channels,
         pair_channels=heads,
         pair_mlp=False,
@@ -141,11 +148,11 @@ def gps(
 
     def layer(i: int) -> GPSLayer:
         attention = EdgeAttention(channels, head_width(channels, heads), heads, dropout=attention_dropout, project=True)
-        return GPSLayer(attention, BondMessages(channels), channels, dropout=dropout)
+        return GPSLayer(attention, BondMessagePassing(channels), channels, dropout=dropout)
 
     return GraphTransformer(
         out_channels,
-        encodings=[RandomWalk(steps, pairs=False)],
+        encodings=[RandomWalkProbabilities(steps, pairs=False)],
         channels=channels,
         dropout=dropout,
         norm_first=False,
@@ -191,14 +198,14 @@ def grit(
             head_width(channels, heads),
             heads,
             edge_dim=channels,
-            score=VectorScore(heads, head_width(channels, heads), channels),
+            score=EdgeStateScore(heads, head_width(channels, heads), channels),
             edge_bias=False,
             edge_value="state",
             project=True,
         )
         update = None
         if i < layers - 1:
-            update = EdgeUpdate(channels, attention.state_width, dropout=dropout, norm_first=False)
+            update = EdgeStateUpdate(channels, attention.state_width, dropout=dropout, norm_first=False)
         return GraphTransformerLayer(
             attention,
             None,
@@ -212,7 +219,7 @@ def grit(
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
-        encodings=[Bonds(bond_sizes), RandomWalk(steps)],
+        encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps)],
         channels=channels,
         layers=layers,
         pair_channels=channels,
@@ -259,7 +266,7 @@ def egt(
         steps: steps of the random walks.
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
-    encodings = [Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)]
+    encodings = [BondFeatures(bond_sizes), ShortestPathLength(farthest), RandomWalkProbabilities(steps, pairs=False)]
     sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
     more = {"bond_sizes": bond_sizes, "encodings": encodings, "dropout": dropout, **arguments}
     return _edge_augmented(out_channels, clip, lambda: None, **sizes, **more)
@@ -302,7 +309,7 @@ def tgt(
         cutoff: reach of the distance encoding, Å.
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
-    encodings = [Bonds(bond_sizes), ShortestPath(farthest), RandomWalk(steps, pairs=False)]
+    encodings = [BondFeatures(bond_sizes), ShortestPathLength(farthest), RandomWalkProbabilities(steps, pairs=False)]
     if coordinates:
         encodings.append(GaussianDistance(cutoff=cutoff))
     sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
@@ -338,7 +345,7 @@ def _edge_augmented(
         update = None
         if i < layers - 1:
             width = attention.state_width
-            update = EdgeUpdate(pair_channels, width, 2 * pair_channels, dropout, triplets=triplets())
+            update = EdgeStateUpdate(pair_channels, width, 2 * pair_channels, dropout, triplets=triplets())
         return GraphTransformerLayer(attention, None, channels, dropout=dropout, edge_update=update)
 
     return GraphTransformer(

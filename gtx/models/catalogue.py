@@ -13,12 +13,12 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.lazy import annex
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
-from gtx.models.composites import Components
+from gtx.models.composites import MultiComponentModel
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel, standard
-from gtx.nn import Substructures
+from gtx.nn import SubstructureEmbedding
 from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
 
@@ -70,7 +70,7 @@ ARCHITECTURES = {
 }
 """Networks that `gtx train --model` can train."""
 
-CLOSED_FORM: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}
+CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}
 """Models that `--model` takes beside them, solved in closed form; the second one has no descriptors."""
 
 WRITER = "molecule_to_sequence"
@@ -86,9 +86,9 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """Make the untrained network of a specification.
 
     Args:
-        spec: `{"name": one of ARCHITECTURES or CLOSED_FORM, or WRITER, "arguments": {...}}`, see `gtx models`; for
-            rows of several molecules, `"components"` too, the arguments of `gtx.models.Components`, in which the model
-            encodes each of them.
+        spec: `{"name": one of ARCHITECTURES or CLOSED_FORM_MODELS, or WRITER, "arguments": {...}}`, see `gtx models`;
+            for rows of several molecules, `"components"` too, the arguments of `gtx.models.MultiComponentModel`, in
+            which the model encodes each of them.
 
     Raises:
         InputError: there is no such model, or an argument is of another kind than the model takes.
@@ -97,7 +97,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     SPEC.check(spec, "model")
     name, arguments = spec["name"], spec["arguments"]
     makers: dict[str, Callable[..., nn.Module]] = {name: entry.make for name, entry in ARCHITECTURES.items()}
-    makers |= CLOSED_FORM
+    makers |= CLOSED_FORM_MODELS
     further: type[nn.Module] = GraphTransformer
     if name == WRITER:
         model = annex("sequence.model", f"the model {name}")
@@ -106,7 +106,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
         raise InputError(f"its model {name!r} is unknown; gtx has {', '.join([*makers, WRITER])}")
     _check(makers[name], further, arguments, "model.arguments")
     if "components" in spec:
-        return Components(partial(makers[name], **arguments), **spec["components"])
+        return MultiComponentModel(partial(makers[name], **arguments), **spec["components"])
     return makers[name](**arguments)
 
 
@@ -122,6 +122,6 @@ def _check(make: Callable[..., nn.Module], further: type[nn.Module], arguments: 
     kinds: dict[str, Kind] = {**kinds_of(further.__init__), **kinds_of(make)}
     Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)
     if isinstance(arguments.get("substructures"), Mapping):
-        Record({}, kinds_of(Substructures.__init__)).check(arguments["substructures"], f"{entry}.substructures")
+        Record({}, kinds_of(SubstructureEmbedding.__init__)).check(arguments["substructures"], f"{entry}.substructures")
     if isinstance(arguments.get("encoder"), Mapping):
         _check(standard, GraphTransformer, arguments["encoder"], f"{entry}.encoder")

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.errors import InputError
-from gtx.nn import Substructures, Vocabulary
+from gtx.nn import CategoryVocabulary, SubstructureEmbedding
 
 PER = ("molecule", "atom", "bond")
 OF_LAYERS = ("heads", "score", "normaliser", "edge_value", "attention_dropout")
@@ -37,7 +37,7 @@ def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) ->
     ignored = [name for name in OF_LAYERS if given[name] != usual[name].default]
     if ignored and given["layer"] is not None:
         raise ValueError(f"layer makes the layers and decides {', '.join(ignored)} itself: leave them out")
-    for name, kind in (("score", Score), ("normaliser", Normaliser), ("substructures", Substructures)):
+    for name, kind in (("score", Score), ("normaliser", Normaliser), ("substructures", SubstructureEmbedding)):
         if given[name] is not None and not isinstance(given[name], kind):
             home = kind.__module__.rpartition(".")[0]
             raise ValueError(f"expected a {kind.__name__} of {home}, a module, got {given[name]!r}")
@@ -91,7 +91,9 @@ def check_batch(
             )
 
 
-def unseen_codes(batch: Batch, atoms: Vocabulary, bonds: Vocabulary) -> list[list[tuple[str, int, int]]]:
+def unseen_codes(
+    batch: Batch, atoms: CategoryVocabulary, bonds: CategoryVocabulary
+) -> list[list[tuple[str, int, int]]]:
     """Per molecule of a batch, the codes that vocabularies do not know: ("atom" or "bond", column, code)."""
     found: list[set] = [set() for _ in range(batch.num_graphs)]
     kinds = (

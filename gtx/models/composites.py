@@ -12,12 +12,12 @@ from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
 from gtx.models.graph_transformer import GraphTransformer
-from gtx.nn import TrainingSet
+from gtx.nn import TrainingMolecules
 
 # --- Rows of several molecules, such as a solute and a solvent: an embedding of each, and one head.
 
 
-class ComponentSet(TrainingSet, Protocol):
+class ComponentSet(TrainingMolecules, Protocol):
     """Training rows of several molecules, such as a `gtx.data.MoleculeStore` with `component_sizes`."""
 
     def as_molecules(self, further: int = 0) -> ComponentSet:
@@ -33,14 +33,14 @@ class MoleculeEncoder(Protocol):
     def embed(self, batch: Batch) -> Tensor:
         """Embed each molecule, `[B, width]`."""
 
-    def observe(self, molecules: TrainingSet, more: bool = False) -> None:
+    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Learn from the training molecules which codes there are."""
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
         """Per molecule, the codes that training did not show."""
 
 
-class Components(nn.Module):
+class MultiComponentModel(nn.Module):
     r"""Model of rows of K molecules: their embeddings are concatenated and go to one head.
 
     \[ z = \mathrm{head}\bigl([f_1(m_1), \ldots, f_K(m_K)]\bigr), \qquad f_k = f \text{ unless separate} \]
@@ -161,7 +161,7 @@ def every_nth(batch: Batch, k: int, count: int) -> Batch:
 # --- Several conformers of a molecule, pooled to one vector.
 
 
-class OverConformers(nn.Module):
+class MultiConformerModel(nn.Module):
     r"""A model of molecules in space that reads several conformers of each: their vectors are pooled before the head.
 
     \[ y = \mathrm{head}\Bigl( \sum_k a_k z_k \Bigr), \qquad a_k = 1 / K \quad \text{or} \quad
@@ -237,7 +237,7 @@ class OverConformers(nn.Module):
         score = vectors.new_zeros(there.shape) if self.weigh is None else self.weigh(vectors).squeeze(-1)
         return vectors, score.masked_fill(~there, -torch.inf).softmax(1)
 
-    def observe(self, molecules: TrainingSet, more: bool = False) -> None:
+    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Let the wrapped model observe the training molecules."""
         self.model.observe(molecules, more)
 

@@ -14,30 +14,30 @@ from torch_geometric.data import Batch
 
 from gtx.architectures import DESCRIBED
 from gtx.attention import Normaliser, Score
-from gtx.encodings import Encoding, Values
-from gtx.graph import AllPairs, CompleteGraph, EdgeSet
+from gtx.encodings import ContinuousFeatures, Encoding
+from gtx.graph import AllPairs, CompleteGraph, EdgeRule
 from gtx.models.checks import check_arguments, check_batch, unseen_codes
 from gtx.nn import (
     GELU,
-    BondMessages,
+    AddBondNodes,
+    AddVirtualNodes,
+    BondMessagePassing,
     BondReadout,
-    BondTokens,
+    CategoricalEmbedding,
+    CategoryVocabulary,
+    ChunkedPairEmbedding,
     ClippedScaler,
-    CodeEmbedding,
     Dropout,
     EdgeAttention,
-    EmbeddedCodes,
+    EmbeddedBondFeatures,
     GraphTransformerLayer,
-    Nodes,
+    NodeIndices,
     PairEmbedding,
-    PairPortions,
     Readout,
-    Substructures,
-    TrainingSet,
+    SubstructureEmbedding,
+    TrainingMolecules,
     UserFeatures,
-    VirtualNodes,
-    Vocabulary,
-    embed,
+    make_embedding,
 )
 from gtx.nn.fast.bonds import can_sum
 
@@ -126,7 +126,7 @@ class GraphTransformer(nn.Module):
         norm_first: pre-norm layers.
         edges: which pairs are edges; default all.
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
-        bond_tokens: bonds are nodes too, which attend and are attended to, see `gtx.nn.BondTokens`.
+        bond_tokens: bonds are nodes too, which attend and are attended to, see `gtx.nn.AddBondNodes`.
         layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
             `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value` and
             `attention_dropout`, which are then to be left out.
@@ -172,11 +172,11 @@ class GraphTransformer(nn.Module):
         edge_value: bool = True,
         local: bool = True,
         readout: Sequence[str] = ("sum", "mean", "max"),
-        substructures: Substructures | None = None,
+        substructures: SubstructureEmbedding | None = None,
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
-        edges: EdgeSet | None = None,
+        edges: EdgeRule | None = None,
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
         layer: Callable[[int], nn.Module] | None = None,
@@ -189,13 +189,13 @@ class GraphTransformer(nn.Module):
     ) -> None:
         check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
-        self.edges: EdgeSet = AllPairs() if edges is None else edges
+        self.edges: EdgeRule = AllPairs() if edges is None else edges
         self.edge_list = edge_list
-        self.atom_vocabulary: Vocabulary = Vocabulary(atom_sizes)
-        self.bond_vocabulary: Vocabulary = Vocabulary(bond_sizes)
-        self.atom_embedding: CodeEmbedding = CodeEmbedding(atom_sizes, channels, silent_first=True)
-        self.bond_embedding: CodeEmbedding | None = (
-            CodeEmbedding(bond_sizes, channels, silent_first=True) if local else None
+        self.atom_vocabulary: CategoryVocabulary = CategoryVocabulary(atom_sizes)
+        self.bond_vocabulary: CategoryVocabulary = CategoryVocabulary(bond_sizes)
+        self.atom_embedding: CategoricalEmbedding = CategoricalEmbedding(atom_sizes, channels, silent_first=True)
+        self.bond_embedding: CategoricalEmbedding | None = (
+            CategoricalEmbedding(bond_sizes, channels, silent_first=True) if local else None
         )
         self.atom_features: UserFeatures = UserFeatures("atom_features", atom_features, channels)
         self.bond_features: UserFeatures = UserFeatures("bond_features", bond_features, channels if local else None)
@@ -204,7 +204,7 @@ class GraphTransformer(nn.Module):
 
         self.encodings: nn.ModuleList = nn.ModuleList(encodings)
         self.node_embeddings: nn.ModuleDict = nn.ModuleDict(
-            {str(i): embed(e.node, channels) for i, e in enumerate(encodings) if e.node}
+            {str(i): make_embedding(e.node, channels) for i, e in enumerate(encodings) if e.node}
         )
         pairs = [e.pair for e in encodings if e.pair]
         embeds_pairs = pair_channels is not None and bool(pairs or layer is None or bond_tokens)
@@ -212,13 +212,15 @@ class GraphTransformer(nn.Module):
             raise ValueError("a model that embeds neither bonds nor pairs cannot read bond_features")
         self.bonds_as_pairs: bool = embeds_pairs and bond_features > 0
         if self.bonds_as_pairs:
-            pairs.append(Values(bond_features))
+            pairs.append(ContinuousFeatures(bond_features))
         self.pair_embedding: PairEmbedding = PairEmbedding(pairs, pair_channels, pair_mlp)
         width = pair_channels if bond_tokens else self.pair_embedding.width
-        self.tokens: BondTokens | None = (
-            BondTokens(bond_sizes, channels, width) if bond_tokens and width is not None else None
+        self.tokens: AddBondNodes | None = (
+            AddBondNodes(bond_sizes, channels, width) if bond_tokens and width is not None else None
         )
-        self.virtual: VirtualNodes | None = VirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
+        self.virtual: AddVirtualNodes | None = (
+            AddVirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
+        )
 
         def standard_layer(i: int) -> GraphTransformerLayer:
             attention = EdgeAttention(
@@ -232,7 +234,7 @@ class GraphTransformer(nn.Module):
                 normaliser=fresh(normaliser),
                 edge_value=edge_value and width is not None,
             )
-            messages = BondMessages(channels) if local else None
+            messages = BondMessagePassing(channels) if local else None
             return GraphTransformerLayer(attention, messages, channels, dropout=dropout, norm_first=norm_first)
 
         self.layers: nn.ModuleList = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
@@ -357,7 +359,7 @@ class GraphTransformer(nn.Module):
 
     def _encode(
         self, batch: Batch, graph: CompleteGraph | None, edge_list: bool, weights: list[Tensor] | None = None
-    ) -> tuple[Tensor, Nodes, Tensor | CompleteGraph]:
+    ) -> tuple[Tensor, NodeIndices, Tensor | CompleteGraph]:
         """All nodes after the last layer, which of them are atoms, and the edges."""
         sizes = self.atom_vocabulary.sizes, self.bond_vocabulary.sizes
         needs_bonds = self.bond_embedding is not None or self.tokens is not None
@@ -368,21 +370,21 @@ class GraphTransformer(nn.Module):
         x, features = self._features(batch, graph)
         portion = None if edge_list or weights is not None else self._portion(graph, x)
         pairs: Tensor | None = None
-        portions: PairPortions | None = None
+        portions: ChunkedPairEmbedding | None = None
         if portion is None:
             own = edge_list and not further
             pairs = self.pair_embedding([_as(graph.select(pair) if own else pair, x) for pair in features])
         else:
-            portions = PairPortions(graph, self.pair_embedding, features, x.dtype, portion)
+            portions = ChunkedPairEmbedding(graph, self.pair_embedding, features, x.dtype, portion)
             if graph.num_pairs * x.element_size() * (self.pair_embedding.width or 0) <= KEPT:
                 pairs, portions = portions.joined(), None
-        nodes = Nodes(torch.arange(graph.num_nodes, device=x.device), None)
+        nodes = NodeIndices(torch.arange(graph.num_nodes, device=x.device), None)
         if self.tokens is not None:
             codes = self.bond_vocabulary(batch.edge_attr)
             graph, nodes, x, pairs = self.tokens(graph, x, pairs, batch.edge_index, codes)
         if self.virtual is not None:
             graph, (place, virtual), x, pairs = self.virtual(graph, x, pairs)
-            nodes = Nodes(place[nodes.atoms], virtual)
+            nodes = NodeIndices(place[nodes.atoms], virtual)
         if further and edge_list:
             pairs = None if pairs is None else graph.select(pairs)
         edges = graph.edge_index if edge_list else graph
@@ -390,14 +392,14 @@ class GraphTransformer(nn.Module):
         bonds = None
         if self.bond_embedding is not None:
             codes, table = self.bond_vocabulary(batch.edge_attr), self.bond_embedding
-            by_code = all(isinstance(getattr(layer, "local", None), BondMessages) for layer in self.layers)
+            by_code = all(isinstance(getattr(layer, "local", None), BondMessagePassing) for layer in self.layers)
             by_code = by_code and can_sum(table.table) and not self.bond_features.features
-            bonds = EmbeddedCodes(codes, table) if by_code else self.bond_features(batch, table(codes))
+            bonds = EmbeddedBondFeatures(codes, table) if by_code else self.bond_features(batch, table(codes))
         for layer in self.layers:
             x, pairs = layer(x, edges, pairs if portions is None else portions, bond_index, bonds, weights)
         return self.norm(x), nodes, edges
 
-    def _pool(self, x: Tensor, nodes: Nodes, batch: Batch) -> Tensor:
+    def _pool(self, x: Tensor, nodes: NodeIndices, batch: Batch) -> Tensor:
         """Compute the input of the head."""
         joined = self._of_molecules(x, nodes, batch)
         if self.substructures is not None:
@@ -407,10 +409,10 @@ class GraphTransformer(nn.Module):
         pooled = [] if self.readout is None else [self.readout(self._atoms(x, nodes), batch.batch, batch.num_graphs)]
         return torch.cat(pooled + joined, -1)
 
-    def _atoms(self, x: Tensor, nodes: Nodes) -> Tensor:
+    def _atoms(self, x: Tensor, nodes: NodeIndices) -> Tensor:
         return x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
 
-    def _of_molecules(self, x: Tensor, nodes: Nodes, batch: Batch) -> list[Tensor]:
+    def _of_molecules(self, x: Tensor, nodes: NodeIndices, batch: Batch) -> list[Tensor]:
         """List the features of molecules that join every readout, `[B, *]` each."""
         parts = []
         if nodes.virtual is not None and self.virtual is not None:
@@ -419,7 +421,7 @@ class GraphTransformer(nn.Module):
             parts.append(self.descriptor_scaler(batch.u))
         return parts
 
-    def _of_parts(self, kind: str, x: Tensor, nodes: Nodes, batch: Batch, joined: Sequence[Tensor]) -> Tensor:
+    def _of_parts(self, kind: str, x: Tensor, nodes: NodeIndices, batch: Batch, joined: Sequence[Tensor]) -> Tensor:
         """Compute the input of the head of atoms or bonds; `joined` are features of molecules, `[B, *]` each."""
         own, molecule = self._atoms(x, nodes), batch.batch
         if kind == "bond":
@@ -429,7 +431,7 @@ class GraphTransformer(nn.Module):
             molecule = molecule[batch.edge_index[0]]
         return torch.cat([own, *(part[molecule] for part in joined)], -1)
 
-    def observe(self, molecules: TrainingSet, more: bool = False) -> None:
+    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
 
         Args:

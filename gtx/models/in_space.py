@@ -7,23 +7,23 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import MoleculeBlend, RelativeDot
+from gtx.attention import DistanceAdjacencyBlend, RelativeDot
 from gtx.encodings import (
     BesselDistance,
-    Bonds,
-    Degree,
-    Direction,
-    EdgePath,
+    BondFeatures,
+    DistanceAndAdjacency,
+    DistanceWithCentrality,
     ExpNormDistance,
     GaussianDistance,
     NeighbourTypes,
-    PairDistance,
-    ShortestPath,
-    SummedDistance,
+    NodeDegree,
+    PairDirection,
+    ShortestPathBonds,
+    ShortestPathLength,
 )
 from gtx.graph import WithinDistance
 from gtx.models.graph_transformer import GraphTransformer, head_width, published
-from gtx.nn import EdgeAttention, GraphTransformerLayer, TwoChannels, VectorLayer
+from gtx.nn import EdgeAttention, EquivariantAttentionLayer, GraphAndSpaceEncoding, GraphTransformerLayer
 
 # --- The Molecule Attention Transformer.
 
@@ -56,7 +56,7 @@ def mat(
     """
 
     def layer(i: int) -> GraphTransformerLayer:
-        normaliser = MoleculeBlend(blend, learned, kernel)
+        normaliser = DistanceAdjacencyBlend(blend, learned, kernel)
         attention = EdgeAttention(
             channels,
             head_width(channels, heads),
@@ -70,7 +70,7 @@ def mat(
 
     return GraphTransformer(
         out_channels,
-        encodings=[PairDistance()],
+        encodings=[DistanceAndAdjacency()],
         channels=channels,
         pair_channels=None,
         dropout=dropout,
@@ -131,7 +131,7 @@ def rmat(
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
-        encodings=[Bonds(bond_sizes), ShortestPath(farthest), BesselDistance(radial, cutoff)],
+        encodings=[BondFeatures(bond_sizes), ShortestPathLength(farthest), BesselDistance(radial, cutoff)],
         channels=channels,
         pair_channels=pair_channels,
         dropout=dropout,
@@ -178,14 +178,14 @@ def torchmd_net(
     """
     head_width(channels, heads)
 
-    def layer(i: int) -> VectorLayer:
-        return VectorLayer(channels, heads, radial + 1, last=i == layers - 1)
+    def layer(i: int) -> EquivariantAttentionLayer:
+        return EquivariantAttentionLayer(channels, heads, radial + 1, last=i == layers - 1)
 
     around = NeighbourTypes(ExpNormDistance(radial, cutoff), atom_sizes[0], channels)
     return GraphTransformer(
         out_channels,
         atom_sizes,
-        encodings=[around, ExpNormDistance(radial, cutoff), Direction(cutoff)],
+        encodings=[around, ExpNormDistance(radial, cutoff), PairDirection(cutoff)],
         channels=channels,
         layers=layers,
         pair_channels=None,
@@ -239,9 +239,9 @@ def transformer_m(
         readout: how atoms are pooled beside the virtual node; default not at all.
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
-    flat = [Degree(), ShortestPath(farthest), EdgePath(bond_sizes[0], path, farthest)]
+    flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
-    space = [SummedDistance(distance)] if coordinates else []
+    space = [DistanceWithCentrality(distance)] if coordinates else []
 
     def layer(i: int) -> GraphTransformerLayer:
         attention = EdgeAttention(
@@ -253,7 +253,7 @@ def transformer_m(
         out_channels,
         atom_sizes,
         bond_sizes,
-        encodings=[TwoChannels(flat, space, channels, pair_channels, modes)],
+        encodings=[GraphAndSpaceEncoding(flat, space, channels, pair_channels, modes)],
         channels=channels,
         pair_channels=heads,
         pair_mlp=False,

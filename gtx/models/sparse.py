@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import GAT, GATv2, HeadGate, ModulatedDot, ScaledDot
-from gtx.encodings import Bonds, RandomWalk
-from gtx.graph import BondedPairs, Expander
+from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDot, ScaledDot
+from gtx.encodings import BondFeatures, RandomWalkProbabilities
+from gtx.graph import BondedPairs, ExpanderEdges
 from gtx.models.graph_transformer import GraphTransformer, head_width, published
-from gtx.nn import BondMessages, EdgeAttention, GPSLayer, GraphTransformerLayer
+from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.
 
@@ -30,7 +30,7 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
     """
 
     def parts() -> dict[str, Any]:
-        return {"score": GAT(heads, head_width(channels, heads)), "projections": "shared"}
+        return {"score": GATScore(heads, head_width(channels, heads)), "projections": "shared"}
 
     return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
 
@@ -57,11 +57,11 @@ def gatv2(
     """
 
     def parts() -> dict[str, Any]:
-        score = GATv2(heads, head_width(channels, heads))
+        score = GATv2Score(heads, head_width(channels, heads))
         edges = {"edge_dim": pair_channels, "edge_bias": False, "edge_key": True}
         return {"score": score, "projections": "key_value", **edges}
 
-    arguments |= {"bond_sizes": bond_sizes, "encodings": [Bonds(bond_sizes)]}
+    arguments |= {"bond_sizes": bond_sizes, "encodings": [BondFeatures(bond_sizes)]}
     arguments |= {"pair_channels": pair_channels, "pair_mlp": False}
     return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
 
@@ -137,7 +137,7 @@ def exphormer(
     """Exphormer: GPS whose attention runs over few edges: bonds, an expander graph, and virtual nodes joined to all.
 
     The kind of edge, a bond with its type, of the expander, or of a virtual node, multiplies query and key. The
-    expander is drawn over kinds of atoms and not over their numbers (`gtx.graph.Expander`), so that no numbering
+    expander is drawn over kinds of atoms and not over their numbers (`gtx.graph.ExpanderEdges`), so that no numbering
     matters. Norms are over channels, as in `gps`.
 
     Source: Shirzad et al. 2023 (arXiv:2303.06147).
@@ -162,19 +162,19 @@ def exphormer(
             edge_bias=False,
             project=True,
         )
-        return GPSLayer(attention, BondMessages(channels), channels, dropout=dropout)
+        return GPSLayer(attention, BondMessagePassing(channels), channels, dropout=dropout)
 
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
-        encodings=[Bonds(bond_sizes), RandomWalk(steps, pairs=False)],
+        encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps, pairs=False)],
         channels=channels,
         pair_channels=pair_channels,
         pair_mlp=False,
         dropout=dropout,
         norm_first=False,
         readout=readout,
-        edges=BondedPairs(loops=False) | Expander(degree, seed),
+        edges=BondedPairs(loops=False) | ExpanderEdges(degree, seed),
         virtual_nodes=virtual_nodes,
         layer=layer,
         edge_list=edge_list,
@@ -198,8 +198,8 @@ def tokengt(
     """TokenGT: atoms, bonds and a token of the whole molecule attend to each other, all to all; the last is read out.
 
     Which tokens share an atom enters each head's score as a bias, shared by all layers, in place of the random
-    orthonormal identifiers of atoms that the paper puts into the tokens (`gtx.nn.BondTokens` tells why). A bond is one
-    token and not two.
+    orthonormal identifiers of atoms that the paper puts into the tokens (`gtx.nn.AddBondNodes` tells why). A bond is
+    one token and not two.
 
     Source: Kim et al. 2022 (arXiv:2207.02505).
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from gtx.encodings import Bonds, Degree, GaussianDistance, Moments, RandomWalk, SameRing, ShortestPath
+from gtx.encodings import (
+    BondFeatures,
+    GaussianDistance,
+    NodeDegree,
+    RandomWalkProbabilities,
+    SameRing,
+    ShortestPathLength,
+    SpatialMoments,
+)
 from gtx.kernel import KernelRidge
 from gtx.models.graph_transformer import GraphTransformer
-from gtx.nn import Substructures
+from gtx.nn import SubstructureEmbedding
 from gtx.nn.features import FARTHEST
 from gtx.schema import Record, text, whole
 
@@ -40,23 +48,23 @@ def standard(
         coordinates: also encode distances in space; the batch must have `pos`.
         encodings: which of the encodings of the graph are used; "ring" (`gtx.encodings.SameRing`) is for atoms whose
             codes say nothing of rings.
-        substructures: arguments of `gtx.nn.Substructures` by name, such as the columns `atoms` and `bonds` by which it
-            tells them apart; their counts join the readout. None does without, {} has its defaults.
+        substructures: arguments of `gtx.nn.SubstructureEmbedding` by name, such as the columns `atoms` and `bonds` by
+            which it tells them apart; their counts join the readout. None does without, {} has its defaults.
         steps: steps of the random walks.
         farthest: longest path distance with a code of its own, bonds.
         cutoff: reach of the distance encoding, Å.
-        moments: channels of `gtx.encodings.Moments`, which tell atoms the angles around them, for targets that hang on
-            the geometry; 0 for none.
+        moments: channels of `gtx.encodings.SpatialMoments`, which tell atoms the angles around them, for targets that
+            hang on the geometry; 0 for none.
         arguments: anything else `GraphTransformer` takes, by name.
 
     Raises:
         ValueError: an encoding that there is not; moments without coordinates.
     """
     makers = {
-        "bonds": lambda: Bonds(bond_sizes),
-        "path": lambda: ShortestPath(farthest),
-        "walk": lambda: RandomWalk(steps),
-        "degree": Degree,
+        "bonds": lambda: BondFeatures(bond_sizes),
+        "path": lambda: ShortestPathLength(farthest),
+        "walk": lambda: RandomWalkProbabilities(steps),
+        "degree": NodeDegree,
         "ring": SameRing,
     }
     if unknown := set(encodings) - set(makers):
@@ -67,13 +75,13 @@ def standard(
     if moments:
         if not coordinates:
             raise ValueError(f"moments of the surroundings need coordinates, got moments={moments} without")
-        chosen.append(Moments(GaussianDistance(64, pair_types=atom_sizes[0]), atom_sizes[0], moments))
+        chosen.append(SpatialMoments(GaussianDistance(64, pair_types=atom_sizes[0]), atom_sizes[0], moments))
     counted = None
     if substructures is not None:
         for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
             if wrong := [i for i in substructures.get(columns) or () if not 0 <= i < len(sizes)]:
                 raise ValueError(f"substructures: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
-        counted = Substructures(channels, **substructures)
+        counted = SubstructureEmbedding(channels, **substructures)
     return GraphTransformer(
         out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments
     )

@@ -1,46 +1,60 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
-from gtx.graph import circular_labels
+from gtx.graph import hash_atom_environments
 from gtx.native.elementwise import GELU, Dropout
-from gtx.nn.bonds import BondMessages, BondReadout, BondTokens, EmbeddedCodes, Nodes, VirtualNodes
+from gtx.nn.bonds import (
+    AddBondNodes,
+    AddVirtualNodes,
+    BondMessagePassing,
+    BondReadout,
+    EmbeddedBondFeatures,
+    NodeIndices,
+)
 from gtx.nn.decoder_layer import DecoderLayer, KeyValues, TokenEmbedding
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.embedding import CodeEmbedding, PairEmbedding, PairPortions, TwoChannels, Vocabulary, embed
-from gtx.nn.features import ClippedScaler, Substructures, TrainingSet, UserFeatures
+from gtx.nn.embedding import (
+    CategoricalEmbedding,
+    CategoryVocabulary,
+    ChunkedPairEmbedding,
+    GraphAndSpaceEncoding,
+    PairEmbedding,
+    make_embedding,
+)
+from gtx.nn.features import ClippedScaler, SubstructureEmbedding, TrainingMolecules, UserFeatures
 from gtx.nn.readout import DegreeScaler, Readout
-from gtx.nn.transformer_layer import EdgeUpdate, GPSLayer, GraphTransformerLayer
+from gtx.nn.transformer_layer import EdgeStateUpdate, GPSLayer, GraphTransformerLayer
 from gtx.nn.triplet_attention import TripletAttention
-from gtx.nn.vector_layer import VectorLayer
+from gtx.nn.vector_layer import EquivariantAttentionLayer
 
 __all__ = [
     "GELU",
-    "BondMessages",
+    "AddBondNodes",
+    "AddVirtualNodes",
+    "BondMessagePassing",
     "BondReadout",
-    "BondTokens",
+    "CategoricalEmbedding",
+    "CategoryVocabulary",
+    "ChunkedPairEmbedding",
     "ClippedScaler",
-    "CodeEmbedding",
     "DecoderLayer",
     "DegreeScaler",
     "Dropout",
     "EdgeAttention",
-    "EdgeUpdate",
-    "EmbeddedCodes",
+    "EdgeStateUpdate",
+    "EmbeddedBondFeatures",
+    "EquivariantAttentionLayer",
     "GPSLayer",
+    "GraphAndSpaceEncoding",
     "GraphTransformerLayer",
     "KeyValues",
-    "Nodes",
+    "NodeIndices",
     "PairEmbedding",
-    "PairPortions",
     "Readout",
-    "Substructures",
+    "SubstructureEmbedding",
     "TokenEmbedding",
-    "TrainingSet",
+    "TrainingMolecules",
     "TripletAttention",
-    "TwoChannels",
     "UserFeatures",
-    "VectorLayer",
-    "VirtualNodes",
-    "Vocabulary",
-    "circular_labels",
-    "embed",
+    "hash_atom_environments",
+    "make_embedding",
 ]

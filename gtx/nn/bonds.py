@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
-from gtx.graph import CompleteGraph, with_virtual
+from gtx.graph import CompleteGraph, add_virtual_nodes
 from gtx.native.elementwise import GELU
-from gtx.nn.embedding import CodeEmbedding
+from gtx.nn.embedding import CategoricalEmbedding
 from gtx.nn.fast.bonds import sum_messages
 
 # --- Message passing over the bonds, beside the attention.
 
 
 @dataclass(frozen=True)
-class EmbeddedCodes:
+class EmbeddedBondFeatures:
     """Bonds by their codes, embedded where somebody asks: few codes are the bonds of many molecules.
 
     Attributes:
@@ -29,7 +29,7 @@ class EmbeddedCodes:
     """
 
     codes: Tensor
-    embedding: CodeEmbedding
+    embedding: CategoricalEmbedding
 
     @cached_property
     def rows(self) -> Tensor:
@@ -37,7 +37,7 @@ class EmbeddedCodes:
         return self.embedding(self.codes)
 
 
-class BondMessages(GINEConv):
+class BondMessagePassing(GINEConv):
     r"""MLP of a node plus the sum of messages from its neighbours and the bonds to them.
 
     \[ v'_r = \mathrm{MLP}\Bigl((1 + \epsilon) v_r + \sum_{s \to r} \mathrm{ReLU}(v_s + W b_{sr} + c)\Bigr) \]
@@ -51,15 +51,16 @@ class BondMessages(GINEConv):
         channels: width of nodes and bonds.
 
     Shapes:
-        x `[N, channels]`, edge_index int64 `[2, E]`, edge_attr `[E, channels]` or `EmbeddedCodes`, to `[N, channels]`.
+        x `[N, channels]`, edge_index int64 `[2, E]`, edge_attr `[E, channels]` or `EmbeddedBondFeatures`, to
+        `[N, channels]`.
     """
 
     def __init__(self, channels: int) -> None:
         mlp = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, channels))
         super().__init__(mlp, edge_dim=channels)
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | EmbeddedCodes) -> Tensor:
-        if not isinstance(edge_attr, EmbeddedCodes):
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | EmbeddedBondFeatures) -> Tensor:
+        if not isinstance(edge_attr, EmbeddedBondFeatures):
             return super().forward(x, edge_index, edge_attr)
         embedding, codes = edge_attr.embedding, edge_attr.codes
         table, scale = embedding.table @ self.lin.weight.t(), 1 + float(self.eps)
@@ -87,7 +88,7 @@ class BondReadout(nn.Module):
 
     def __init__(self, channels: int, bond_sizes: Sequence[int]) -> None:
         super().__init__()
-        self.embedding: CodeEmbedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
+        self.embedding: CategoricalEmbedding = CategoricalEmbedding(bond_sizes, channels, silent_first=True)
         self.width: int = 3 * channels
 
     def forward(self, x: Tensor, bond_index: Tensor, codes: Tensor) -> Tensor:
@@ -98,14 +99,14 @@ class BondReadout(nn.Module):
 # --- Virtual nodes with learned features, joined to every atom of a molecule.
 
 
-class Nodes(NamedTuple):
+class NodeIndices(NamedTuple):
     """Indices of the nodes that are atoms, int64 `[N]`, and of virtual ones, int64 `[B * count]` (None without any)."""
 
     atoms: Tensor
     virtual: Tensor | None
 
 
-class VirtualNodes(nn.Module):
+class AddVirtualNodes(nn.Module):
     """Adds virtual nodes with learned features, and a learned feature for every pair that has one.
 
     Source: Ying et al. 2021, Graphormer, section 3.1.3 (arXiv:2106.05234).
@@ -116,8 +117,9 @@ class VirtualNodes(nn.Module):
         pair_channels: of the pairs, or None.
 
     Shapes:
-        a graph, x `[N, channels]` and pairs `[num_pairs, pair_channels]` or None, to the larger graph, its `Nodes`, its
-        node features and its pair features. A node without any edge, not even from itself, gets none.
+        a graph, x `[N, channels]` and pairs `[num_pairs, pair_channels]` or None, to the larger graph, its
+        `NodeIndices`, its node features and its pair features. A node without any edge, not even from itself, gets
+        none.
     """
 
     def __init__(self, count: int, channels: int, pair_channels: int | None) -> None:
@@ -133,8 +135,8 @@ class VirtualNodes(nn.Module):
 
     def forward(
         self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None
-    ) -> tuple[CompleteGraph, Nodes, Tensor, Tensor | None]:
-        larger, nodes, virtual, old_pairs = with_virtual(graph, len(self.node))
+    ) -> tuple[CompleteGraph, NodeIndices, Tensor, Tensor | None]:
+        larger, nodes, virtual, old_pairs = add_virtual_nodes(graph, len(self.node))
         everything = x.new_empty(larger.num_nodes, x.shape[1])
         everything = everything.index_copy(0, nodes, x)
         everything = everything.index_copy(0, virtual, self.node.to(x.dtype).repeat(graph.num_graphs, 1))
@@ -142,7 +144,7 @@ class VirtualNodes(nn.Module):
             if self.pair is None:
                 raise ValueError(f"expected no pair features, as pair_channels=None, got {list(pairs.shape)}")
             pairs = self.pair.to(x.dtype).repeat(larger.num_pairs, 1).index_copy(0, old_pairs, pairs)
-        return larger, Nodes(nodes, virtual), everything, pairs
+        return larger, NodeIndices(nodes, virtual), everything, pairs
 
     def __repr__(self) -> str:
         return f"VirtualNodes({self.node.shape[0]}, {self.node.shape[1]})"
@@ -151,7 +153,7 @@ class VirtualNodes(nn.Module):
 # --- Bonds as nodes beside the atoms: tokens that attend and are attended to.
 
 
-class BondTokens(nn.Module):
+class AddBondNodes(nn.Module):
     r"""Adds a node for every bond, and to every pair of nodes what they have in common.
 
     In TokenGT an atom i is the token \([x_i, P_i, P_i]\) and a bond between i and j the token \([b_{ij}, P_i, P_j]\),
@@ -174,8 +176,8 @@ class BondTokens(nn.Module):
 
     Shapes:
         a graph, x `[N, channels]`, pairs `[num_pairs, pair_channels]` or None, every bond in both directions, int64
-        `[2, E]`, and their codes `[E, F]`, the same in both, to the larger graph, its `Nodes` (no virtual ones), its
-        node features and its pair features. Bonds come after the atoms of their molecule.
+        `[2, E]`, and their codes `[E, F]`, the same in both, to the larger graph, its `NodeIndices` (no virtual ones),
+        its node features and its pair features. Bonds come after the atoms of their molecule.
 
     Raises:
         ValueError: in `forward`, bonds that are not there in both directions.
@@ -183,7 +185,7 @@ class BondTokens(nn.Module):
 
     def __init__(self, bond_sizes: Sequence[int], channels: int, pair_channels: int) -> None:
         super().__init__()
-        self.bond_embedding: CodeEmbedding = CodeEmbedding(bond_sizes, channels, silent_first=True)
+        self.bond_embedding: CategoricalEmbedding = CategoricalEmbedding(bond_sizes, channels, silent_first=True)
         self.kind: nn.Parameter = nn.Parameter(torch.empty(channels))
         self.common: nn.Parameter = nn.Parameter(torch.empty(12, pair_channels))  # 2 kinds, 2 kinds, 3 things in common
         self.reset_parameters()
@@ -194,7 +196,7 @@ class BondTokens(nn.Module):
 
     def forward(
         self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None, edge_index: Tensor, codes: Tensor
-    ) -> tuple[CompleteGraph, Nodes, Tensor, Tensor]:
+    ) -> tuple[CompleteGraph, NodeIndices, Tensor, Tensor]:
         sender, receiver = edge_index
         once = (sender < receiver).nonzero().flatten()
         if 2 * len(once) != len(sender):
@@ -204,7 +206,7 @@ class BondTokens(nn.Module):
             )
         of, order = graph.batch[sender[once]].sort(stable=True)
         once = once[order]
-        larger, atoms, bonds, old_pairs = with_virtual(graph, torch.bincount(of, minlength=graph.num_graphs))
+        larger, atoms, bonds, old_pairs = add_virtual_nodes(graph, torch.bincount(of, minlength=graph.num_graphs))
         embedded = self.bond_embedding(codes[once]) + self.kind
         everything = x.new_empty(larger.num_nodes, x.shape[1]).index_copy(0, atoms, x)
         everything = everything.index_copy(0, bonds, embedded.to(x.dtype))
@@ -219,10 +221,10 @@ class BondTokens(nn.Module):
         common = self.common.to(x.dtype)[6 * kind[t] + 3 * kind[u] + shared.long() + (t == u)]
         return (
             larger,
-            Nodes(atoms, None),
+            NodeIndices(atoms, None),
             everything,
             common if pairs is None else common.index_add(0, old_pairs, pairs),
         )
 
     def __repr__(self) -> str:
-        return f"BondTokens({len(self.kind)}, {self.common.shape[1]})"
+        return f"AddBondNodes({len(self.kind)}, {self.common.shape[1]})"

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import EdgeFeatures, PairReceivers, attend_block
-from gtx.encodings import sinusoidal
+from gtx.attention import CompleteGraphAggregator, ProjectedEdgeFeatures, attend_block
+from gtx.encodings import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.native.elementwise import Dropout
 from gtx.nn.edge_attention import EdgeAttention
@@ -24,7 +24,8 @@ class TokenEmbedding(nn.Module):
 
     \[ x = \sqrt{d}\, E_w + p_t, \qquad \mathrm{score}_w = E_w \cdot x + b_w \]
 
-    with the sinusoids p of `gtx.encodings.sinusoidal`. E starts with the variance 1/d, so both are of order one.
+    with the sinusoids p of `gtx.encodings.sinusoidal_encoding`. E starts with the variance 1/d, so both are of order
+    one.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 3.5; the tied weights, Press & Wolf 2017
     (arXiv:1608.05859).
@@ -50,7 +51,7 @@ class TokenEmbedding(nn.Module):
     def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
         x = self.table(tokens)
         first, last = (int(places.min()), int(places.max())) if len(places) else (0, -1)
-        waves = sinusoidal(torch.arange(first, last + 1, dtype=x.dtype, device=x.device), x.shape[-1])
+        waves = sinusoidal_encoding(torch.arange(first, last + 1, dtype=x.dtype, device=x.device), x.shape[-1])
         return x * x.shape[-1] ** 0.5 + waves[places - first]
 
     def scores(self, x: Tensor) -> Tensor:
@@ -87,7 +88,7 @@ class KeyValues:
         self.absent = absent
         self.length: int = key.shape[2] if length is None else length
         hole = torch.zeros(1, 1, dtype=torch.bool, device=key.device) if absent is None else absent
-        self.into: PairReceivers = PairReceivers(hole[:, None, :, None], absent is None)
+        self.into: CompleteGraphAggregator = CompleteGraphAggregator(hole[:, None, :, None], absent is None)
 
     @classmethod
     def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValues:
@@ -129,7 +130,7 @@ class KeyValues:
         """
         query = attention.queries(target).unsqueeze(1)  # [R, 1, H, C]
         key, value = (kept[:, :, : self.length].transpose(1, 2) for kept in (self.key, self.value))  # [R, S, H, C]
-        edges = EdgeFeatures(state_value=attention.state_value)
+        edges = ProjectedEdgeFeatures(state_value=attention.state_value)
         p = attention.dropout if attention.training else 0.0
         out, _, _ = attend_block(
             query, key, value, None, None, self.into, attention.score, attention.normaliser, edges, p
@@ -151,8 +152,8 @@ class DecoderLayer(nn.Module):
 
     \[ v \leftarrow v + f(\mathrm{norm}(v)) \qquad \text{or} \qquad v \leftarrow \mathrm{norm}(v + f(v)) \]
 
-    The graph decides which tokens attend to which: over the edges j <= i (`gtx.graph.Causal`) this is the decoder of
-    the Transformer, without cross-attention that of GPT; over all pairs without cross-attention it is the encoder.
+    The graph decides which tokens attend to which: over the edges j <= i (`gtx.graph.CausalPairs`) this is the decoder
+    of the Transformer, without cross-attention that of GPT; over all pairs without cross-attention it is the encoder.
 
     Sources: Vaswani et al. 2017, section 3.1 (arXiv:1706.03762); Xiong et al. 2020 (arXiv:2002.04745) for pre-norm;
     Radford et al. 2018 (GPT) for the decoder alone.
@@ -204,7 +205,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         edges: Tensor | CompleteGraph,
         source: Tensor | None = None,
-        cross_edges: Tensor | BipartiteGraph | None = None,
+        list_cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """All tokens at once.
@@ -213,17 +214,17 @@ class DecoderLayer(nn.Module):
             x: the tokens.
             edges: which token attends to which.
             source: what is read.
-            cross_edges: which token attends to which of it, an edge list or a bipartite graph.
+            list_cross_edges: which token attends to which of it, an edge list or a bipartite graph.
             weights: a list to put the weights of the cross-attention into, `[E, H]`.
         """
         branches: list[Branch] = [lambda x: self.attention(x, edges)]
         cross = self.cross
         if cross is not None:
-            if source is None or cross_edges is None:
+            if source is None or list_cross_edges is None:
                 raise ValueError("cross-attention reads: expected a source and edges from it, got None")
 
             def read(x: Tensor) -> Tensor:
-                out, alpha, _ = cross.attend((source, x), cross_edges, weights=weights is not None)
+                out, alpha, _ = cross.attend((source, x), list_cross_edges, weights=weights is not None)
                 if weights is not None and alpha is not None:
                     weights.append(alpha)
                 return out

@@ -16,10 +16,10 @@ from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
 from gtx.attention import (
-    EdgeFeatures,
-    EdgeListReceivers,
-    Merge,
+    EdgeListAggregator,
+    HeadMerge,
     Normaliser,
+    ProjectedEdgeFeatures,
     ScaledDot,
     Score,
     Softmax,
@@ -27,7 +27,7 @@ from gtx.attention import (
     dropout,
 )
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.nn.embedding import PairPortions
+from gtx.nn.embedding import ChunkedPairEmbedding
 
 
 class EdgeAttention(MessagePassing):
@@ -99,7 +99,7 @@ class EdgeAttention(MessagePassing):
         projections: Literal["separate", "key_value", "shared", "none"] = "separate",
         value_activation: nn.Module | None = None,
         gate: nn.Module | None = None,
-        merge: Merge | None = None,
+        merge: HeadMerge | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(aggr="add", node_dim=0, **kwargs)
@@ -213,16 +213,16 @@ class EdgeAttention(MessagePassing):
         self,
         x: Tensor | tuple[Tensor, Tensor | None],
         edge_index: Tensor | CompleteGraph,
-        edge_attr: Tensor | PairPortions | None = None,
+        edge_attr: Tensor | ChunkedPairEmbedding | None = None,
         weights: bool = False,
         states: bool = False,
         size: tuple[int, int] | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Return the output of `forward`, and if asked for the weights `[E, H]` and the states `[E, state_width]`.
 
-        With `PairPortions` some receivers attend at a time, and there are neither weights nor states.
+        With `ChunkedPairEmbedding` some receivers attend at a time, and there are neither weights nor states.
         """
-        if isinstance(edge_attr, PairPortions):
+        if isinstance(edge_attr, ChunkedPairEmbedding):
             if not isinstance(x, Tensor):
                 raise ValueError("pairs in portions are of one set of nodes: expected x [N, C], got (source, target)")
             parts = [self.attend((x, x[rows]), graph, pairs)[0] for rows, graph, pairs in edge_attr.portions()]
@@ -244,7 +244,7 @@ class EdgeAttention(MessagePassing):
                 edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
             bias = self.lin_edge_bias
             linear = bias is not None and type(bias) is Linear and bias.bias is None
-            edges = EdgeFeatures(
+            edges = ProjectedEdgeFeatures(
                 edge_attr,
                 None if bias is None or linear else bias(edge_attr),
                 bias.get_parameter("weight") if bias is not None and linear else None,
@@ -301,7 +301,7 @@ class EdgeAttention(MessagePassing):
         score = self.score.weigh(state)
         if self.lin_edge_bias is not None:
             score = score + self.lin_edge_bias(edge_attr)
-        return self.normaliser(score, edge_attr, EdgeListReceivers(index, size_i)), state
+        return self.normaliser(score, edge_attr, EdgeListAggregator(index, size_i)), state
 
     def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, edge_attr: Tensor | None) -> Tensor:
         """phi^e, second half: the weighted value of every edge, `[E, H, C]`; the sum over edges is `aggr="add"`."""

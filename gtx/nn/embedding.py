@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings import Codes, Encoding, Feature, Values
-from gtx.graph import BipartiteGraph, CompleteGraph, receiver_portions
+from gtx.encodings import CategoricalFeatures, ContinuousFeatures, Encoding, Feature
+from gtx.graph import BipartiteGraph, CompleteGraph, split_by_receivers
 from gtx.native.elementwise import GELU
 from gtx.nn.fast.features import embed_features
 
 # --- Embeddings of codes and values.
 
 
-class CodeEmbedding(nn.Module):
+class CategoricalEmbedding(nn.Module):
     """The sum over columns of one learned vector per code.
 
     Args:
@@ -64,17 +64,17 @@ class CodeEmbedding(nn.Module):
         return ones.scatter_(-1, codes + self.offsets, 1.0) @ self.table
 
     def __repr__(self) -> str:
-        return f"CodeEmbedding({list(self.sizes)}, {self.table.shape[1]})"
+        return f"CategoricalEmbedding({list(self.sizes)}, {self.table.shape[1]})"
 
 
-def embed(feature: Feature, channels: int) -> nn.Module:
+def make_embedding(feature: Feature, channels: int) -> nn.Module:
     """Make the module that embeds a feature: a table for codes, a linear map for values."""
-    if isinstance(feature, Codes):
-        return CodeEmbedding(feature.sizes, channels, sparse=feature.sparse)
+    if isinstance(feature, CategoricalFeatures):
+        return CategoricalEmbedding(feature.sizes, channels, sparse=feature.sparse)
     return nn.Linear(feature.channels, channels)
 
 
-class Vocabulary(nn.Module):
+class CategoryVocabulary(nn.Module):
     """Set of the codes that were seen in training; any other becomes code 0, "other".
 
     Until `observe` is called every code counts as seen.
@@ -143,12 +143,12 @@ class PairEmbedding(nn.Module):
         self.mlp: nn.Sequential | None = None
         self.width = channels if features else None
         if channels is None:
-            values = [feature for feature in features if isinstance(feature, Values)]
+            values = [feature for feature in features if isinstance(feature, ContinuousFeatures)]
             if len(values) < len(features):
                 raise ValueError("codes must be embedded: expected pair_channels, got None")
             self.width = sum(feature.channels for feature in values) or None
         elif features:
-            self.parts = nn.ModuleList(embed(feature, channels) for feature in features)
+            self.parts = nn.ModuleList(make_embedding(feature, channels) for feature in features)
             self.mlp = nn.Sequential(GELU(), nn.Linear(channels, channels), GELU()) if mlp else None
 
     def forward(self, features: Sequence[Tensor]) -> Tensor | None:
@@ -163,7 +163,7 @@ class PairEmbedding(nn.Module):
         return pairs if self.mlp is None else self.mlp(pairs)
 
 
-class PairPortions(NamedTuple):
+class ChunkedPairEmbedding(NamedTuple):
     """Pairs embedded whenever they are read, some receivers at a time, so that they are never there all at once.
 
     Attributes:
@@ -182,7 +182,7 @@ class PairPortions(NamedTuple):
 
     def portions(self) -> Iterator[tuple[slice, BipartiteGraph, Tensor]]:
         """Yield some receiving nodes at a time, their graph, and its embedded pairs."""
-        for nodes, pairs, graph in receiver_portions(self.graph, self.most):
+        for nodes, pairs, graph in split_by_receivers(self.graph, self.most):
             features = (feature[pairs] for feature in self.features)
             yield nodes, graph, self.embedding([x.to(self.dtype) if x.is_floating_point() else x for x in features])
 
@@ -199,7 +199,7 @@ class PairPortions(NamedTuple):
 # --- Encodings of the graph and of space side by side, of which either may be off for a molecule.
 
 
-class TwoChannels(Encoding):
+class GraphAndSpaceEncoding(Encoding):
     r"""Encoding for molecules with and without coordinates: a channel for the graph and one for space.
 
     \[ g^{2D}_b \sum_{f \in 2D} W_f f \;+\; g^{3D}_b\, \mathrm{MLP}\Bigl(\sum_{f \in 3D} W_f f\Bigr) \]
@@ -224,8 +224,8 @@ class TwoChannels(Encoding):
         ValueError: no encoding of the graph, or modes that are no three probabilities.
     """
 
-    node: Values
-    pair: Values
+    node: ContinuousFeatures
+    pair: ContinuousFeatures
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class TwoChannels(Encoding):
         if not flat:
             raise ValueError("expected encodings of the graph for molecules without coordinates, got none")
         self.modes: tuple[float, ...] = tuple(modes)
-        self.node, self.pair = Values(channels), Values(pair_channels)
+        self.node, self.pair = ContinuousFeatures(channels), ContinuousFeatures(pair_channels)
         self.flat: _Channel = _Channel(flat, channels, pair_channels, mlp=False)
         self.space: _Channel | None = _Channel(space, channels, pair_channels, mlp=True) if space else None
         self.constant_shapes: bool = all(encoding.constant_shapes for encoding in (*flat, *space))
@@ -268,7 +268,7 @@ class TwoChannels(Encoding):
         return ~(known & only_space), known & ~only_flat
 
     def __repr__(self) -> str:
-        return f"TwoChannels({self.node.channels}, {self.pair.channels}, modes={self.modes})"
+        return f"GraphAndSpaceEncoding({self.node.channels}, {self.pair.channels}, modes={self.modes})"
 
 
 class _Channel(nn.Module):
@@ -277,7 +277,9 @@ class _Channel(nn.Module):
     def __init__(self, encodings: Sequence[Encoding], channels: int, pair_channels: int, mlp: bool) -> None:
         super().__init__()
         self.encodings = nn.ModuleList(encodings)
-        self.nodes = nn.ModuleDict({str(i): embed(e.node, channels) for i, e in enumerate(encodings) if e.node})
+        self.nodes = nn.ModuleDict(
+            {str(i): make_embedding(e.node, channels) for i, e in enumerate(encodings) if e.node}
+        )
         self.pairs = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, mlp)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:

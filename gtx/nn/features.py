@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.graph import CompleteGraph, circular_labels
+from gtx.graph import CompleteGraph, hash_atom_environments
 from gtx.native.elementwise import Dropout
 
 # --- Access to the training molecules, from which a model fits scalers and vocabularies.
 
 
-class TrainingSet(Protocol):
+class TrainingMolecules(Protocol):
     """M molecules, N atoms and E directed bonds in all, such as a `gtx.data.MoleculeStore`.
 
     Attributes:
@@ -127,7 +127,7 @@ class UserFeatures(nn.Module):
         pairs[graph.pair_of(batch.edge_index)] = values
         return pairs
 
-    def observe(self, molecules: TrainingSet) -> None:
+    def observe(self, molecules: TrainingMolecules) -> None:
         """Learn from the TRAINING molecules how they are distributed."""
         if self.scaler is not None:
             self.scaler.observe(self._of(molecules))
@@ -146,7 +146,7 @@ FARTHEST = 20
 """The largest radius, in bonds; a substructure as large hardly occurs in a second molecule."""
 
 
-class Substructures(nn.Module):
+class SubstructureEmbedding(nn.Module):
     r"""A linear map of the logarithms of how often each circular substructure occurs.
 
     Every atom starts with a label made of its codes; in each round it takes the labels of its neighbours in, with the
@@ -205,8 +205,8 @@ class Substructures(nn.Module):
         self.register_buffer("used", torch.ones(folded, dtype=torch.bool))
 
     def labels(self, batch: Batch) -> Tensor:
-        """`circular_labels` of the columns and the radius, int64 `[radius + 1, N]`."""
-        return circular_labels(batch, self.radius, self.atoms, self.bonds)
+        """`hash_atom_environments` of the columns and the radius, int64 `[radius + 1, N]`."""
+        return hash_atom_environments(batch, self.radius, self.atoms, self.bonds)
 
     def counts(self, batch: Batch) -> Tensor:
         """Count each substructure of each molecule, int64 `[B, folded]`."""
@@ -214,7 +214,7 @@ class Substructures(nn.Module):
         counts = kind.new_zeros(batch.num_graphs * self.folded).index_add_(0, kind, torch.ones_like(kind))
         return counts.view(batch.num_graphs, self.folded)
 
-    def observe(self, molecules: TrainingSet) -> None:
+    def observe(self, molecules: TrainingMolecules) -> None:
         """Learn from the TRAINING molecules which substructures occur often enough."""
         batches = (molecules.batch(rows) for rows in torch.arange(len(molecules)).split(512))
         molecules_with = torch.stack([(self.counts(batch) > 0).sum(0) for batch in batches]).sum(0)

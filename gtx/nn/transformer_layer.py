@@ -13,7 +13,7 @@ from gtx.nn.readout import DegreeScaler
 # --- The state of an edge, updated layer by layer.
 
 
-class EdgeUpdate(nn.Module):
+class EdgeStateUpdate(nn.Module):
     r"""A residual update of edge states from what the attention's score was made of.
 
     With norms first, \(e \leftarrow e + W \hat e\), then \(e \leftarrow e + \mathrm{MLP}(\mathrm{norm}(e))\); with
@@ -118,7 +118,7 @@ class GraphTransformerLayer(nn.Module):
         hidden: int | None = None,
         dropout: float = 0.0,
         norm_first: bool = True,
-        edge_update: EdgeUpdate | None = None,
+        edge_update: EdgeStateUpdate | None = None,
         scaler: DegreeScaler | None = None,
     ) -> None:
         super().__init__()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import CutoffSiLU, EdgeListReceivers, ModulatedDot, Normaliser, Score
+from gtx.attention import CutoffSiLU, EdgeListAggregator, ModulatedDot, Normaliser, Score
 from gtx.graph import CompleteGraph
 
 
-class VectorLayer(nn.Module):
+class EquivariantAttentionLayer(nn.Module):
     r"""Attention that moves channels \(x_i\) and vectors \(v_i\), which turn with the molecule.
 
     With \(\hat x = \mathrm{norm}(x)\), for an edge from the sender s to the receiver r with radial features
@@ -36,7 +36,7 @@ class VectorLayer(nn.Module):
 
     Shapes:
         nodes `[N, C]`, whose vectors are 0 yet, or `[N, 4 C]`, x and then v `[3, C]`, to `[N, 4 C]`, or `[N, C]` from
-        the last layer; edge_attr `[E, radial + 4]`, u and phi last as `gtx.encodings.Direction` yields them.
+        the last layer; edge_attr `[E, radial + 4]`, u and phi last as `gtx.encodings.PairDirection` yields them.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class VectorLayer(nn.Module):
 
         query, key = heads(self.lin_query(normed))[receiver], heads(self.lin_key(normed))[sender]
         score = self.score(query, key, radial)
-        alpha = self.normaliser(score, near, EdgeListReceivers(receiver, len(x)))
+        alpha = self.normaliser(score, near, EdgeListAggregator(receiver, len(x)))
         if weights is not None:
             weights.append(alpha)
         value = self.lin_value(normed)[sender] * nn.functional.silu(self.lin_edge_value(radial))
@@ -116,7 +116,7 @@ class VectorLayer(nn.Module):
         return channels, vectors.unflatten(-1, (3, self.channels))
 
     def __repr__(self) -> str:
-        return f"VectorLayer({self.channels}, heads={self.heads}, radial={self.radial})"
+        return f"EquivariantAttentionLayer({self.channels}, heads={self.heads}, radial={self.radial})"
 
 
 def _edges(edge_index: Tensor | CompleteGraph, edge_attr: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, CLOSED_FORM, build_model
+from gtx.models import ARCHITECTURES, CLOSED_FORM_MODELS, build_model
 from gtx.models.catalogue import SPEC, WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
@@ -307,7 +307,7 @@ def _check_agreement(header: ModelHeader) -> None:
     """Check that the entries of a header agree; each by itself is in order."""
     if header.partner is not None:
         kernel_member, outputs = header.partner, header.task.num_predictions
-        _agree("partner.name", kernel_member["name"], list(CLOSED_FORM))
+        _agree("partner.name", kernel_member["name"], list(CLOSED_FORM_MODELS))
         _agree("partner.arguments.out_channels", kernel_member["arguments"].get("out_channels"), [outputs])
         _agree(
             "partner.arguments.num_descriptors",
@@ -319,7 +319,7 @@ def _check_agreement(header: ModelHeader) -> None:
     if header.domain is not None and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, to which domain compares molecules")
     model, arguments, read = header.model["name"], header.model["arguments"], header.featuriser
-    models = [WRITER] if header.task.writes else [*ARCHITECTURES, *CLOSED_FORM]
+    models = [WRITER] if header.task.writes else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
     if model not in models:
         names = ", ".join(models)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")
@@ -333,7 +333,7 @@ def _check_agreement(header: ModelHeader) -> None:
     width = header.features.width if header.features else 0
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
-        fitting = _kernel_reads(header) if model in CLOSED_FORM else fitting
+        fitting = _kernel_reads(header) if model in CLOSED_FORM_MODELS else fitting
         _agree("model.arguments.num_descriptors", arguments.get("num_descriptors", 0), fitting)
         _agree("model.arguments.per", arguments.get("per", "molecule"), [header.task.per])
         _agree("model.arguments.also", arguments.get("also") or {}, [dict(header.task.also)])
@@ -341,7 +341,7 @@ def _check_agreement(header: ModelHeader) -> None:
             wanted = header.features.widths.get(name, 0) if header.features else 0
             _agree(f"model.arguments.{name}", arguments.get(name, 0), [wanted])
     components = header.model.get("components", {})
-    apart = read.components and model not in CLOSED_FORM  # a kernel compares all molecules of a row as one
+    apart = read.components and model not in CLOSED_FORM_MODELS  # a kernel compares all molecules of a row as one
     _agree("model.components.count", components.get("count"), [len(read.components) if apart else None])
     if components:
         _agree("model.components.further", components.get("further", 0), [width])

@@ -9,10 +9,10 @@ from gtx.lazy import lazy_names
 if TYPE_CHECKING:
     from gtx.sequence.decoding import GeneratedSequence, TokenSampler, beam_search, greedy_search, sample_sequences
     from gtx.sequence.model import (
-        BASE,
+        TRANSFORMER_BASE,
         CrossAttentionMaps,
         MoleculeToSequence,
-        SequenceEncoder,
+        TokenEncoder,
         TokenTransformer,
         molecule_to_sequence,
     )
@@ -28,10 +28,10 @@ __getattr__, __dir__ = lazy_names(
         "sequences": ("END_TOKEN", "START_TOKEN", "SequenceBatch", "SequenceExamples"),
         "tokens": ("CHARACTER_TOKENIZER", "SMILES_TOKENIZER", "EncodedTexts", "Tokenizer", "TokenVocabulary"),
         "model": (
-            "BASE",
+            "TRANSFORMER_BASE",
             "CrossAttentionMaps",
             "MoleculeToSequence",
-            "SequenceEncoder",
+            "TokenEncoder",
             "TokenTransformer",
             "molecule_to_sequence",
         ),
@@ -40,21 +40,21 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 __all__ = [
-    "BASE",
     "CHARACTER_TOKENIZER",
     "END_TOKEN",
     "SMILES_TOKENIZER",
     "START_TOKEN",
+    "TRANSFORMER_BASE",
     "CrossAttentionMaps",
     "EncodedTexts",
     "GeneratedSequence",
     "GeneratedTexts",
     "MoleculeToSequence",
     "SequenceBatch",
-    "SequenceEncoder",
     "SequenceExamples",
     "SequenceGeneration",
     "SequenceReport",
+    "TokenEncoder",
     "TokenSampler",
     "TokenTransformer",
     "TokenVocabulary",

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.graph import BipartiteGraph, Causal, CompleteGraph
+from gtx.graph import BipartiteGraph, CausalPairs, CompleteGraph
 from gtx.models import standard
 from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
 
-BASE: dict[str, Any] = {
+TRANSFORMER_BASE: dict[str, Any] = {
     "channels": 512,
     "layers": 6,
     "heads": 8,
@@ -91,7 +91,7 @@ class TokenTransformer(nn.Module):
         tokens: SequenceBatch,
         graph: CompleteGraph,
         source: Tensor | None = None,
-        cross_edges: Tensor | BipartiteGraph | None = None,
+        list_cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`.
@@ -100,12 +100,12 @@ class TokenTransformer(nn.Module):
             tokens: N of them.
             graph: which token attends to which.
             source: what else they attend to, `[M, source_channels]`.
-            cross_edges: which token attends to which of it, an edge list or a bipartite graph.
+            list_cross_edges: which token attends to which of it, an edge list or a bipartite graph.
             weights: a list to put the weights of the cross-attention into, `[E, H]` per layer.
         """
         x = self.dropout(self.embedding(tokens.items, tokens.place))
         for layer in self.layers:
-            x = layer(x, graph, source, cross_edges, weights)
+            x = layer(x, graph, source, list_cross_edges, weights)
         return self.norm(x)
 
     def step(self, tokens: Tensor, past: list[KeyValues], source: list[KeyValues | None]) -> Tensor:
@@ -196,7 +196,7 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
     return KeyValues(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
-class SequenceEncoder(TokenTransformer):
+class TokenEncoder(TokenTransformer):
     """Reads sequences: every token attends to every token of its sequence. Arguments as `TokenTransformer`."""
 
     def nodes(self, source: SequenceBatch) -> Tensor:
@@ -235,13 +235,13 @@ class MoleculeToSequence(nn.Module):
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    With a `SequenceEncoder` it is the Transformer from sequences to sequences; without any encoder it is a language
+    With a `TokenEncoder` it is the Transformer from sequences to sequences; without any encoder it is a language
     model, \(p(y)\), as GPT is.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
 
     Args:
-        encoder: a `GraphTransformer`, a `SequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose sources
+        encoder: a `GraphTransformer`, a `TokenEncoder`, or anything with `nodes(source) -> [M, *]` whose sources
             have a `ptr` `[B + 1]`; None for a language model.
         size: tokens V it writes, start and end among them.
         source_channels: width of what the encoder gives; default the decoder's.
@@ -284,7 +284,7 @@ class MoleculeToSequence(nn.Module):
     def write(self, tokens: SequenceBatch, memory: SequenceBatch | None, weights: list[Tensor] | None = None) -> Tensor:
         """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
-        graph = graph.masked(Causal()(None, graph))
+        graph = graph.masked(CausalPairs()(None, graph))
         if memory is None:
             return self.decoder.embedding.scores(self.decoder(tokens, graph))
         cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)

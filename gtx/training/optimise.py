@@ -16,7 +16,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError, did_you_mean
-from gtx.nn import CodeEmbedding
+from gtx.nn import CategoricalEmbedding
 from gtx.tasks import Task
 
 # --- The validation score that selects the best epoch.
@@ -266,7 +266,7 @@ def adamw(
         capturable: allow capture of the steps as a CUDA graph.
         rates: shares of the rate, see `rate_of`; each parameter group has its share as the entry `share`.
     """
-    embeddings = (m for m in model.modules() if isinstance(m, nn.Embedding | CodeEmbedding))
+    embeddings = (m for m in model.modules() if isinstance(m, nn.Embedding | CategoricalEmbedding))
     tables = {id(p) for m in embeddings for p in m.parameters(recurse=False)}
     trained = [(rate_of(name, rates or {}), p) for name, p in model.named_parameters() if p.requires_grad]
 

@@ -14,7 +14,7 @@ from gtx.data import FeatureColumns
 from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, CLOSED_FORM, GraphTransformer, build_model
+from gtx.models import ARCHITECTURES, CLOSED_FORM_MODELS, GraphTransformer, build_model
 from gtx.models.catalogue import WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
@@ -41,16 +41,16 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
     if features:
         features.check(featuriser)
     if settings.kernel_parts is not None:
-        if settings.blend == "no" and name not in CLOSED_FORM:
+        if settings.blend == "no" and name not in CLOSED_FORM_MODELS:
             raise InputError("--kernel-parts: there is no kernel with --blend no")
         kernel_parts(settings, featuriser)
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
-    if name in CLOSED_FORM:
+    if name in CLOSED_FORM_MODELS:
         _check_kernel(settings, featuriser, features)
         return
     if name not in ARCHITECTURES:
-        names = [*ARCHITECTURES, *CLOSED_FORM]
+        names = [*ARCHITECTURES, *CLOSED_FORM_MODELS]
         near = did_you_mean(name, names)
         raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(names)}")
     arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
@@ -98,7 +98,7 @@ def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
     Raises:
         InputError: a module is missing, no module would be trained, or `head_first` would have no effect.
     """
-    if spec["name"] in CLOSED_FORM or not (settings.rates or settings.head_first):
+    if spec["name"] in CLOSED_FORM_MODELS or not (settings.rates or settings.head_first):
         return
     try:
         with torch.device("meta"):  # names, without memory
@@ -115,7 +115,7 @@ def without_all_rows(settings: TrainSettings) -> TrainSettings:
     Raises:
         InputError: a setting needs all rows in memory.
     """
-    if settings.model in CLOSED_FORM:
+    if settings.model in CLOSED_FORM_MODELS:
         raise InputError(f"model {settings.model} needs all training rows in memory: train it on a table")
     options = {"--blend kernel": settings.blend == "kernel", "--training-rows": settings.training_rows}
     for option, is_set in options.items():
@@ -157,7 +157,7 @@ def make_model_spec(
     chosen = dict(settings.model_arguments)
     if task.writes:
         return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **chosen}}
-    if settings.model in CLOSED_FORM:
+    if settings.model in CLOSED_FORM_MODELS:
         parts = kernel_parts(settings, featuriser)
         spec = kernel_spec(task, featuriser, features, settings.model, parts)
         return spec | {"arguments": spec["arguments"] | chosen}

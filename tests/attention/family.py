@@ -9,29 +9,29 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention import (
-    GAT,
+    BilinearScore,
     ClippedDot,
-    Concat,
     ConcatHeads,
+    ConcatScore,
     CutoffSiLU,
+    DistanceAdjacencyBlend,
+    EdgeStateScore,
     GatedSoftmax,
-    GATv2,
-    General,
+    GATScore,
+    GATv2Score,
     Hardmax,
     HeadGate,
-    MaxHeads,
-    MeanHeads,
+    LinearHeadMerge,
+    MaxOverHeads,
+    MeanOverHeads,
     ModulatedDot,
-    MoleculeBlend,
+    NoNormalisation,
     RelativeDot,
     ScaledDot,
     Score,
-    Sigmoid,
+    SigmoidGate,
     Softmax,
-    Unnormalised,
-    VectorScore,
-    WeightedHeads,
-    WeightTensor,
+    WeightedSumOverHeads,
 )
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
@@ -67,7 +67,7 @@ class Distance(Score):
         return -(query - key).square().sum(-1)
 
 
-class Shifted(General):
+class Shifted(BilinearScore):
     """Another equation than that of the score it is derived from, which has a matrix form."""
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
@@ -100,41 +100,45 @@ CASES: dict[str, Case] = {
     "key is value": Case(plain(projections="key_value")),
     "query, key, value": Case(plain(key_channels=7)),
     "unscaled": Case(plain(key_channels=7, score=ScaledDot(1.0))),
-    "general": Case(published(score=lambda: General(H, 7))(key_channels=7)),
-    "concat": Case(published(score=lambda: Concat(H, 7))(key_channels=7)),
+    "general": Case(published(score=lambda: BilinearScore(H, 7))(key_channels=7)),
+    "concat": Case(published(score=lambda: ConcatScore(H, 7))(key_channels=7)),
     "own score": Case(plain(score=Distance())),
     # edge features
     "edges everywhere": Case(with_edges(edge_key=True, edge_value=True, key_channels=7), "random"),
     "bias by a network": Case(
         published(K, edge_bias=lambda: nn.Sequential(nn.Linear(K, 6), nn.GELU(), nn.Linear(6, H)))(), "random"
     ),
-    "general, edges": Case(published(K, score=lambda: General(H, D))(edge_key=True, edge_value=True), "random"),
+    "general, edges": Case(published(K, score=lambda: BilinearScore(H, D))(edge_key=True, edge_value=True), "random"),
     "own score, edges": Case(with_edges(score=Distance(), edge_key=True, edge_value=True), "random"),
     "derived score": Case(published(K, score=lambda: Shifted(H, D))(edge_key=True, edge_value=True), "random"),
     # normalisers
     "cold": Case(plain(normaliser=Softmax(0.3))),
     "hardmax": Case(plain(normaliser=Hardmax()), smooth=False),
-    "sigmoid": Case(with_edges(normaliser=Sigmoid()), "random", sums_to_one=False),
-    "unnormalised": Case(with_edges(normaliser=Unnormalised(), edge_value=True), "random", sums_to_one=False),
+    "sigmoid": Case(with_edges(normaliser=SigmoidGate()), "random", sums_to_one=False),
+    "unnormalised": Case(with_edges(normaliser=NoNormalisation(), edge_value=True), "random", sums_to_one=False),
     # merges
-    "weight tensor": Case(published(merge=lambda: WeightTensor(H, D, 5))()),
-    "weighted heads": Case(published(merge=lambda: WeightedHeads(H))()),
-    "mean of heads": Case(plain(merge=MeanHeads())),
-    "largest head": Case(plain(merge=MaxHeads())),
+    "weight tensor": Case(published(merge=lambda: LinearHeadMerge(H, D, 5))()),
+    "weighted heads": Case(published(merge=lambda: WeightedSumOverHeads(H))()),
+    "mean of heads": Case(plain(merge=MeanOverHeads())),
+    "largest head": Case(plain(merge=MaxOverHeads())),
     "heads side by side": Case(plain(merge=ConcatHeads())),
     # published
     "Vaswani": Case(plain(project=True)),
-    "GAT": Case(published(score=lambda: GAT(H, D))(projections="shared", bias=False)),
-    "GAT, averaged": Case(published(score=lambda: GAT(H, D))(projections="shared", bias=False, concat=False)),
-    "GAT, edges": Case(published(K, score=lambda: GAT(H, D))(edge_key=True), "random"),
-    "GATv2": Case(published(score=lambda: GATv2(H, D))(projections="key_value")),
+    "GAT": Case(published(score=lambda: GATScore(H, D))(projections="shared", bias=False)),
+    "GAT, averaged": Case(published(score=lambda: GATScore(H, D))(projections="shared", bias=False, concat=False)),
+    "GAT, edges": Case(published(K, score=lambda: GATScore(H, D))(edge_key=True), "random"),
+    "GATv2": Case(published(score=lambda: GATv2Score(H, D))(projections="key_value")),
     "GATv2, edges": Case(
-        published(K, score=lambda: GATv2(H, D))(projections="key_value", edge_bias=False, edge_key=True), "random"
+        published(K, score=lambda: GATv2Score(H, D))(projections="key_value", edge_bias=False, edge_key=True), "random"
     ),
     "GaAN": Case(published(gate=lambda: HeadGate(IN, H, 6))(score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1))),
-    "MAT": Case(published(3, normaliser=lambda: MoleculeBlend((0.5, 0.25, 0.25)))(edge_bias=False), "matrix", False),
+    "MAT": Case(
+        published(3, normaliser=lambda: DistanceAdjacencyBlend((0.5, 0.25, 0.25)))(edge_bias=False), "matrix", False
+    ),
     "MAT, learned": Case(
-        published(3, normaliser=lambda: MoleculeBlend(learned=True, kernel="exp"))(edge_bias=False), "matrix", False
+        published(3, normaliser=lambda: DistanceAdjacencyBlend(learned=True, kernel="exp"))(edge_bias=False),
+        "matrix",
+        False,
     ),
     "R-MAT": Case(published(K, score=lambda: RelativeDot(H, D, K))(edge_bias=False, edge_value=True), "random"),
     "Graphormer": Case(published(3)(edge_bias=nn.Identity(), project=True), "matrix"),
@@ -144,7 +148,8 @@ CASES: dict[str, Case] = {
         sums_to_one=False,
     ),
     "GRIT": Case(
-        published(K, score=lambda: VectorScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"), "random"
+        published(K, score=lambda: EdgeStateScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"),
+        "random",
     ),
     "Exphormer": Case(published(K, score=lambda: ModulatedDot(H, 7, K))(key_channels=7, edge_bias=False), "random"),
     "TorchMD-NET": Case(

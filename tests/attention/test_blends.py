@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import EdgeListReceivers, GatedSoftmax, MoleculeBlend
+from gtx.attention import DistanceAdjacencyBlend, EdgeListAggregator, GatedSoftmax
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, matrix_features, project
 
@@ -32,7 +32,7 @@ def test_mat_blends_attention_distance_and_adjacency(kernel: str, learned: bool)
     e = matrix_features()
     lambdas = (0.5, 0.375, 0.125)
     layer = EdgeAttention(
-        6, 4, 2, edge_dim=3, edge_bias=False, normaliser=MoleculeBlend(lambdas, learned, kernel), project=True
+        6, 4, 2, edge_dim=3, edge_bias=False, normaliser=DistanceAdjacencyBlend(lambdas, learned, kernel), project=True
     ).double()
     torch.testing.assert_close(layer.normaliser.weights.detach(), torch.tensor(lambdas, dtype=torch.float64))
     if learned:
@@ -50,11 +50,11 @@ def test_mat_blends_attention_distance_and_adjacency(kernel: str, learned: bool)
 def test_an_unknown_distance_counts_for_nothing(kernel: str) -> None:
     """Whatever stands in its place, and even where others of the same receiver are known."""
     score = torch.randn(4, 1, dtype=torch.float64)
-    into = EdgeListReceivers(torch.zeros(4, dtype=torch.long), 1)
+    into = EdgeListAggregator(torch.zeros(4, dtype=torch.long), 1)
     edge = torch.tensor([[1.0, 0, 1], [2.0, 1, 1], [0.0, 0, 0], [3.0, 0, 1]], dtype=torch.float64)
     other = edge.clone()
     other[2, 0] = 0.5
-    normaliser = MoleculeBlend((0.0, 1.0, 0.0), kernel=kernel)
+    normaliser = DistanceAdjacencyBlend((0.0, 1.0, 0.0), kernel=kernel)
     weights = normaliser(score, edge, into)
     assert weights[2] == 0 and torch.equal(weights, normaliser(score, other, into))
     near = torch.tensor([-1.0, -2.0, -torch.inf, -3.0], dtype=torch.float64)
@@ -64,7 +64,7 @@ def test_an_unknown_distance_counts_for_nothing(kernel: str) -> None:
 def test_learned_weights_stay_positive_with_sum_one_and_learn() -> None:
     x, e = inputs(6)[0], matrix_features()
     torch.manual_seed(0)
-    layer = EdgeAttention(6, 4, edge_dim=3, edge_bias=False, normaliser=MoleculeBlend(learned=True)).double()
+    layer = EdgeAttention(6, 4, edge_dim=3, edge_bias=False, normaliser=DistanceAdjacencyBlend(learned=True)).double()
     optimiser = torch.optim.SGD(layer.normaliser.parameters(), lr=1.0)
     for _ in range(5):
         optimiser.zero_grad()
@@ -105,17 +105,17 @@ def test_open_gates_are_the_plain_softmax() -> None:
 
 
 def test_what_does_not_fit_is_named() -> None:
-    score, into = torch.zeros(1, 1), EdgeListReceivers(torch.zeros(1, dtype=torch.long), 1)
+    score, into = torch.zeros(1, 1), EdgeListAggregator(torch.zeros(1, dtype=torch.long), 1)
     with pytest.raises(ValueError, match=r"\[distance, adjacency, known\], 3 channels, got None"):
-        MoleculeBlend()(score, None, into)
+        DistanceAdjacencyBlend()(score, None, into)
     with pytest.raises(ValueError, match="3 channels, got 5 channels"):
-        MoleculeBlend()(score, torch.zeros(1, 5), into)
+        DistanceAdjacencyBlend()(score, torch.zeros(1, 5), into)
     with pytest.raises(ValueError, match=r"needs edge features: expected \[E, edge_dim\], got None"):
         GatedSoftmax(1, 5)(score, None, into)
     with pytest.raises(ValueError, match="kernel softmax or exp, got cosine"):
-        MoleculeBlend(kernel="cosine")
+        DistanceAdjacencyBlend(kernel="cosine")
     with pytest.raises(ValueError, match=r"three weights, above 0 if learned, got \[1.0, 0.0, 0.0\]"):
-        MoleculeBlend((1.0, 0.0, 0.0), learned=True)
+        DistanceAdjacencyBlend((1.0, 0.0, 0.0), learned=True)
     with pytest.raises(ValueError, match=r"three weights, above 0 if learned, got \[0.5, 0.5\]"):
-        MoleculeBlend((0.5, 0.5))
-    assert isinstance(MoleculeBlend(), nn.Module) and not list(MoleculeBlend().parameters())
+        DistanceAdjacencyBlend((0.5, 0.5))
+    assert isinstance(DistanceAdjacencyBlend(), nn.Module) and not list(DistanceAdjacencyBlend().parameters())

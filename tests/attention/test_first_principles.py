@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import Concat, General, Hardmax, ScaledDot
+from gtx.attention import BilinearScore, ConcatScore, Hardmax, ScaledDot
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layouts, inputs, project
 
@@ -80,7 +80,11 @@ def test_luong(kind: str) -> None:
     """Luong et al. 2015, eq. 8: h_t·h_s, h_tᵀ W_a h_s, v_a·tanh(W_a [h_t; h_s])."""
     torch.manual_seed(0)
     x, _ = inputs(6)
-    score = {"dot": lambda: ScaledDot(1.0), "general": lambda: General(1, 6), "concat": lambda: Concat(1, 4)}[kind]()
+    score = {
+        "dot": lambda: ScaledDot(1.0),
+        "general": lambda: BilinearScore(1, 6),
+        "concat": lambda: ConcatScore(1, 4),
+    }[kind]()
     raw = kind != "concat"
     layer = EdgeAttention(6, 6 if raw else 4, projections="none" if raw else "separate", bias=False, score=score)
     layer = layer.double()
@@ -102,7 +106,7 @@ def test_luong(kind: str) -> None:
 
 def test_general_starts_as_the_scaled_dot_product() -> None:
     query, key = torch.randn(2, 10, 3, 4)
-    torch.testing.assert_close(General(3, 4)(query, key), (query * key).sum(-1) / 2)
+    torch.testing.assert_close(BilinearScore(3, 4)(query, key), (query * key).sum(-1) / 2)
 
 
 def test_at_zero_temperature_a_node_fetches_the_nearest() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import ConcatHeads, MaxHeads, MeanHeads, Merge, WeightedHeads, WeightTensor
+from gtx.attention import ConcatHeads, HeadMerge, LinearHeadMerge, MaxOverHeads, MeanOverHeads, WeightedSumOverHeads
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
 
@@ -21,7 +21,7 @@ def heads_by_hand(layer: EdgeAttention, x: Tensor) -> Tensor:
 def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
     """Row (h, j) of W_o is w[j, h]."""
     x, _ = inputs(6)
-    layer = EdgeAttention(6, D, H, merge=WeightTensor(H, D, 5)).double()
+    layer = EdgeAttention(6, D, H, merge=LinearHeadMerge(H, D, 5)).double()
     w = layer.merge.weight  # [j, h, l]
     W_o = torch.stack([w[j, h] for h in range(H) for j in range(D)])  # [H * D, l]
     beside = torch.cat(list(heads_by_hand(layer, x).unbind(1)), -1)
@@ -31,7 +31,7 @@ def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
 
 def test_the_weight_tensor_is_the_projection_of_vaswani() -> None:
     x, _ = inputs(6)
-    one = EdgeAttention(6, D, H, merge=WeightTensor(H, D, H * D), bias=False).double()
+    one = EdgeAttention(6, D, H, merge=LinearHeadMerge(H, D, H * D), bias=False).double()
     other = EdgeAttention(6, D, H, project=True, bias=False).double()
     other.load_state_dict(one.state_dict(), strict=False)
     with torch.no_grad():
@@ -43,12 +43,12 @@ def test_the_weight_tensor_is_the_projection_of_vaswani() -> None:
     ("merge", "of"),
     [
         (ConcatHeads(), lambda heads: torch.cat([heads[:, h] for h in range(H)], -1)),
-        (MeanHeads(), lambda heads: (heads[:, 0] + heads[:, 1] + heads[:, 2]) / 3),
-        (MaxHeads(), lambda heads: torch.maximum(torch.maximum(heads[:, 0], heads[:, 1]), heads[:, 2])),
+        (MeanOverHeads(), lambda heads: (heads[:, 0] + heads[:, 1] + heads[:, 2]) / 3),
+        (MaxOverHeads(), lambda heads: torch.maximum(torch.maximum(heads[:, 0], heads[:, 1]), heads[:, 2])),
     ],
     ids=["beside", "mean", "max"],
 )
-def test_merges_without_weights(merge: Merge, of: object) -> None:
+def test_merges_without_weights(merge: HeadMerge, of: object) -> None:
     x, _ = inputs(6)
     layer = EdgeAttention(6, D, H, merge=merge).double()
     expected = of(heads_by_hand(layer, x))
@@ -58,7 +58,7 @@ def test_merges_without_weights(merge: Merge, of: object) -> None:
 
 def test_weighted_heads_start_at_the_mean_and_learn() -> None:
     x, _ = inputs(6)
-    layer = EdgeAttention(6, D, H, merge=WeightedHeads(H)).double()
+    layer = EdgeAttention(6, D, H, merge=WeightedSumOverHeads(H)).double()
     heads = heads_by_hand(layer, x)
     close(layer(x, GRAPH), heads.mean(1), 1e-6)
     with torch.no_grad():
@@ -69,6 +69,6 @@ def test_weighted_heads_start_at_the_mean_and_learn() -> None:
 
 
 def test_a_merge_takes_the_place_of_concat_and_project() -> None:
-    layer = EdgeAttention(6, D, H, project=True, merge=MeanHeads())
+    layer = EdgeAttention(6, D, H, project=True, merge=MeanOverHeads())
     assert layer.lin_out is None and layer.width == D
-    assert [repr(m) for m in (MeanHeads(), WeightTensor(2, 3, 4))] == ["MeanHeads()", "WeightTensor()"]
+    assert [repr(m) for m in (MeanOverHeads(), LinearHeadMerge(2, 3, 4))] == ["MeanOverHeads()", "LinearHeadMerge()"]

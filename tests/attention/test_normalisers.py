@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from gtx.attention import (
-    EdgeListReceivers,
+    CompleteGraphAggregator,
+    DistanceAdjacencyBlend,
+    EdgeListAggregator,
     GatedSoftmax,
     Hardmax,
-    MoleculeBlend,
+    NoNormalisation,
     Normaliser,
-    PairReceivers,
-    Sigmoid,
+    SigmoidGate,
     Softmax,
-    Unnormalised,
 )
 
 B, N, H = 2, 6, 3
@@ -23,10 +23,10 @@ NORMALISERS = {
     "softmax": lambda: Softmax(),
     "cold": lambda: Softmax(0.2),
     "hardmax": lambda: Hardmax(),
-    "sigmoid": lambda: Sigmoid(),
-    "unnormalised": lambda: Unnormalised(),
-    "MAT": lambda: MoleculeBlend((0.5, 0.25, 0.25)),
-    "MAT, exp": lambda: MoleculeBlend(learned=True, kernel="exp"),
+    "sigmoid": lambda: SigmoidGate(),
+    "unnormalised": lambda: NoNormalisation(),
+    "MAT": lambda: DistanceAdjacencyBlend((0.5, 0.25, 0.25)),
+    "MAT, exp": lambda: DistanceAdjacencyBlend(learned=True, kernel="exp"),
     "EGT": lambda: GatedSoftmax(H, 3),
 }
 PADDED = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])[:, None, :, None]  # the second molecule has 4 atoms
@@ -47,11 +47,11 @@ def scores() -> tuple[Tensor, Tensor]:
     return score, edge.double()
 
 
-def as_list(absent: Tensor) -> tuple[Tensor, EdgeListReceivers]:
+def as_list(absent: Tensor) -> tuple[Tensor, EdgeListAggregator]:
     """Which pairs are edges, and these edges as a list."""
     present = ~absent.expand(B, N, N, 1).squeeze(-1)
     molecule, receiver, _ = present.nonzero(as_tuple=True)
-    return present, EdgeListReceivers(molecule * N + receiver, B * N)
+    return present, EdgeListAggregator(molecule * N + receiver, B * N)
 
 
 @pytest.mark.parametrize("absent", [PADDED, masked()], ids=["padding", "masked"])
@@ -60,7 +60,7 @@ def test_both_layouts_are_one_equation(name: str, absent: Tensor) -> None:
     normaliser = NORMALISERS[name]().double()
     score, edge = scores()
     present, listed = as_list(absent)
-    into = PairReceivers(absent, padding_only=absent.shape[1] == 1)
+    into = CompleteGraphAggregator(absent, padding_only=absent.shape[1] == 1)
     weights = normaliser(score, edge, into)
     torch.testing.assert_close(weights[present], normaliser(score[present], edge[present], listed), atol=1e-12, rtol=0)
     assert weights[~present].eq(0).all() and weights.isfinite().all()
@@ -74,7 +74,9 @@ def test_receivers_see_their_own_edges_alone(what: str, absent: Tensor) -> None:
     score, _ = scores()
     present, listed = as_list(absent)
     score[~present] = 1e6
-    of_pairs = getattr(PairReceivers(absent, padding_only=absent.shape[1] == 1), what)(score).expand(B, N, N, H)
+    of_pairs = getattr(CompleteGraphAggregator(absent, padding_only=absent.shape[1] == 1), what)(score).expand(
+        B, N, N, H
+    )
     expected = getattr(listed, what)(score[present])
     torch.testing.assert_close(of_pairs[present], expected, atol=1e-12, rtol=0)
     receiver = listed.receiver
@@ -92,13 +94,13 @@ def test_receivers_see_their_own_edges_alone(what: str, absent: Tensor) -> None:
 
 def one_receiver(normaliser: Normaliser, score: Tensor) -> Tensor:
     """The weights of the edges `[E, H]` into a single receiver."""
-    return normaliser(score, None, EdgeListReceivers(torch.zeros(len(score), dtype=torch.long), 1))
+    return normaliser(score, None, EdgeListAggregator(torch.zeros(len(score), dtype=torch.long), 1))
 
 
 def test_softmax_sums_to_one_over_each_receivers_edges() -> None:
     score = torch.randn(6, 2, dtype=torch.float64)
     receiver = torch.tensor([0, 0, 0, 2, 2, 3])
-    weights = Softmax()(score, None, EdgeListReceivers(receiver, 5))
+    weights = Softmax()(score, None, EdgeListAggregator(receiver, 5))
     torch.testing.assert_close(weights[:3], score[:3].exp() / score[:3].exp().sum(0))
     sums = torch.zeros(5, 2, dtype=torch.float64).index_add(0, receiver, weights)
     torch.testing.assert_close(sums[:, 0], torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0], dtype=torch.float64))
@@ -107,7 +109,9 @@ def test_softmax_sums_to_one_over_each_receivers_edges() -> None:
 def test_large_scores_do_not_overflow() -> None:
     score = torch.tensor([[1e4], [1e4 - 1]])
     torch.testing.assert_close(one_receiver(Softmax(), score), torch.tensor([[1.0], [0.0]]).softmax(0))
-    pairs = Softmax()(score.view(1, 1, 2, 1), None, PairReceivers(torch.zeros(1, 1, 2, 1, dtype=torch.bool), True))
+    pairs = Softmax()(
+        score.view(1, 1, 2, 1), None, CompleteGraphAggregator(torch.zeros(1, 1, 2, 1, dtype=torch.bool), True)
+    )
     torch.testing.assert_close(pairs.view(2, 1), torch.tensor([[1.0], [0.0]]).softmax(0))
 
 
@@ -137,7 +141,7 @@ def test_hardmax_goes_backward_as_the_softmax(absent: Tensor) -> None:
     absent = absent.expand(B, N, N, 1)
     w = score.detach().masked_fill(absent, -torch.inf).softmax(2).nan_to_num(0.0)
     expected = w * (given - (w * given).sum(2, keepdim=True))
-    (grad,) = torch.autograd.grad((Hardmax()(score, None, PairReceivers(absent, False)) * given).sum(), score)
+    (grad,) = torch.autograd.grad((Hardmax()(score, None, CompleteGraphAggregator(absent, False)) * given).sum(), score)
     torch.testing.assert_close(grad, expected, atol=1e-12, rtol=0)
     present, listed = as_list(absent)
     (grad,) = torch.autograd.grad((Hardmax()(score[present], None, listed) * given[present]).sum(), score)
@@ -146,14 +150,14 @@ def test_hardmax_goes_backward_as_the_softmax(absent: Tensor) -> None:
 
 def test_sigmoid_and_unnormalised_see_each_edge_by_itself() -> None:
     score, _ = scores()
-    torch.testing.assert_close(one_receiver(Sigmoid(), score[0, 0]), 1 / (1 + (-score[0, 0]).exp()))
-    assert torch.equal(one_receiver(Unnormalised(), score[0, 0]), score[0, 0])
+    torch.testing.assert_close(one_receiver(SigmoidGate(), score[0, 0]), 1 / (1 + (-score[0, 0]).exp()))
+    assert torch.equal(one_receiver(NoNormalisation(), score[0, 0]), score[0, 0])
 
 
 def test_a_block_of_receivers_is_a_cut() -> None:
     score, edge = scores()
     for absent in (PADDED, masked()):
-        into = PairReceivers(absent, padding_only=absent.shape[1] == 1)
+        into = CompleteGraphAggregator(absent, padding_only=absent.shape[1] == 1)
         whole = Softmax()(score, edge, into)
         rows = slice(2, 4)
         assert torch.equal(Softmax()(score[:, rows], edge[:, rows], into.block(rows)), whole[:, rows])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv
 
-from gtx.attention import GAT, GATv2, HeadGate, ModulatedDot, RelativeDot, ScaledDot
+from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDot, RelativeDot, ScaledDot
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
 
@@ -33,7 +33,7 @@ def test_gat_is_pyg_gat_conv(concat: bool) -> None:
     """Veličković et al. 2018, eq. 1 to 6."""
     x, _ = inputs(6)
     conv = GATConv(6, D, H, concat, add_self_loops=False, bias=False).double()
-    layer = EdgeAttention(6, D, H, concat, projections="shared", bias=False, score=GAT(H, D)).double()
+    layer = EdgeAttention(6, D, H, concat, projections="shared", bias=False, score=GATScore(H, D)).double()
     with torch.no_grad():
         layer.lin_query.weight.copy_(conv.lin.weight)
         layer.score.sender.copy_(conv.att_src[0])
@@ -44,7 +44,7 @@ def test_gat_is_pyg_gat_conv(concat: bool) -> None:
 def test_gat_by_hand() -> None:
     """LeakyReLU(aᵀ [W h_i ‖ W h_j]), with slope 0.2."""
     x, _ = inputs(6)
-    layer = EdgeAttention(6, D, H, projections="shared", bias=False, score=GAT(H, D)).double()
+    layer = EdgeAttention(6, D, H, projections="shared", bias=False, score=GATScore(H, D)).double()
     w = project(layer.lin_query, x, H)
     a = torch.cat([layer.score.receiver, layer.score.sender], -1)
     expected = attention(
@@ -62,7 +62,7 @@ def test_gatv2_is_pyg_gatv2_conv(edges: bool, share: bool) -> None:
     conv = GATv2Conv(6, D, H, add_self_loops=False, share_weights=share, **options).double()
     projections = "shared" if share else "key_value"
     layer = EdgeAttention(
-        6, D, H, projections=projections, score=GATv2(H, D), edge_bias=False, edge_key=edges, **options
+        6, D, H, projections=projections, score=GATv2Score(H, D), edge_bias=False, edge_key=edges, **options
     ).double()
     layer.lin_query.load_state_dict(conv.lin_r.state_dict())
     if not share:

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from gtx.attention import (
-    GAT,
+    BilinearScore,
     ClippedDot,
-    Concat,
-    GATv2,
-    General,
+    ConcatScore,
+    EdgeStateScore,
+    GATScore,
+    GATv2Score,
     ModulatedDot,
     RelativeDot,
     ScaledDot,
     Score,
-    VectorScore,
 )
 from gtx.attention.edge_states import signed_root
 from gtx.graph import CompleteGraph
@@ -29,13 +29,13 @@ SCORES = {
     "scaled dot": lambda: ScaledDot(),
     "dot": lambda: ScaledDot(1.0),
     "own factor": lambda: ScaledDot(0.3),
-    "general": lambda: General(H, C),
-    "concat": lambda: Concat(H, C),
-    "GAT": lambda: GAT(H, C),
-    "GATv2": lambda: GATv2(H, C),
+    "general": lambda: BilinearScore(H, C),
+    "concat": lambda: ConcatScore(H, C),
+    "GAT": lambda: GATScore(H, C),
+    "GATv2": lambda: GATv2Score(H, C),
     "R-MAT": lambda: RelativeDot(H, C, K),
     "EGT": lambda: ClippedDot(H, K, 0.5),
-    "GRIT": lambda: VectorScore(H, C, K),
+    "GRIT": lambda: EdgeStateScore(H, C, K),
     "Exphormer": lambda: ModulatedDot(H, C, K, clip=2.0),
 }
 
@@ -147,7 +147,9 @@ def test_gat_ranks_senders_alike_for_all_receivers_and_gatv2_does_not() -> None:
     """Static and dynamic attention, Brody et al. 2022, section 3."""
     torch.manual_seed(0)
     query, key = torch.randn(2, 30, 1, 1, 4)
-    scores = [score(query, key.transpose(0, 1))[..., 0] for score in (GAT(1, 4), GATv2(1, 4))]  # [receivers, senders]
+    scores = [
+        score(query, key.transpose(0, 1))[..., 0] for score in (GATScore(1, 4), GATv2Score(1, 4))
+    ]  # [receivers, senders]
     rankings = [len(each.argsort(1).unique(dim=0)) for each in scores]
     assert rankings[0] == 1 and rankings[1] == 30
 
@@ -176,7 +178,7 @@ def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
         def prepare(self, query: Tensor) -> Tensor:
             return super().prepare(query) / 2
 
-    class Both(General):
+    class Both(BilinearScore):
         def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
             return 3 * super().forward(query, key, edge)
 
@@ -196,7 +198,7 @@ def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
 def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:
     with pytest.raises(TypeError, match="Silent overrides forward, but inherits state and weigh"):
 
-        class Silent(VectorScore):
+        class Silent(EdgeStateScore):
             def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
                 return (query * key).sum(-1)
 
@@ -213,12 +215,12 @@ def test_reprs() -> None:
         "ScaledDot()",
         "ScaledDot(1.0)",
         "ScaledDot(0.3)",
-        "General(3, 4)",
-        "Concat(3, 4)",
-        "GAT(3, 4)",
-        "GATv2(3, 4)",
+        "BilinearScore(3, 4)",
+        "ConcatScore(3, 4)",
+        "GATScore(3, 4)",
+        "GATv2Score(3, 4)",
         "RelativeDot(3, 4, 5)",
         "ClippedDot(3, 5, clip=0.5)",
-        "VectorScore(3, 4, 5)",
+        "EdgeStateScore(3, 4, 5)",
         "ModulatedDot(3, 4, 5)",
     ]

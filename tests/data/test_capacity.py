@@ -17,7 +17,7 @@ from gtx.data import (
     cut_constant_shape_batch,
     featurise,
 )
-from gtx.graph import Capacity
+from gtx.graph import BatchShape
 from gtx.molecules import Featuriser
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -93,7 +93,7 @@ def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
 
 def test_a_molecule_that_fits_no_batch_is_one_of_its_own() -> None:
     sizes, bonds = torch.tensor([3, 9, 4, 3]), torch.tensor([4, 18, 6, 50])
-    sampler = ConstantShapeSampler(sizes, bonds, Capacity(30, 200, 40, ((4, 8),)))
+    sampler = ConstantShapeSampler(sizes, bonds, BatchShape(30, 200, 40, ((4, 8),)))
     batches = sorted(batch.tolist() for batch in sampler.batches())
     assert batches == [[1], [2, 0, -1, -1], [3]]
     assert [sampler.work(torch.tensor(batch)) for batch in batches] == [81, 200, 9]

@@ -8,7 +8,14 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from gtx.encodings import BesselDistance, Encoding, ExpNormDistance, FourierDistance, GaussianDistance, PairDistance
+from gtx.encodings import (
+    BesselDistance,
+    DistanceAndAdjacency,
+    Encoding,
+    ExpNormDistance,
+    FourierDistance,
+    GaussianDistance,
+)
 from gtx.encodings.distance import envelope
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import whole_batch
@@ -19,7 +26,7 @@ ALL = [
     FourierDistance(4, cutoff=8.0),
     GaussianDistance(8),
     GaussianDistance(8, cutoff=5.0, learned=True, pair_types=128),
-    PairDistance(),
+    DistanceAndAdjacency(),
 ]
 
 
@@ -29,7 +36,9 @@ def test_unknown_coordinates_are_zeros_that_say_so(encoding: Encoding, batch: Ba
     unknown = batch.pos.isnan().any(-1)[graph.pair_index[0]]
     assert 0 < unknown.sum() < graph.num_pairs
     assert values[:, -1].equal((~unknown).float())
-    values = values[:, [0, 2]] if isinstance(encoding, PairDistance) else values  # its bonds are known all the same
+    values = (
+        values[:, [0, 2]] if isinstance(encoding, DistanceAndAdjacency) else values
+    )  # its bonds are known all the same
     assert values[unknown].eq(0).all()
     assert values[~unknown].ne(0).any(1).all()
 
@@ -143,7 +152,7 @@ def test_learned_ones_start_as_the_fixed_ones_do(batch: Batch, graph: CompleteGr
 
 
 def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) -> None:
-    _, values = PairDistance()(batch, graph)
+    _, values = DistanceAndAdjacency()(batch, graph)
     start, stop = batch.ptr[0], batch.ptr[1]
     of_first = values[: graph.pair_ptr[1]].view(stop, stop, 3)
     pos = batch.pos[start:stop]

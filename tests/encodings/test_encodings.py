@@ -14,24 +14,24 @@ from gtx.encodings import (
     AddEncoding,
     AtomTypes,
     BesselDistance,
-    Bonds,
-    Degree,
-    Direction,
-    EdgePath,
+    BondFeatures,
+    DistanceAndAdjacency,
+    DistanceWithCentrality,
     Encoding,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
     HopMasks,
     LaplacianEigenvectors,
-    Moments,
     NeighbourTypes,
-    PairDistance,
-    RandomWalk,
+    NodeDegree,
+    PairDirection,
+    RandomWalkProbabilities,
     SameRing,
-    ShortestPath,
-    Sinusoidal,
-    SummedDistance,
+    ShortestPathBonds,
+    ShortestPathLength,
+    SinusoidalPosition,
+    SpatialMoments,
 )
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
@@ -41,23 +41,23 @@ ATOM_SIZES, BOND_SIZES = Featuriser().atom_sizes, Featuriser().bond_sizes
 FOLLOWING = [  # the order of the atoms means nothing to them
     AtomTypes(ATOM_SIZES[0]),
     BesselDistance(5),
-    Bonds(BOND_SIZES),
-    Degree(2),
-    Direction(3.0),
-    EdgePath(BOND_SIZES[0], 3),
+    BondFeatures(BOND_SIZES),
+    NodeDegree(2),
+    PairDirection(3.0),
+    ShortestPathBonds(BOND_SIZES[0], 3),
     ExpNormDistance(6),
     FourierDistance(4),
     GaussianDistance(8),
     HopMasks(3),
-    Moments(GaussianDistance(8), ATOM_SIZES[0], 5, cutoff=2.5),
+    SpatialMoments(GaussianDistance(8), ATOM_SIZES[0], 5, cutoff=2.5),
     NeighbourTypes(ExpNormDistance(6, 3.0), ATOM_SIZES[0], 5),
-    PairDistance(),
-    RandomWalk(6),
+    DistanceAndAdjacency(),
+    RandomWalkProbabilities(6),
     SameRing(),
-    ShortestPath(8),
-    SummedDistance(ExpNormDistance(6, 3.0)),
+    ShortestPathLength(8),
+    DistanceWithCentrality(ExpNormDistance(6, 3.0)),
 ]
-SETTLED = [*FOLLOWING, Sinusoidal(6)]  # nothing in them is arbitrary
+SETTLED = [*FOLLOWING, SinusoidalPosition(6)]  # nothing in them is arbitrary
 ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]
 
 
@@ -74,7 +74,7 @@ def test_the_guarantees(encoding: Encoding, batch: Batch) -> None:
 
 @pytest.mark.parametrize("largest", [3, 20])
 def test_shortest_path_is_networkx(largest: int, batch: Batch) -> None:
-    encoding = ShortestPath(largest)
+    encoding = ShortestPathLength(largest)
     for data in batch.to_data_list():
         n = data.num_nodes
         _, codes = encoding(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
@@ -89,7 +89,7 @@ def test_a_long_chain_is_bounded_work() -> None:
     n = 1000
     chain = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
     data = Data(edge_index=torch.cat([chain, chain.flip(0)], 1), num_nodes=n)
-    _, codes = ShortestPath(2)(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
+    _, codes = ShortestPathLength(2)(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
     assert torch.bincount(codes.flatten()).tolist() == [n, 2 * (n - 1), 2 * (n - 2), (n - 2) * (n - 3)]
 
 
@@ -99,7 +99,7 @@ def test_random_walk_is_the_power_of_its_matrix(batch: Batch) -> None:
     A = torch.zeros(n, n)
     A[data.edge_index[1], data.edge_index[0]] = 1
     M = A / A.sum(1, keepdim=True)
-    node, pair = RandomWalk(5)(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
+    node, pair = RandomWalkProbabilities(5)(data, CompleteGraph.from_ptr(torch.tensor([0, n])))
     for k in range(5):
         torch.testing.assert_close(pair.view(n, n, 5)[..., k], torch.matrix_power(M, k))
         torch.testing.assert_close(node[:, k], torch.matrix_power(M, k + 1).diagonal())
@@ -107,7 +107,7 @@ def test_random_walk_is_the_power_of_its_matrix(batch: Batch) -> None:
 
 def test_random_walk_of_nodes_is_pyg(batch: Batch) -> None:
     for data in batch.to_data_list():
-        node, _ = RandomWalk(7)(data, CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])))
+        node, _ = RandomWalkProbabilities(7)(data, CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])))
         if data.num_edges:  # PyG's own divides by zero without bonds
             torch.testing.assert_close(node, AddRandomWalkPE(7)(data.clone()).random_walk_pe)
         else:
@@ -115,14 +115,14 @@ def test_random_walk_of_nodes_is_pyg(batch: Batch) -> None:
 
 
 def test_bonds_name_the_pair_they_join(batch: Batch, graph: CompleteGraph) -> None:
-    _, codes = Bonds(BOND_SIZES)(batch, graph)
+    _, codes = BondFeatures(BOND_SIZES)(batch, graph)
     at = graph.pair_of(batch.edge_index)
     assert codes[at].equal(batch.edge_attr + 1)
     assert codes.any(1).sum() == batch.num_edges
 
 
 def test_degree(batch: Batch, graph: CompleteGraph) -> None:
-    node, _ = Degree(2)(batch, graph)
+    node, _ = NodeDegree(2)(batch, graph)
     start = graph.ptr[0]
     assert node[start : start + 4].flatten().tolist() == [1, 3, 1, 2]  # CC(=O)O of aspirin; 3 stands for "more than 2"
 
@@ -142,10 +142,10 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
 
 
 def test_transformed_molecules_batch_as_the_batch_itself(batch: Batch, graph: CompleteGraph) -> None:
-    transform = AddEncoding(RandomWalk(4))
+    transform = AddEncoding(RandomWalkProbabilities(4))
     molecules = [transform(data) for data in batch.to_data_list()]
     together = Batch.from_data_list(molecules)
-    node, pair = RandomWalk(4)(batch, graph)
+    node, pair = RandomWalkProbabilities(4)(batch, graph)
     torch.testing.assert_close(together.pair_encoding, pair)
     torch.testing.assert_close(together.node_encoding, node)
     torch.testing.assert_close(transform(batch.clone()).pair_encoding, pair)

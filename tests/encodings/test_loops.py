@@ -7,27 +7,34 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
-from gtx.encodings import Bonds, EdgePath, Encoding, HopMasks, RandomWalk, ShortestPath
+from gtx.encodings import (
+    BondFeatures,
+    Encoding,
+    HopMasks,
+    RandomWalkProbabilities,
+    ShortestPathBonds,
+    ShortestPathLength,
+)
 from gtx.encodings.neighbours import compiled, neighbours
-from gtx.graph import Capacity, CapacityGraph, CompleteGraph
+from gtx.graph import BatchShape, CompleteGraph, ConstantShapeGraph
 from gtx.molecules import Featuriser
 from tests.encodings.rings_for_tests import RINGS
 from tests.molecules_for_tests import SMILES, whole_batch
 
 BOND_SIZES = Featuriser().bond_sizes
 ENCODINGS = [
-    Bonds(BOND_SIZES),
-    EdgePath(BOND_SIZES[0]),
-    EdgePath(BOND_SIZES[0], 3, farthest=4),
+    BondFeatures(BOND_SIZES),
+    ShortestPathBonds(BOND_SIZES[0]),
+    ShortestPathBonds(BOND_SIZES[0], 3, farthest=4),
     HopMasks(2),
-    RandomWalk(1),
-    RandomWalk(20),
-    RandomWalk(1, pairs=False),
-    RandomWalk(7, pairs=False),
-    RandomWalk(6, nodes=False),
-    ShortestPath(),
-    ShortestPath(3),
-    ShortestPath(400),
+    RandomWalkProbabilities(1),
+    RandomWalkProbabilities(20),
+    RandomWalkProbabilities(1, pairs=False),
+    RandomWalkProbabilities(7, pairs=False),
+    RandomWalkProbabilities(6, nodes=False),
+    ShortestPathLength(),
+    ShortestPathLength(3),
+    ShortestPathLength(400),
 ]
 
 
@@ -108,8 +115,8 @@ def test_double_precision_is_kept(data: Data, monkeypatch: pytest.MonkeyPatch) -
     torch.set_default_dtype(torch.float64)
     try:
         graph = CompleteGraph.from_ptr(data.ptr)
-        found = RandomWalk(9)(data, graph)
-        expected = by_definition(RandomWalk(9), data, graph, monkeypatch)
+        found = RandomWalkProbabilities(9)(data, graph)
+        expected = by_definition(RandomWalkProbabilities(9), data, graph, monkeypatch)
     finally:
         torch.set_default_dtype(torch.float32)
     for one, other in zip(found, expected, strict=True):
@@ -129,7 +136,11 @@ def test_neighbours_are_the_columns_of_edge_index(data: Data) -> None:
 
 
 @pytest.mark.parametrize(("sender", "receiver"), [(0, 2), (-1, 0), (0, 5), (7, 1)])
-@pytest.mark.parametrize("encoding", [Bonds([3]), EdgePath(3), HopMasks(2), RandomWalk(3), ShortestPath()], ids=repr)
+@pytest.mark.parametrize(
+    "encoding",
+    [BondFeatures([3]), ShortestPathBonds(3), HopMasks(2), RandomWalkProbabilities(3), ShortestPathLength()],
+    ids=repr,
+)
 def test_an_edge_astray_is_named(encoding: Encoding, sender: int, receiver: int) -> None:
     data = Data(edge_index=torch.tensor([[0, sender], [1, receiver]]), edge_attr=torch.zeros(2, 1, dtype=torch.long))
     words = f"5 nodes in all, but edge 1 is from node {sender} to node {receiver}"
@@ -141,9 +152,9 @@ def test_bonds_of_the_wrong_kind_are_named() -> None:
     graph = CompleteGraph.from_ptr(torch.tensor([0, 3]))
     data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), edge_attr=torch.tensor([[0], [3]]))
     with pytest.raises(ValueError, match=r"expected edge_attr \[2, 2\], got \[2, 1\]"):
-        Bonds([4, 4])(data, graph)
+        BondFeatures([4, 4])(data, graph)
     with pytest.raises(ValueError, match="expected a bond type from 0 to 2 for each of 2 edges"):
-        EdgePath(3)(data, graph)
+        ShortestPathBonds(3)(data, graph)
 
 
 def test_loops_run_where_they_can() -> None:
@@ -151,7 +162,7 @@ def test_loops_run_where_they_can() -> None:
     assert compiled(edge_index, graph)
     assert not compiled(edge_index.to("meta"), graph) and not compiled(EdgeIndex(edge_index), graph)
     assert not torch.compile(lambda edges: edges + compiled(edges, graph), backend="eager")(torch.zeros(2, 1)).any()
-    ghost = CapacityGraph.from_sizes(torch.tensor([2]), Capacity(3, 5, 2, ((1, 2),)))
+    ghost = ConstantShapeGraph.from_sizes(torch.tensor([2]), BatchShape(3, 5, 2, ((1, 2),)))
     assert not compiled(edge_index, ghost)
     torch.set_default_dtype(torch.bfloat16)
     try:

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_networkx
 
-from gtx.encodings import EdgePath, HopMasks, ShortestPath
+from gtx.encodings import HopMasks, ShortestPathBonds, ShortestPathLength
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 
@@ -34,7 +34,7 @@ def by_listing(data: Data, length: int, farthest: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(("length", "farthest"), [(5, 20), (2, 4)])
 def test_edge_path_is_the_mean_over_all_shortest_paths(length: int, farthest: int, batch: Batch) -> None:
-    encoding = EdgePath(BOND_SIZE, length, farthest)
+    encoding = ShortestPathBonds(BOND_SIZE, length, farthest)
     several = False
     for data in batch.to_data_list():
         _, values = encoding(data, CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])))
@@ -45,7 +45,7 @@ def test_edge_path_is_the_mean_over_all_shortest_paths(length: int, farthest: in
 
 def test_edge_path_counts_from_the_receiver() -> None:
     chain = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_attr=torch.tensor([[1], [1], [2], [2]]))
-    _, values = EdgePath(3, 2)(chain, CompleteGraph.from_ptr(torch.tensor([0, 3])))
+    _, values = ShortestPathBonds(3, 2)(chain, CompleteGraph.from_ptr(torch.tensor([0, 3])))
     values = values.view(3, 3, 2, 3)
     assert values[0, 2].tolist() == [[0, 0.5, 0], [0, 0, 0.5]]
     assert values[2, 0].tolist() == [[0, 0, 0.5], [0, 0.5, 0]]
@@ -54,13 +54,13 @@ def test_edge_path_counts_from_the_receiver() -> None:
 
 def test_edge_path_wants_sizes() -> None:
     with pytest.raises(ValueError, match="got bond_size=4, length=0, farthest=20"):
-        EdgePath(4, 0)
+        ShortestPathBonds(4, 0)
 
 
 def test_hop_masks_are_the_distances(batch: Batch) -> None:
     graph = CompleteGraph.from_batch(batch.batch)
     _, masks = HopMasks(3)(batch, graph)
-    _, distance = ShortestPath(30)(batch, graph)
+    _, distance = ShortestPathLength(30)(batch, graph)
     assert masks.shape[1] == 4
     for k in range(4):
         assert masks[:, k].equal((distance[:, 0] == k).float())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.encodings import Sinusoidal, sinusoidal
+from gtx.encodings import SinusoidalPosition, sinusoidal_encoding
 from gtx.graph import CompleteGraph
 
 CONVENTIONS = ["interleaved", "halves"]
@@ -17,7 +17,7 @@ CONVENTIONS = ["interleaved", "halves"]
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_is_its_equation(convention: str) -> None:
     t, D = 7, 8
-    row = sinusoidal(torch.tensor([t]), D, convention)[0].tolist()
+    row = sinusoidal_encoding(torch.tensor([t]), D, convention)[0].tolist()
     for i in range(D // 2):
         if convention == "interleaved":
             angle, at = t / 10000 ** (2 * i / D), (2 * i, 2 * i + 1)
@@ -29,7 +29,7 @@ def test_is_its_equation(convention: str) -> None:
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_positions_are_distinct_and_of_one_length(convention: str) -> None:
     D = 16
-    rows = sinusoidal(torch.arange(500), D, convention)
+    rows = sinusoidal_encoding(torch.arange(500), D, convention)
     torch.testing.assert_close(rows.square().sum(1), torch.full((500,), D / 2))
     apart = torch.cdist(rows, rows)
     assert apart[~torch.eye(500, dtype=torch.bool)].min() > 0.1
@@ -40,7 +40,7 @@ def test_positions_are_distinct_and_of_one_length(convention: str) -> None:
 def test_a_shift_is_one_rotation_for_all_positions(convention: str, k: int) -> None:
     D = 8
     t = 20 * torch.arange(200.0, dtype=torch.float64)
-    rows, later = sinusoidal(t, D, convention), sinusoidal(t + k, D, convention)
+    rows, later = sinusoidal_encoding(t, D, convention), sinusoidal_encoding(t + k, D, convention)
     turn = torch.linalg.lstsq(rows[:100], later[:100]).solution  # from the first positions ...
     torch.testing.assert_close(rows @ turn, later)  # ... it holds for all
     torch.testing.assert_close(turn @ turn.T, torch.eye(D, dtype=torch.float64))
@@ -52,15 +52,15 @@ def test_a_shift_is_one_rotation_for_all_positions(convention: str, k: int) -> N
 
 
 def test_far_positions_keep_their_digits() -> None:
-    assert sinusoidal(torch.tensor(123_456), 2)[0].item() == pytest.approx(math.sin(123_456), abs=1e-6)
-    assert sinusoidal(torch.rand(2, 3, dtype=torch.float64), 4).dtype == torch.float64
+    assert sinusoidal_encoding(torch.tensor(123_456), 2)[0].item() == pytest.approx(math.sin(123_456), abs=1e-6)
+    assert sinusoidal_encoding(torch.rand(2, 3, dtype=torch.float64), 4).dtype == torch.float64
 
 
 def test_encoding_counts_within_each_graph(batch: Batch, graph: CompleteGraph) -> None:
-    node, pair = Sinusoidal(6, "halves")(batch, graph)
+    node, pair = SinusoidalPosition(6, "halves")(batch, graph)
     assert pair is None
     for start, stop in zip(batch.ptr[:-1], batch.ptr[1:], strict=True):
-        assert node[start:stop].equal(sinusoidal(torch.arange(int(stop - start)), 6, "halves"))
+        assert node[start:stop].equal(sinusoidal_encoding(torch.arange(int(stop - start)), 6, "halves"))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,6 @@ def test_encoding_counts_within_each_graph(batch: Batch, graph: CompleteGraph) -
 )
 def test_wrong_settings_are_refused(channels: int, convention: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Sinusoidal(channels, convention)
+        SinusoidalPosition(channels, convention)
     with pytest.raises(ValueError, match=message):
-        sinusoidal(torch.arange(3), channels, convention)
+        sinusoidal_encoding(torch.arange(3), channels, convention)

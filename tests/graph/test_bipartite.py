@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 
-from gtx.attention import Concat, GATv2, Hardmax, HeadGate, ScaledDot, Sigmoid
-from gtx.graph import BipartiteGraph, CompleteGraph, cross_edges
+from gtx.attention import ConcatScore, GATv2Score, Hardmax, HeadGate, ScaledDot, SigmoidGate
+from gtx.graph import BipartiteGraph, CompleteGraph, list_cross_edges
 from gtx.nn import EdgeAttention
 
 SOURCE = torch.tensor([0, 2, 2, 5, 45, 45, 46, 49])  # two graphs without senders
@@ -22,7 +22,7 @@ def graph(max_buckets: int = 4) -> BipartiteGraph:
 
 def test_its_edges_are_the_cross_edges() -> None:
     made = graph()
-    assert made.edge_index.equal(cross_edges(SOURCE, TARGET)) and made.num_pairs == made.edge_index.shape[1]
+    assert made.edge_index.equal(list_cross_edges(SOURCE, TARGET)) and made.num_pairs == made.edge_index.shape[1]
     assert made.pair_ptr.diff().equal(SOURCE.diff() * TARGET.diff()) and made.num_nodes == 43
 
 
@@ -51,10 +51,10 @@ LAYERS = {
     "dot": {},
     "dropout off": {"dropout": 0.5},
     "hardmax": {"normaliser": Hardmax()},
-    "sigmoid": {"normaliser": Sigmoid()},
+    "sigmoid": {"normaliser": SigmoidGate()},
     "key width": {"key_channels": 5},
-    "additive": {"score": GATv2(H, 4)},
-    "concat": {"score": Concat(H, 4)},
+    "additive": {"score": GATv2Score(H, 4)},
+    "concat": {"score": ConcatScore(H, 4)},
     "gate": {"gate": HeadGate((7, 6), H, 5)},
     "edges": {"edge_dim": 3, "edge_key": True, "edge_value": True},
 }

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.graph import Capacity, CapacityGraph, CompleteGraph, NotConstant, with_virtual
+from gtx.graph import BatchShape, CompleteGraph, ConstantShapeGraph, ShapeNotConstantError, add_virtual_nodes
 
 SIZES = torch.tensor([7, 4, 4, 2, 1, 0])
-CAPACITY = Capacity(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
+CAPACITY = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
 N, P = int(SIZES.sum()), int(SIZES.square().sum())
 
 
-def graphs() -> tuple[CapacityGraph, CompleteGraph]:
+def graphs() -> tuple[ConstantShapeGraph, CompleteGraph]:
     plain = CompleteGraph.from_ptr(torch.cat([SIZES.new_zeros(1), SIZES.cumsum(0)]))
-    return CapacityGraph.from_sizes(SIZES, CAPACITY), plain
+    return ConstantShapeGraph.from_sizes(SIZES, CAPACITY), plain
 
 
 def test_the_pairs_of_the_molecules_are_those_of_complete_graphs() -> None:
@@ -41,15 +41,15 @@ def test_rows_go_into_slots_and_come_back() -> None:
 
 def test_nothing_is_read_back_from_the_device() -> None:
     sizes = SIZES.to("meta")
-    graph = CapacityGraph.from_sizes(sizes, CAPACITY)
-    grown = with_virtual(graph.masked(torch.ones(120, dtype=torch.bool, device="meta")), 2)
+    graph = ConstantShapeGraph.from_sizes(sizes, CAPACITY)
+    grown = add_virtual_nodes(graph.masked(torch.ones(120, dtype=torch.bool, device="meta")), 2)
     assert grown.graph.num_nodes == 23 + 2 * 7 and grown.graph.nodes.row_of_slot.device.type == "meta"
 
 
 def test_virtual_nodes_are_those_of_the_plain_graph() -> None:
     graph, plain = graphs()
     mask = torch.rand(120, generator=torch.Generator().manual_seed(0)) < 0.4
-    larger, expected = with_virtual(graph.masked(mask), 2), with_virtual(plain.masked(mask[:P]), 2)
+    larger, expected = add_virtual_nodes(graph.masked(mask), 2), add_virtual_nodes(plain.masked(mask[:P]), 2)
     here, pairs = expected.graph.num_nodes, expected.graph.num_pairs
     assert larger.nodes[:N].equal(expected.nodes) and larger.virtual[:12].equal(expected.virtual)
     assert larger.pairs[:P].equal(expected.pairs)
@@ -62,7 +62,7 @@ def test_what_has_no_constant_shape_is_refused() -> None:
     assert graph.edge_index.shape == (2, 120) and graph.select(torch.ones(120)).shape == (120,)
     masked = graph.masked(torch.ones(120, dtype=torch.bool))
     for ask in (lambda: masked.edge_index, lambda: masked.select(torch.ones(120))):
-        with pytest.raises(NotConstant, match="under a mask"):
+        with pytest.raises(ShapeNotConstantError, match="under a mask"):
             ask()
     moved = masked.to("meta")
     assert moved.mask.device.type == "meta" and moved.capacity == CAPACITY

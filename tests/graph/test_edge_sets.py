@@ -7,7 +7,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gtx.graph import AllPairs, BondedPairs, Causal, CompleteGraph, EdgeSet, Expander, WithinDistance, WithinHops
+from gtx.graph import (
+    AllPairs,
+    BondedPairs,
+    CausalPairs,
+    CompleteGraph,
+    EdgeRule,
+    ExpanderEdges,
+    WithinDistance,
+    WithinHops,
+)
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 UNPLACED = 3  # the molecule whose coordinates are unknown
@@ -112,25 +121,33 @@ def test_distance_needs_coordinates(batch: Batch, graph: CompleteGraph) -> None:
 
 
 def test_causal(batch: Batch, graph: CompleteGraph) -> None:
-    found = edges(Causal()(batch, graph), graph)
+    found = edges(CausalPairs()(batch, graph), graph)
     assert found == {(s, r) for s, r in graph.pair_index.T.tolist() if s <= r}
     sizes = graph.ptr.diff()
     assert len(found) == int((sizes * (sizes + 1) // 2).sum())
 
 
-@pytest.mark.parametrize("of", [BondedPairs(), WithinHops(2), WithinDistance(4.0), Expander()], ids=str)
-def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeSet, batch: Batch, graph: CompleteGraph) -> None:
+@pytest.mark.parametrize("of", [BondedPairs(), WithinHops(2), WithinDistance(4.0), ExpanderEdges()], ids=str)
+def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeRule, batch: Batch, graph: CompleteGraph) -> None:
     other, order = renumbered(batch)
     mask = of(batch, graph)
     assert torch.equal(of(other, graph), mask[graph.pair_of(order[graph.pair_index])])
     assert not torch.equal(of(other, graph), mask)
 
 
-EVERY = [AllPairs(), BondedPairs(), WithinHops(2), WithinDistance(4.0), Causal(), Expander(), BondedPairs() | Causal()]
+EVERY = [
+    AllPairs(),
+    BondedPairs(),
+    WithinHops(2),
+    WithinDistance(4.0),
+    CausalPairs(),
+    ExpanderEdges(),
+    BondedPairs() | CausalPairs(),
+]
 
 
 @pytest.mark.parametrize("of", EVERY, ids=str)
-def test_no_atoms_at_all(of: EdgeSet) -> None:
+def test_no_atoms_at_all(of: EdgeRule) -> None:
     codes = torch.zeros(0, 1, dtype=torch.long)
     data = Data(codes, edge_index=torch.zeros(2, 0, dtype=torch.long), edge_attr=codes, pos=torch.zeros(0, 3))
     graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long), 2)
@@ -151,6 +168,6 @@ def test_bad_settings_are_named() -> None:
     for cutoff in (0.0, -2.0, float("nan")):
         with pytest.raises(ValueError, match=f"expected a cutoff above 0 Å, got {cutoff}"):
             WithinDistance(cutoff)
-    with pytest.raises(TypeError, match="EdgeSet does not say which pairs are edges"):
-        EdgeSet()(Data(), CompleteGraph.from_ptr(torch.tensor([0, 1])))
+    with pytest.raises(TypeError, match="EdgeRule does not say which pairs are edges"):
+        EdgeRule()(Data(), CompleteGraph.from_ptr(torch.tensor([0, 1])))
     assert repr(WithinHops(3)) == "WithinHops(hops=3)" and WithinHops(3) == WithinHops(3)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gtx.graph import CompleteGraph, Expander
+from gtx.graph import CompleteGraph, ExpanderEdges
 from tests.molecules_for_tests import renumbered, whole_batch
 
 ATOMS = 200
@@ -18,7 +18,7 @@ def adjacency(degree: int, kinds: Tensor, seed: int = 0) -> Tensor:
     nothing = torch.zeros(2, 0, dtype=torch.long)
     data = Data(kinds[:, None], edge_index=nothing, edge_attr=nothing.T[:, :1])
     graph = CompleteGraph.from_ptr(torch.tensor([0, len(kinds)]))
-    return Expander(degree, seed)(data, graph).view(len(kinds), -1).double()
+    return ExpanderEdges(degree, seed)(data, graph).view(len(kinds), -1).double()
 
 
 @pytest.mark.parametrize("degree", [2, 4, 6])
@@ -53,7 +53,7 @@ def test_what_lies_far_away_tells_atoms_apart_and_batch_mates_do_not() -> None:
     chain = ["C" * 20 + "N"]
     batch, crowd = whole_batch(chain), whole_batch(["CCO", *chain, "c1ccccc1"])
     for radius, most in ((0, False), (8, False), (20, True)):
-        labelled = Expander(2, radius=radius)
+        labelled = ExpanderEdges(2, radius=radius)
         mask = labelled(batch, complete(batch))
         assert (mask.view(21, 21).sum(1) == 2).all() == most
         among = complete(crowd)
@@ -62,11 +62,11 @@ def test_what_lies_far_away_tells_atoms_apart_and_batch_mates_do_not() -> None:
 
 def test_renumbering_a_symmetrical_molecule_renumbers_its_edges() -> None:
     batch = whole_batch(["CC(C)(C)c1ccc(cc1)C(C)(C)C", "C1CC1", "OCC(O)CO"])
-    mask = Expander()(batch, complete(batch))
+    mask = ExpanderEdges()(batch, complete(batch))
     for seed in range(5):
         other, order = renumbered(batch, seed)
         graph = complete(other)
-        assert torch.equal(Expander()(other, graph), mask[graph.pair_of(order[graph.pair_index])])
+        assert torch.equal(ExpanderEdges()(other, graph), mask[graph.pair_of(order[graph.pair_index])])
 
 
 def complete(batch: Batch) -> CompleteGraph:
@@ -76,6 +76,6 @@ def complete(batch: Batch) -> CompleteGraph:
 def test_bad_settings_are_named() -> None:
     for degree in (0, 3, -2):
         with pytest.raises(ValueError, match=f"expected an even degree of at least 2, got {degree}"):
-            Expander(degree)
+            ExpanderEdges(degree)
     with pytest.raises(ValueError, match="expected a radius of 0 or more bonds, got -1"):
-        Expander(radius=-1)
+        ExpanderEdges(radius=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.graph import CompleteGraph, with_virtual
+from gtx.graph import CompleteGraph, add_virtual_nodes
 
 SIZES = [3, 0, 1, 5]
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0))
@@ -18,7 +18,7 @@ def pairs(index: torch.Tensor) -> set[tuple[int, int]]:
 
 @COUNTS
 def test_each_molecule_grows_by_its_virtual_nodes_which_come_last(count: int) -> None:
-    larger, nodes, virtual, _ = with_virtual(GRAPH, count)
+    larger, nodes, virtual, _ = add_virtual_nodes(GRAPH, count)
     assert larger.ptr.diff().tolist() == [size + count for size in SIZES]
     assert nodes.tolist() + virtual.tolist() != sorted(nodes.tolist() + virtual.tolist())  # they are interleaved
     assert sorted(nodes.tolist() + virtual.tolist()) == list(range(sum(SIZES) + count * len(SIZES)))
@@ -32,7 +32,7 @@ def test_each_molecule_grows_by_its_virtual_nodes_which_come_last(count: int) ->
 
 @COUNTS
 def test_old_pairs_keep_their_ends(count: int) -> None:
-    larger, nodes, _, old = with_virtual(GRAPH, count)
+    larger, nodes, _, old = add_virtual_nodes(GRAPH, count)
     assert larger.pair_index[:, old].equal(nodes[GRAPH.pair_index])
     assert len(old.unique()) == GRAPH.num_pairs
 
@@ -43,7 +43,7 @@ def test_masked_pairs_stay_masked_and_virtual_nodes_join_all_others(count: int) 
     lonely = [1, 3]  # no edge in, none out; node 3 is a molecule by itself
     mask &= ~torch.isin(GRAPH.pair_index, torch.tensor(lonely)).any(0)
     graph = GRAPH.masked(mask)
-    larger, nodes, virtual, _ = with_virtual(graph, count)
+    larger, nodes, virtual, _ = add_virtual_nodes(graph, count)
     joined = set(graph.edge_index.flatten().tolist())
     assert 1 not in joined and len(joined) == sum(SIZES) - 2
     expected = pairs(nodes[graph.edge_index])
@@ -58,10 +58,10 @@ def test_a_sender_alone_counts_as_joined() -> None:
     """Node 0 sends and receives nothing, as the first step of a strict order."""
     graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).masked(torch.tensor([False, False, True, False]))
     assert pairs(graph.edge_index) == {(0, 1)}
-    larger = with_virtual(graph).graph
+    larger = add_virtual_nodes(graph).graph
     assert pairs(larger.edge_index) == {(0, 1), (0, 2), (1, 2), (2, 0), (2, 1), (2, 2)}
 
 
 def test_no_virtual_node_is_named() -> None:
     with pytest.raises(ValueError, match="expected at least one virtual node, got 0"):
-        with_virtual(GRAPH, 0)
+        add_virtual_nodes(GRAPH, 0)

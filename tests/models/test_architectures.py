@@ -72,10 +72,12 @@ def test_the_names_are_those_promised() -> None:
 
 
 def test_what_is_solved_in_closed_form_is_said_too() -> None:
-    assert list(gtx.architectures.CLOSED_FORM) == list(gtx.models.CLOSED_FORM)
-    for name, said in gtx.architectures.CLOSED_FORM.items():
-        assert gtx.models.CLOSED_FORM[name] is gtx.models.kernel
-        model = gtx.models.CLOSED_FORM[name](1, atom_sizes=FEATURISER.atom_sizes, bond_sizes=FEATURISER.bond_sizes)
+    assert list(gtx.architectures.CLOSED_FORM_MODELS) == list(gtx.models.CLOSED_FORM_MODELS)
+    for name, said in gtx.architectures.CLOSED_FORM_MODELS.items():
+        assert gtx.models.CLOSED_FORM_MODELS[name] is gtx.models.kernel
+        model = gtx.models.CLOSED_FORM_MODELS[name](
+            1, atom_sizes=FEATURISER.atom_sizes, bond_sizes=FEATURISER.bond_sizes
+        )
         assert sum(p.numel() for p in model.parameters()) == said.weights == 0
 
 

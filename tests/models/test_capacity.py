@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from gtx.data import ConstantShapeSampler, MoleculeStore, cut_constant_shape_batch, precompute_features
-from gtx.encodings import Encoding, Values
-from gtx.graph import Capacity
+from gtx.encodings import ContinuousFeatures, Encoding
+from gtx.graph import BatchShape
 from gtx.models import GraphTransformer
 from tests.molecules_for_tests import store
 
@@ -68,7 +68,7 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
     model = make(arguments.pop("name"), **arguments).double()
     assert model.constant_shapes
     # two empty places, atoms, pairs and bonds left over
-    capacity = Capacity(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
+    capacity = BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
     kept = precompute_features(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
     for features in (kept, None) if all(e.constant_shapes for e in model.encodings) else (kept,):
@@ -99,7 +99,7 @@ def test_a_model_that_writes_its_edges_out_takes_plain_batches() -> None:
 
 def test_an_encoding_that_does_not_say_so_takes_plain_batches() -> None:
     class Own(Encoding):
-        node = Values(1)
+        node = ContinuousFeatures(1)
 
     model = make("standard")
     assert model.constant_shapes

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
-from gtx.models import ARCHITECTURES, Components, build_model
+from gtx.models import ARCHITECTURES, MultiComponentModel, build_model
 from gtx.models.composites import every_nth, separate_components
 from gtx.molecules import Featuriser
 
@@ -32,7 +32,7 @@ def singles() -> MoleculeStore:
     return featurise(ALONE, texts).store.with_features(known)
 
 
-def model(separate: bool, seed: int = 0) -> Components:
+def model(separate: bool, seed: int = 0) -> MultiComponentModel:
     torch.manual_seed(seed)
     sizes = {"atom_sizes": list(ALONE.atom_sizes), "bond_sizes": list(ALONE.bond_sizes)}
     small = {"channels": 8, "layers": 1, "heads": 2, "pair_channels": 4, "substructures": {"least": 1}}
@@ -128,6 +128,6 @@ def test_what_does_not_fit_is_said(rows: MoleculeStore) -> None:
     with pytest.raises(InputError, match=r"batch.component_sizes: expected .* 2 components, .*; got none"):
         model(False)(featurise(ALONE, ["CCO"]).store.batch())
     with pytest.raises(InputError, match="Linear has no embedding of a molecule"):
-        Components(partial(torch.nn.Linear, 2, 2), 2)
+        MultiComponentModel(partial(torch.nn.Linear, 2, 2), 2)
     with pytest.raises(ValueError, match="got a store of single molecules"):
         featurise(ALONE, ["CCO"]).store.as_molecules()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gtx.architectures import DESCRIBED
 from gtx.data import MoleculeStore, cut_constant_shape_batch
-from gtx.graph import Capacity
+from gtx.graph import BatchShape
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.nn import UserFeatures
 from tests.molecules_for_tests import located, renumbered, store
@@ -74,7 +74,7 @@ def test_batches_of_constant_shape_and_edge_lists_have_them_too(per: str, molecu
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
     plain = double(molecules.batch(index[:9]))
     expected = model(plain)
-    whole = double(cut_constant_shape_batch(molecules, index, Capacity(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))))
+    whole = double(cut_constant_shape_batch(molecules, index, BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))))
     torch.testing.assert_close(model(whole)[: len(expected)], expected, rtol=0, atol=1e-7)
     listed = make("standard", molecules, per=per, edge_list=True).double()
     torch.testing.assert_close(listed(plain), expected, rtol=0, atol=1e-7)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.attention import ScaledDot, Score
-from gtx.encodings import ShortestPath
+from gtx.encodings import ShortestPathLength
 from gtx.graph import CompleteGraph, WithinHops
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
@@ -83,7 +83,7 @@ def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch)
     plain, swapped = make(score=ScaledDot()), make(score=Negative())
     swapped.load_state_dict(plain.state_dict())
     assert not torch.allclose(plain(batch), swapped(batch))
-    few = GraphTransformer(1, **SIZES, encodings=[ShortestPath(3)], channels=16, layers=1, heads=2).eval()
+    few = GraphTransformer(1, **SIZES, encodings=[ShortestPathLength(3)], channels=16, layers=1, heads=2).eval()
     assert few(batch).shape == (len(SMILES), 1)
     none = GraphTransformer(1, **SIZES, channels=16, layers=1, heads=2)
     assert none(batch).shape == (len(SMILES), 1)

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore
-from gtx.models import OverConformers
+from gtx.models import MultiConformerModel
 from gtx.molecules import Featuriser, make_conformer
 from tests.models.test_architectures import make
 from tests.molecules_for_tests import store
@@ -36,8 +36,8 @@ def batch(molecules: MoleculeStore) -> Batch:
     return molecules.batch(torch.arange(3))
 
 
-def pooled(pool: str, name: str = "torchmd_net") -> OverConformers:
-    return OverConformers(make(name, coordinates=True), pool).eval()
+def pooled(pool: str, name: str = "torchmd_net") -> MultiConformerModel:
+    return MultiConformerModel(make(name, coordinates=True), pool).eval()
 
 
 def of(batch: Batch, *numbers: int) -> Batch:
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_named(batch: Batch) -> None:
     with pytest.raises(ValueError, match='expected the pool "mean" or "attention", got \'sum\''):
         pooled("sum")
     with pytest.raises(ValueError, match="expected a model per molecule, got atom"):
-        OverConformers(make("standard", coordinates=True, per="atom"))
+        MultiConformerModel(make("standard", coordinates=True, per="atom"))
     other = batch.clone()
     other.pos = batch.pos[:, :4]
     with pytest.raises(ValueError, match=r"expected pos \[N, 3 K\] of K conformers, got \[10, 4\]"):

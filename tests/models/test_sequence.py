@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.models import BASE, GraphTransformer, MoleculeToSequence, SequenceEncoder, molecule_to_sequence, standard
+from gtx.models import (
+    TRANSFORMER_BASE,
+    GraphTransformer,
+    MoleculeToSequence,
+    TokenEncoder,
+    molecule_to_sequence,
+    standard,
+)
 from gtx.molecules import Featuriser
 from gtx.sequence import (
     END_TOKEN,
@@ -32,7 +39,7 @@ def encoder() -> GraphTransformer:
 
 def model(kind: str = "molecules", **setting: object) -> MoleculeToSequence:
     torch.manual_seed(0)
-    first = {"molecules": encoder, "sequences": lambda: SequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
+    first = {"molecules": encoder, "sequences": lambda: TokenEncoder(9, **SMALL), "none": lambda: None}[kind]()
     width = 12 if kind == "molecules" else None
     made = MoleculeToSequence(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
@@ -153,7 +160,10 @@ def test_looks_are_weights_over_the_atoms_of_the_token_s_molecule() -> None:
 
 def test_base_is_torch_s_default_transformer_in_size() -> None:
     with torch.device("meta"):
-        made, theirs = MoleculeToSequence(SequenceEncoder(10, **BASE), 10, **BASE), nn.Transformer(batch_first=True)
+        made, theirs = (
+            MoleculeToSequence(TokenEncoder(10, **TRANSFORMER_BASE), 10, **TRANSFORMER_BASE),
+            nn.Transformer(batch_first=True),
+        )
     for ours, layers in ((made.encoder.layers, theirs.encoder.layers), (made.decoder.layers, theirs.decoder.layers)):
         assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in layers.parameters())
 

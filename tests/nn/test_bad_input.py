@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.attention import GAT, ClippedDot, GatedSoftmax, GATv2, MoleculeBlend, RelativeDot, VectorScore
-from gtx.encodings import Codes, Values
+from gtx.attention import (
+    ClippedDot,
+    DistanceAdjacencyBlend,
+    EdgeStateScore,
+    GatedSoftmax,
+    GATScore,
+    GATv2Score,
+    RelativeDot,
+)
+from gtx.encodings import CategoricalFeatures, ContinuousFeatures
 from gtx.graph import CompleteGraph
-from gtx.nn import DegreeScaler, EdgeAttention, EdgeUpdate, GraphTransformerLayer, PairEmbedding, Readout
+from gtx.nn import DegreeScaler, EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, PairEmbedding, Readout
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 5]))  # 13 pairs
 X = torch.randn(5, 8)
@@ -48,9 +56,9 @@ def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
     [
         {"score": RelativeDot(2, 4, 5)},
         {"score": ClippedDot(2, 5)},
-        {"score": VectorScore(2, 4, 5)},
+        {"score": EdgeStateScore(2, 4, 5)},
         {"normaliser": GatedSoftmax(2, 5)},
-        {"normaliser": MoleculeBlend()},
+        {"normaliser": DistanceAdjacencyBlend()},
     ],
     ids=lambda parts: repr(next(iter(parts.values()))),
 )
@@ -83,7 +91,7 @@ def test_edge_values() -> None:
 def test_layers_whose_parts_miss_something() -> None:
     attention = EdgeAttention(8, 4, 2)
     with refused("expected attention with an edge_dim, got None"):
-        GraphTransformerLayer(attention, None, 8, edge_update=EdgeUpdate(5, attention.state_width))
+        GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))
     with refused(r"counts bonds: expected bond_index \[2, E\], got None"):
         GraphTransformerLayer(attention, None, 8, scaler=DegreeScaler(8))(X, GRAPH)
 
@@ -103,8 +111,8 @@ def test_nodes_of_another_number() -> None:
 
 def test_codes_are_embedded_and_values_may_stand_as_they_are() -> None:
     with refused("codes must be embedded: expected pair_channels, got None"):
-        PairEmbedding([Values(3), Codes((4,))], None)
-    plain = PairEmbedding([Values(3), Values(2)], None)
+        PairEmbedding([ContinuousFeatures(3), CategoricalFeatures((4,))], None)
+    plain = PairEmbedding([ContinuousFeatures(3), ContinuousFeatures(2)], None)
     one, two = torch.randn(13, 3), torch.randn(13, 2)
     assert plain.width == 5 and torch.equal(plain([one, two]), torch.cat([one, two], 1))
     assert PairEmbedding([], 8).width is None and PairEmbedding([], 8)([]) is None
@@ -118,13 +126,13 @@ def test_readouts() -> None:
 
 
 def test_a_score_that_is_a_function_or_a_class_is_refused() -> None:
-    for score in (lambda query, key, edge=None: (query * key).sum(-1), GATv2):
+    for score in (lambda query, key, edge=None: (query * key).sum(-1), GATv2Score):
         with pytest.raises(TypeError, match=r"expected a score, an instance of a class derived from .*Score, got <"):
             EdgeAttention(32, 8, heads=4, score=score)
 
 
 def test_a_score_of_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected parts for 4 heads, got GATv2\(2, 8\)"):
-        EdgeAttention(32, 8, heads=4, score=GATv2(2, 8))
+        EdgeAttention(32, 8, heads=4, score=GATv2Score(2, 8))
     with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GAT\(4, 16\)"):
-        EdgeAttention(32, 8, heads=4, score=GAT(4, 16))
+        EdgeAttention(32, 8, heads=4, score=GATScore(4, 16))

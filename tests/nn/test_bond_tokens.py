@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from gtx.graph import CompleteGraph
-from gtx.nn import BondTokens
+from gtx.nn import AddBondNodes
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 3, 4, 6]))  # a chain of three, nothing, one atom, two atoms
 BONDS = torch.tensor([[4, 0, 1, 5, 1, 2], [5, 1, 0, 4, 2, 1]])
 CODES = torch.tensor([[2], [1], [1], [2], [3], [3]])
 
 
-def make() -> BondTokens:
+def make() -> AddBondNodes:
     torch.manual_seed(0)
-    return BondTokens([4], 5, 2).double()
+    return AddBondNodes([4], 5, 2).double()
 
 
 def inputs() -> tuple[Tensor, Tensor]:

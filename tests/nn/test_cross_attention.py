@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import GATv2Conv
 
-from gtx.attention import GATv2, HeadGate, ScaledDot
+from gtx.attention import GATv2Score, HeadGate, ScaledDot
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, project
@@ -64,7 +64,7 @@ def test_is_pyg_gatv2_conv_between_two_sets() -> None:
     source, target, e = inputs()
     conv = GATv2Conv((7, 6), 4, H, edge_dim=3, add_self_loops=False).double()
     layer = EdgeAttention(
-        (7, 6), 4, H, edge_dim=3, projections="key_value", score=GATv2(H, 4), edge_bias=False, edge_key=True
+        (7, 6), 4, H, edge_dim=3, projections="key_value", score=GATv2Score(H, 4), edge_bias=False, edge_key=True
     ).double()
     for ours, theirs in (
         (layer.lin_query, conv.lin_r),

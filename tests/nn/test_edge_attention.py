@@ -9,7 +9,7 @@ from torch_geometric.explain import AttentionExplainer, Explainer
 from torch_geometric.nn import GATConv, TransformerConv
 from torch_geometric.utils import to_edge_index, to_torch_coo_tensor
 
-from gtx.attention import GAT
+from gtx.attention import GATScore
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 
@@ -145,7 +145,7 @@ def test_dropout_acts_on_the_weights_in_training_only(graph: CompleteGraph) -> N
 def test_targets_without_features_are_pygs() -> None:
     """`(x, None)` and `size`, as PyG's GATConv takes them, and edge features `[E]`."""
     conv = GATConv(8, 4, heads=2, add_self_loops=False, bias=False).double()
-    layer = EdgeAttention(8, 4, 2, bias=False, projections="shared", score=GAT(2, 4)).double()
+    layer = EdgeAttention(8, 4, 2, bias=False, projections="shared", score=GATScore(2, 4)).double()
     layer.lin_query.load_state_dict(conv.lin.state_dict())
     with torch.no_grad():
         layer.score.sender.copy_(conv.att_src[0])

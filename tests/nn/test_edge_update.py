@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gtx.nn import DegreeScaler, EdgeUpdate
+from gtx.nn import DegreeScaler, EdgeStateUpdate
 
 K, S = 5, 6
 
@@ -15,7 +15,7 @@ K, S = 5, 6
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_is_the_equation_in_its_docstring(hidden: int, norm_first: bool) -> None:
     torch.manual_seed(0)
-    update = EdgeUpdate(K, S, hidden, norm_first=norm_first).double()
+    update = EdgeStateUpdate(K, S, hidden, norm_first=norm_first).double()
     e, states = torch.randn(9, K, dtype=torch.float64), torch.randn(9, S, dtype=torch.float64)
 
     def norm(x: torch.Tensor) -> torch.Tensor:
@@ -31,7 +31,7 @@ def test_is_the_equation_in_its_docstring(hidden: int, norm_first: bool) -> None
 
 
 def test_dropout_acts_in_training_only() -> None:
-    update = EdgeUpdate(K, S, 7, dropout=0.5)
+    update = EdgeStateUpdate(K, S, 7, dropout=0.5)
     e, states = torch.randn(9, K), torch.randn(9, S)
     assert not torch.equal(update(e, states), update(e, states))
     update.eval()

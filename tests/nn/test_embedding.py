@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import torch
 
-from gtx.encodings import Codes, Values
-from gtx.nn import ClippedScaler, CodeEmbedding, Vocabulary, embed
+from gtx.encodings import CategoricalFeatures, ContinuousFeatures
+from gtx.nn import CategoricalEmbedding, CategoryVocabulary, ClippedScaler, make_embedding
 
 
 def test_code_embedding_is_the_sum_over_columns() -> None:
-    layer = CodeEmbedding([3, 2], 4)
+    layer = CategoricalEmbedding([3, 2], 4)
     out = layer(torch.tensor([[2, 1], [0, 0]]))
     torch.testing.assert_close(out, torch.stack([layer.table[2] + layer.table[4], layer.table[0] + layer.table[3]]))
-    assert repr(layer) == "CodeEmbedding([3, 2], 4)"
-    assert isinstance(embed(Codes((3,)), 4), CodeEmbedding) and embed(Values(3), 4).in_features == 3
+    assert repr(layer) == "CategoricalEmbedding([3, 2], 4)"
+    assert (
+        isinstance(make_embedding(CategoricalFeatures((3,)), 4), CategoricalEmbedding)
+        and make_embedding(ContinuousFeatures(3), 4).in_features == 3
+    )
 
 
 def test_other_says_nothing_until_it_is_trained() -> None:
-    layer = CodeEmbedding([3, 2], 4, silent_first=True)
+    layer = CategoricalEmbedding([3, 2], 4, silent_first=True)
     assert layer(torch.tensor([[0, 0]])).eq(0).all() and layer(torch.tensor([[1, 1]])).ne(0).all()
 
 
 def test_vocabulary_turns_unseen_codes_into_other() -> None:
-    vocabulary = Vocabulary([3, 2])
+    vocabulary = CategoryVocabulary([3, 2])
     codes = torch.tensor([[2, 1], [1, 1]])
     assert vocabulary(codes).equal(codes)  # nothing observed yet
     vocabulary.observe(torch.tensor([[2, 0]], dtype=torch.uint8))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from gtx.encodings import Codes, Values
+from gtx.encodings import CategoricalFeatures, ContinuousFeatures
 from gtx.nn import PairEmbedding
 
-FEATURES = [Values(3), Codes((4, 2))]
+FEATURES = [ContinuousFeatures(3), CategoricalFeatures((4, 2))]
 
 
 def inputs() -> list[torch.Tensor]:

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gtx.attention import ClippedDot, GatedSoftmax, VectorScore
+from gtx.attention import ClippedDot, EdgeStateScore, GatedSoftmax
 from gtx.graph import CompleteGraph
 from gtx.nn import (
-    BondMessages,
+    BondMessagePassing,
     DegreeScaler,
     EdgeAttention,
-    EdgeUpdate,
+    EdgeStateUpdate,
     GPSLayer,
     GraphTransformerLayer,
     TripletAttention,
@@ -64,7 +64,7 @@ def egt(triplets: TripletAttention | None = None) -> GraphTransformerLayer:
         score=ClippedDot(H, K, 1.0),
         normaliser=GatedSoftmax(H, K),
     )
-    update = EdgeUpdate(K, attention.state_width, 9, triplets=triplets)
+    update = EdgeStateUpdate(K, attention.state_width, 9, triplets=triplets)
     return shaken(GraphTransformerLayer(attention, None, C, edge_update=update))
 
 
@@ -100,9 +100,9 @@ def test_tgt(layout: str) -> None:
 
 def grit() -> GraphTransformerLayer:
     attention = EdgeAttention(
-        C, D, H, edge_dim=K, edge_bias=False, project=True, score=VectorScore(H, D, K), edge_value="state"
+        C, D, H, edge_dim=K, edge_bias=False, project=True, score=EdgeStateScore(H, D, K), edge_value="state"
     )
-    update = EdgeUpdate(K, attention.state_width, norm_first=False)
+    update = EdgeStateUpdate(K, attention.state_width, norm_first=False)
     return shaken(
         GraphTransformerLayer(attention, None, C, norm_first=False, edge_update=update, scaler=DegreeScaler(C))
     )
@@ -126,7 +126,7 @@ def test_grit(layout: str) -> None:
 
 
 def gps() -> GPSLayer:
-    return shaken(GPSLayer(EdgeAttention(C, D, H, edge_dim=K, project=True), BondMessages(C), C))
+    return shaken(GPSLayer(EdgeAttention(C, D, H, edge_dim=K, project=True), BondMessagePassing(C), C))
 
 
 @LAYOUTS

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from gtx.encodings import sinusoidal
+from gtx.encodings import sinusoidal_encoding
 from gtx.nn import TokenEmbedding
 
 
 def test_is_the_scaled_table_and_the_sinusoids() -> None:
     layer = TokenEmbedding(7, 8).double()
     tokens, places = torch.tensor([3, 0, 6, 3]), torch.tensor([5, 9, 5, 6])
-    expected = 8**0.5 * layer.table.weight[tokens] + sinusoidal(places.double(), 8)
+    expected = 8**0.5 * layer.table.weight[tokens] + sinusoidal_encoding(places.double(), 8)
     torch.testing.assert_close(layer(tokens, places), expected, rtol=0, atol=1e-12)
     assert layer(tokens[:0], places[:0]).shape == (0, 8)
 
@@ -25,5 +25,5 @@ def test_scores_are_products_with_the_same_table() -> None:
 def test_both_start_of_order_one() -> None:
     torch.manual_seed(0)
     layer = TokenEmbedding(500, 256)
-    x = layer(torch.arange(500), torch.zeros(500, dtype=torch.long)) - sinusoidal(torch.zeros(1), 256)
+    x = layer(torch.arange(500), torch.zeros(500, dtype=torch.long)) - sinusoidal_encoding(torch.zeros(1), 256)
     assert 0.9 < x.std() < 1.1 and 0.9 < layer.scores(torch.randn(50, 256)).std() < 1.1

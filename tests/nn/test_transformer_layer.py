@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gtx.graph import CompleteGraph
-from gtx.nn import BondMessages, EdgeAttention, GraphTransformerLayer
+from gtx.nn import BondMessagePassing, EdgeAttention, GraphTransformerLayer
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 8]))
 BONDS = torch.tensor([[0, 1, 3, 4], [1, 0, 4, 3]])
@@ -15,7 +15,7 @@ BONDS = torch.tensor([[0, 1, 3, 4], [1, 0, 4, 3]])
 def make(local: bool = True, **options: object) -> GraphTransformerLayer:
     torch.manual_seed(0)
     attention = EdgeAttention(8, 4, heads=2, edge_dim=3, project=True)
-    return GraphTransformerLayer(attention, BondMessages(8) if local else None, 8, **options)
+    return GraphTransformerLayer(attention, BondMessagePassing(8) if local else None, 8, **options)
 
 
 def inputs() -> tuple:

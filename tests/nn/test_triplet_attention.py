@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gtx.graph import CompleteGraph
-from gtx.nn import EdgeUpdate, TripletAttention
+from gtx.nn import EdgeStateUpdate, TripletAttention
 from tests.attention.by_hand import close, complete
 
 K, H = 6, 2
@@ -97,7 +97,7 @@ def test_a_pair_learns_from_pairs_that_share_a_node_with_it_and_from_no_others()
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(ValueError, match="triplet heads that divide the pair channels, got 4 and 6"):
         TripletAttention(6, 4)
-    update = EdgeUpdate(K, 3, triplets=TripletAttention(K, H))
+    update = EdgeStateUpdate(K, 3, triplets=TripletAttention(K, H))
     with pytest.raises(ValueError, match="expected an edge list or a complete graph, got None"):
         update(torch.zeros(4, K), torch.zeros(4, 3))
     assert repr(update.triplets) == "TripletAttention(6, heads=2)"

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings import Direction, ExpNormDistance
+from gtx.encodings import ExpNormDistance, PairDirection
 from gtx.graph import CompleteGraph, WithinDistance
-from gtx.nn import VectorLayer
+from gtx.nn import EquivariantAttentionLayer
 from tests.attention.by_hand import close, complete
 
 C, H, R, CUTOFF = 6, 2, 5, 4.0
@@ -21,7 +21,7 @@ def space(pos: Tensor, graph: CompleteGraph = GRAPH) -> Tensor:
     """Radial functions, direction and nearness of all pairs."""
     data = Data(pos=pos)
     return torch.cat(
-        [ExpNormDistance(R, CUTOFF).double()(data, graph)[1][:, :-1], Direction(CUTOFF)(data, graph)[1]], -1
+        [ExpNormDistance(R, CUTOFF).double()(data, graph)[1][:, :-1], PairDirection(CUTOFF)(data, graph)[1]], -1
     )
 
 
@@ -35,9 +35,9 @@ def nodes(vectors: bool) -> Tensor:
     return torch.randn(10, 4 * C if vectors else C, dtype=torch.float64, generator=generator)
 
 
-def make(last: bool = False) -> VectorLayer:
+def make(last: bool = False) -> EquivariantAttentionLayer:
     torch.manual_seed(0)
-    return VectorLayer(C, H, R, last).double()
+    return EquivariantAttentionLayer(C, H, R, last).double()
 
 
 def linear(module: torch.nn.Linear, x: Tensor) -> Tensor:
@@ -136,4 +136,4 @@ def test_compiles_without_graph_breaks(pos: Tensor) -> None:
 
 def test_heads_that_do_not_divide_the_channels_are_refused() -> None:
     with pytest.raises(ValueError, match="got 4 heads and 6 channels"):
-        VectorLayer(6, 4, R)
+        EquivariantAttentionLayer(6, 4, R)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gtx.graph import CompleteGraph
-from gtx.nn import EdgeAttention, VirtualNodes
+from gtx.nn import AddVirtualNodes, EdgeAttention
 
 SIZES = [3, 0, 1, 5]
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0))
@@ -18,7 +18,7 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_atoms_and_their_pairs_keep_their_features_and_the_new_ones_are_learned() -> None:
-    layer = VirtualNodes(2, 6, 4).double()
+    layer = AddVirtualNodes(2, 6, 4).double()
     x, e = inputs()
     larger, nodes, everything, pairs = layer(GRAPH, x, e)
     assert everything.shape == (sum(SIZES) + 2 * len(SIZES), 6) and pairs.shape == (larger.num_pairs, 4)
@@ -34,7 +34,7 @@ def test_atoms_and_their_pairs_keep_their_features_and_the_new_ones_are_learned(
 
 
 def test_without_pair_features_there_are_none() -> None:
-    layer = VirtualNodes(1, 6, None).double()
+    layer = AddVirtualNodes(1, 6, None).double()
     assert layer.pair is None and layer(GRAPH, inputs()[0], None)[3] is None
     assert repr(layer) == "VirtualNodes(1, 6)"
 
@@ -42,7 +42,7 @@ def test_without_pair_features_there_are_none() -> None:
 def test_what_concerns_the_whole_passes_through_them_alone() -> None:
     """Two atoms without a bond: through the virtual node, two layers carry one's features to the other."""
     graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).masked(torch.tensor([True, False, False, True]))
-    virtual, layer = VirtualNodes(1, 6, None).double(), EdgeAttention(6, 6).double()
+    virtual, layer = AddVirtualNodes(1, 6, None).double(), EdgeAttention(6, 6).double()
     x = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
 
     def reach(joined: bool) -> torch.Tensor:
@@ -54,7 +54,7 @@ def test_what_concerns_the_whole_passes_through_them_alone() -> None:
 
 
 def test_gradients_reach_every_weight_and_new_ones_are_drawn() -> None:
-    layer = VirtualNodes(1, 6, 4).double()
+    layer = AddVirtualNodes(1, 6, 4).double()
     x, e = inputs()
     _, _, everything, pairs = layer(GRAPH, x, e)
     (everything.sum() + pairs.sum()).backward()

@@ -11,7 +11,7 @@ import torch
 
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.models import MoleculeToSequence, SequenceEncoder, standard
+from gtx.models import MoleculeToSequence, TokenEncoder, standard
 from gtx.sequence import SequenceBatch, SequenceExamples, TokenVocabulary, greedy_search
 from gtx.tasks import SequenceGeneration
 from gtx.tasks.metrics import smoothed_cross_entropy
@@ -34,7 +34,7 @@ TRAIN, VAL = last_first(0, 300), last_first(300, 400)
 
 def model() -> MoleculeToSequence:
     torch.manual_seed(0)
-    return MoleculeToSequence(SequenceEncoder(6, **SMALL), 6, **SMALL)
+    return MoleculeToSequence(TokenEncoder(6, **SMALL), 6, **SMALL)
 
 
 def test_learns_and_says_so(tmp_path: Path) -> None:

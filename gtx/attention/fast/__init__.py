@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gtx.attention.edge_states import EdgeFeatures
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import compiled, ragged
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.scores import Score
@@ -22,7 +22,7 @@ def attend(
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures,
+    edges: ProjectedEdgeFeatures,
     dropout: float = 0.0,
 ) -> Tensor | None:
     """Compute the output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""

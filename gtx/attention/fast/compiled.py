@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import scatter, softmax
 
-from gtx.attention.edge_states import EdgeFeatures
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
 from gtx.graph import BipartiteGraph, CompleteGraph
@@ -32,7 +32,7 @@ def can_run(
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures,
+    edges: ProjectedEdgeFeatures,
 ) -> bool:
     """Return whether `attention` can compute this attention.
 
@@ -57,7 +57,7 @@ def can_run(
 
 
 def attention(
-    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float = 0.0
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float = 0.0
 ) -> Tensor:
     r"""Weigh and sum, for every receiver r over the senders s of its molecule: `attend` with a dot product (the scale
     is in the query) and a softmax.

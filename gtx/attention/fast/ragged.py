@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gtx.attention.complete import attend_pairs
-from gtx.attention.edge_states import EdgeFeatures
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan
 from gtx.attention.normalisers import Normaliser, Softmax
@@ -43,7 +43,7 @@ def can_run(
     value: Tensor,
     score: Score,
     normaliser: Normaliser,
-    edges: EdgeFeatures,
+    edges: ProjectedEdgeFeatures,
 ) -> bool:
     """Return whether `attention` can compute this attention, on this device.
 
@@ -74,7 +74,7 @@ def attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    edges: EdgeFeatures | None = None,
+    edges: ProjectedEdgeFeatures | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     r"""Softmax attention over the pairs of every molecule: `attend` with a dot product (the scale is in the query).
@@ -115,7 +115,7 @@ def attention(
         ValueError: a shape does not fit the graph, a type is none of those, or dropout is not in [0, 1).
         RuntimeError: there is no triton, or no device it can run on.
     """
-    edges = EdgeFeatures() if edges is None else edges
+    edges = ProjectedEdgeFeatures() if edges is None else edges
     _check(graph, query, key, value, edges, dropout)
     if not available():
         raise RuntimeError("expected triton and a CUDA device (or TRITON_INTERPRET=1)")
@@ -138,7 +138,7 @@ def attention(
 
 
 def why_not(
-    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float = 0.0
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float = 0.0
 ) -> str | None:
     """Why the kernels are not to be relied on for what `attention` would launch, or None: see `verification.verify`."""
     features = required(edges.features) if edges.in_key_or_value else None
@@ -164,7 +164,7 @@ def _limit(query: Tensor, value: Tensor, dtype: torch.dtype) -> int:
 
 
 def _small(
-    graph: CompleteGraph, work: Plan, q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures, dropout: float
+    graph: CompleteGraph, work: Plan, q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures, dropout: float
 ) -> Tensor:
     """Return the molecules that have a tile; nodes of others get zeros."""
     bias, features, spread = edges.whole_bias, None, None
@@ -183,7 +183,7 @@ def _small(
 
 
 def _check(
-    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: EdgeFeatures, dropout: float
+    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float
 ) -> None:
     (N, H, C), D = query.shape, value.shape[-1]
     if key.shape != (N, H, C) or value.shape != (N, H, D) or graph.num_nodes != N:

@@ -23,13 +23,13 @@ Read = list[tuple[Tensor, Tensor | None]]
 
 
 def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
-    """Compute `gtx.nn.CodeEmbedding` or `gtx.nn.PairEmbedding` in compiled loops, in single precision.
+    """Compute `gtx.nn.CategoricalEmbedding` or `gtx.nn.PairEmbedding` in compiled loops, in single precision.
 
     Gradients of the weights are compiled too. Returns None where the values need a gradient, without a C compiler,
     and where a code is not in its table.
 
     Args:
-        parts: for each feature a `CodeEmbedding` or a linear map.
+        parts: for each feature a `CategoricalEmbedding` or a linear map.
         mlp: a GELU, a linear map, a GELU; or None.
         features: what they embed, one or more.
     """

@@ -21,10 +21,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from gtx.attention import EdgeFeatures, General, Hardmax, ScaledDot, Softmax, attend
+from gtx.attention import BilinearScore, Hardmax, ProjectedEdgeFeatures, ScaledDot, Softmax, attend
 from gtx.attention.complete import attend_pairs
 from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
-from gtx.graph import BipartiteGraph, Capacity, CapacityGraph, CompleteGraph, SizeOrder, SizeRange
+from gtx.graph import BatchShape, BipartiteGraph, CompleteGraph, ConstantShapeGraph, MoleculeSizeOrder, SizeBucket
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
 from tests.training import task
@@ -76,7 +76,7 @@ def inputs(
 
 def run(graph: CompleteGraph, given: tuple[Tensor | None, ...], dropout: float = 0.0) -> Tensor:
     q, k, v, *edges, _ = given
-    return ragged.attention(graph, q, k, v, EdgeFeatures(*edges), dropout)
+    return ragged.attention(graph, q, k, v, ProjectedEdgeFeatures(*edges), dropout)
 
 
 def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tensor | None = None) -> Tensor:
@@ -84,7 +84,7 @@ def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tens
     q, k, v, e, b, score, of_key, of_value = given
     if factor is not None:
         return compiled.definition(q, k, v, e, of_key, of_value, score, b, graph, factor)
-    edges = EdgeFeatures(e, b, score, of_key, of_value)
+    edges = ProjectedEdgeFeatures(e, b, score, of_key, of_value)
     return attend_pairs(graph, q, k, v, ScaledDot(1.0), Softmax(), edges).out
 
 
@@ -159,7 +159,7 @@ def test_compiled_code_holds_the_operator() -> None:
     graph, codes = made([4], masked=True), []
     q, k, v, *edges, upstream = inputs(graph)
 
-    def collect(q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures) -> Tensor:
+    def collect(q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures) -> Tensor:
         return attend(graph, q, k, v, ScaledDot(1.0), Softmax(), edges).out
 
     def backend(module: torch.fx.GraphModule, examples: list[Tensor]) -> Callable:
@@ -167,10 +167,10 @@ def test_compiled_code_holds_the_operator() -> None:
         return torch._dynamo.lookup_backend("aot_eager")(module, examples)
 
     torch._dynamo.reset()
-    out = torch.compile(collect, fullgraph=True, backend=backend)(q, k, v, EdgeFeatures(*edges))
+    out = torch.compile(collect, fullgraph=True, backend=backend)(q, k, v, ProjectedEdgeFeatures(*edges))
     assert [code.count("gtx.ragged_attention") for code in codes] == [1]
     agree(graph, (q, k, v, *edges, upstream), out)
-    close(collect(q, k, v, EdgeFeatures(*edges)), out, 1e-6)
+    close(collect(q, k, v, ProjectedEdgeFeatures(*edges)), out, 1e-6)
 
 
 KINDS = [(torch.float32, None), (torch.bfloat16, None)]
@@ -249,13 +249,13 @@ def test_kernels_that_do_not_run_cost_a_line_and_no_number(
         given = inputs(graph, "svb")
         q, k, v, *edges, _ = given
 
-        def collect(q: Tensor, k: Tensor, v: Tensor, edges: EdgeFeatures) -> Tensor:
+        def collect(q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures) -> Tensor:
             return attend(graph, q, k, v, ScaledDot(1.0), Softmax(), edges, dropout=0.0).out
 
         if how == "compiled":
             torch._dynamo.reset()
             collect = torch.compile(collect, fullgraph=True, backend="aot_eager")
-        agree(graph, given, collect(q, k, v, EdgeFeatures(*edges)))
+        agree(graph, given, collect(q, k, v, ProjectedEdgeFeatures(*edges)))
     lines = [record.getMessage() for record in caplog.records if "Triton" in record.getMessage()]
     assert len(lines) == 1 and lines[0].startswith(
         f"attention on {DEVICE} runs as matrix products: the Triton kernels "
@@ -296,7 +296,7 @@ def test_the_trial_is_the_same_in_any_mode(mode: str) -> None:
     q, k, v, *edges, _ = inputs(graph)
     size_classes.plan(graph, 64)
     with FakeTensorMode() if mode == "fake tensors" else torch.autocast(DEVICE, torch.bfloat16):
-        assert ragged.why_not(graph, q, k, v, EdgeFeatures(*edges)) is None
+        assert ragged.why_not(graph, q, k, v, ProjectedEdgeFeatures(*edges)) is None
     assert verification._trial.cache_info().currsize == 1
 
 
@@ -349,15 +349,15 @@ class Asked(TorchDispatchMode):
 def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
     """Nothing is read back from the device; the ghost's atoms get zeros, and so do all their gradients."""
     sizes, atoms, pairs = [4, 2, 1, 0], 12, 30
-    solid, capacity = made(sizes), Capacity(atoms, pairs, 0, ((1, 20), (3, 6)))
+    solid, capacity = made(sizes), BatchShape(atoms, pairs, 0, ((1, 20), (3, 6)))
     n, p = solid.num_nodes, solid.num_pairs
-    graph = CapacityGraph.from_sizes(torch.tensor(sizes, device=DEVICE), capacity)
+    graph = ConstantShapeGraph.from_sizes(torch.tensor(sizes, device=DEVICE), capacity)
     given = inputs(graph)
     with torch.no_grad():
         for x in (given[3], given[4]):
             x[p:] = torch.nan  # nobody looks there
     with Asked() as asked:
-        assert ragged.can_run(graph, given[0], given[2], ScaledDot(), Softmax(), EdgeFeatures(*given[3:-1]))
+        assert ragged.can_run(graph, given[0], given[2], ScaledDot(), Softmax(), ProjectedEdgeFeatures(*given[3:-1]))
         out = run(graph, given)
         grads = torch.autograd.grad(out, given[:-1], given[-1])
     assert "ragged_attention_backward.default" in asked.names
@@ -370,7 +370,9 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         close(one[: len(other)], other, 1e-5)
         assert one[len(other) :].eq(0).all()
     assert "packed" not in graph.shared  # no bucket is needed
-    large = SizeOrder(graph.size_order.molecules, (SizeRange(0, 1, 0, 300), SizeRange(1, 4, 0, 6)), whole=False)
+    large = MoleculeSizeOrder(
+        graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), whole=False
+    )
     assert not size_classes.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
     assert size_classes.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
 
@@ -522,15 +524,15 @@ def test_no_second_derivative_in_silence() -> None:
 def test_says_what_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = made(FEW)
     q, _, v, *edges, _ = inputs(graph)
-    none, edges = EdgeFeatures(), EdgeFeatures(*edges)
+    none, edges = ProjectedEdgeFeatures(), ProjectedEdgeFeatures(*edges)
 
     def can(graph=graph, query=q, value=v, score=None, normaliser=None, edges=none) -> bool:
         return ragged.can_run(graph, query, value, score or ScaledDot(), normaliser or Softmax(), edges)
 
-    assert can() and can(edges=edges) and can(query=q.bfloat16(), score=General(H, C))
+    assert can() and can(edges=edges) and can(query=q.bfloat16(), score=BilinearScore(H, C))
     assert not can(edges=edges._replace(state_value=torch.zeros(H, D, 1)))
-    assert can(edges=EdgeFeatures(torch.zeros(1, 65), score=torch.zeros(H, 65)))  # as a bias
-    assert not can(edges=EdgeFeatures(torch.zeros(1, 65), value=torch.zeros(H, D, 65)))
+    assert can(edges=ProjectedEdgeFeatures(torch.zeros(1, 65), score=torch.zeros(H, 65)))  # as a bias
+    assert not can(edges=ProjectedEdgeFeatures(torch.zeros(1, 65), value=torch.zeros(H, D, 65)))
     assert not can(normaliser=Hardmax()) and not can(normaliser=Softmax(2.0))
     assert not can(score=SimpleNamespace(bilinear=False))
     assert not can(query=q.int())
@@ -546,10 +548,10 @@ def test_attend_uses_it_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> N
     q, k, v, *edges, _ = inputs(graph)
     calls = []
     monkeypatch.setattr(ragged, "attention", lambda *inputs: calls.append(inputs) or v)
-    attend(graph, q, k, v, ScaledDot(), Softmax(), EdgeFeatures(*edges))
+    attend(graph, q, k, v, ScaledDot(), Softmax(), ProjectedEdgeFeatures(*edges))
     assert len(calls) == 1
     monkeypatch.setenv("GTX_COMPILED", "0")
-    attend(graph, q, k, v, ScaledDot(), Softmax(), EdgeFeatures(*edges))
+    attend(graph, q, k, v, ScaledDot(), Softmax(), ProjectedEdgeFeatures(*edges))
     assert len(calls) == 1
 
 
@@ -569,9 +571,9 @@ def test_shapes_that_do_not_fit_are_named() -> None:
     with pytest.raises(ValueError, match=r"expected query and key \[4, H, C\] and value \[4, H, D\], got \[4, 2, 16\]"):
         ragged.attention(graph, q, k[:, :1], v)
     with pytest.raises(ValueError, match=r"expected edges with bias \[16, 2\], got \[15, 2\]"):
-        ragged.attention(graph, q, k, v, EdgeFeatures(bias=bias[1:]))
+        ragged.attention(graph, q, k, v, ProjectedEdgeFeatures(bias=bias[1:]))
     with pytest.raises(ValueError, match=r"expected edges with value \[2, 12, 5\], got \[2, 3, 5\]"):
-        ragged.attention(graph, q, k, v, EdgeFeatures(e, value=torch.zeros(2, 3, 5)))
+        ragged.attention(graph, q, k, v, ProjectedEdgeFeatures(e, value=torch.zeros(2, 3, 5)))
     with pytest.raises(ValueError, match=r"expected 0 <= dropout < 1, got 1\.0"):
         ragged.attention(graph, q, k, v, dropout=1.0)
     with pytest.raises(ValueError, match=r"expected float32, bfloat16 or float16, got torch.int32"):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gtx import code_cache
-from gtx.attention import EdgeFeatures, ScaledDot, Softmax, attend
+from gtx.attention import ProjectedEdgeFeatures, ScaledDot, Softmax, attend
 from gtx.attention.fast import compiled
 from gtx.graph import CompleteGraph
 from gtx.native import building
@@ -96,7 +96,7 @@ def test_dropout_is_a_factor_on_the_weights() -> None:
     factor = (torch.rand(graph.num_pairs, 4, generator=torch.Generator().manual_seed(4)) < 0.7).double() / 0.7
     agree(graph, tensors, factor, rtol=1e-10, atol=1e-10)
     torch.manual_seed(0)
-    edges = EdgeFeatures(tensors[3], None, tensors[6], tensors[4], tensors[5])
+    edges = ProjectedEdgeFeatures(tensors[3], None, tensors[6], tensors[4], tensors[5])
     mean = torch.stack([compiled.attention(graph, *tensors[:3], edges, 0.3) for _ in range(400)]).mean(0)
     error = (mean - compiled.attention(graph, *tensors[:3], edges)).abs().mean()
     assert error < 0.05 * mean.abs().mean()
@@ -156,7 +156,7 @@ def test_rows_of_a_fused_projection_are_read_in_place() -> None:
 def test_what_it_declines_goes_the_plain_way() -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5, torch.float32)
-    none = EdgeFeatures()
+    none = ProjectedEdgeFeatures()
     assert compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none)
     assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(2.0), none)
     assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), ScaledDot(), Softmax(), none)
@@ -175,7 +175,7 @@ def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("GTX_COMPILED", "0")
     building.build.cache_clear()
     try:
-        assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), EdgeFeatures())
+        assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), ProjectedEdgeFeatures())
         torch.testing.assert_close(attend(graph, q, k, v, ScaledDot(), Softmax()).out, before, rtol=1e-10, atol=1e-10)
     finally:
         building.build.cache_clear()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from gtx.attention import EdgeFeatures, ScaledDot, Softmax
+from gtx.attention import ProjectedEdgeFeatures, ScaledDot, Softmax
 from gtx.attention.fast import operators, ragged, size_classes
 from gtx.attention.fast.size_classes import limit, plan
 from gtx.graph import CompleteGraph
@@ -124,7 +124,7 @@ def test_without_a_device_it_says_so() -> None:
     graph = CompleteGraph.from_ptr(torch.tensor([0, 3]))
     x = torch.zeros(3, 2, 4)
     assert not ragged.available()
-    assert not ragged.can_run(graph, x, x, ScaledDot(), Softmax(), EdgeFeatures())
+    assert not ragged.can_run(graph, x, x, ScaledDot(), Softmax(), ProjectedEdgeFeatures())
     with pytest.raises(RuntimeError, match="expected triton and a CUDA device"):
         ragged.attention(graph, x, x, x)
 

@@ -6,21 +6,26 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.encodings import Codes, Values
+from gtx.encodings import CategoricalFeatures, ContinuousFeatures
 from gtx.native import building
-from gtx.nn import CodeEmbedding, PairEmbedding
+from gtx.nn import CategoricalEmbedding, PairEmbedding
 from gtx.nn.fast import features as compiled
 
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
-FEATURES = [Codes((4, 2, 5), sparse=True), Values(3), Codes((7,)), Values(16)]
+FEATURES = [
+    CategoricalFeatures((4, 2, 5), sparse=True),
+    ContinuousFeatures(3),
+    CategoricalFeatures((7,)),
+    ContinuousFeatures(16),
+]
 
 
 def features(count: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     made = []
     for feature in FEATURES:
-        if isinstance(feature, Codes):
+        if isinstance(feature, CategoricalFeatures):
             made.append(torch.stack([torch.randint(size, (count,), generator=generator) for size in feature.sizes], 1))
         else:  # laid out as random walks are, and not
             values = torch.randn(feature.channels, count, generator=generator).T
@@ -83,7 +88,7 @@ def test_gradients_can_be_differentiated() -> None:
 
 @needs_compiler
 def test_codes_alone() -> None:
-    layer, codes = PairEmbedding([Codes((3, 4))], 16, mlp=False), torch.tensor([[0, 0], [2, 3]])
+    layer, codes = PairEmbedding([CategoricalFeatures((3, 4))], 16, mlp=False), torch.tensor([[0, 0], [2, 3]])
     with torch.no_grad():
         found = fast(layer, [codes])
     table = layer.parts[0].table.detach()
@@ -92,7 +97,7 @@ def test_codes_alone() -> None:
 
 @needs_compiler
 def test_codes_of_atoms() -> None:
-    layer, codes = CodeEmbedding([119, 4], 128), torch.tensor([[118, 0], [6, 3], [0, 1]])
+    layer, codes = CategoricalEmbedding([119, 4], 128), torch.tensor([[118, 0], [6, 3], [0, 1]])
     with torch.no_grad():
         torch.testing.assert_close(layer(codes), layer._look_up(codes), rtol=1e-6, atol=1e-7)
         with pytest.raises(RuntimeError):
@@ -101,7 +106,7 @@ def test_codes_of_atoms() -> None:
 
 @needs_compiler
 def test_gelu_is_within_single_precision_everywhere() -> None:
-    layer = PairEmbedding([Values(1)], 16)
+    layer = PairEmbedding([ContinuousFeatures(1)], 16)
     x = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([0.0, 1e-30, -1e30, 1e30])])
     with torch.no_grad():
         layer.parts[0].weight.fill_(1.0)
