@@ -31,6 +31,7 @@ from gtx.data.public_datasets import load_public_dataset
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser, featurise_texts
 from gtx.prediction import ModelHeader, load, predict_table, save_model
+from gtx.prediction.loading import FoundationEmbedding, foundation_spec
 
 # ---------------------------------------------------------------------------------------------------------- encodings
 
@@ -166,6 +167,7 @@ def featurising(options: Namespace) -> list[Case]:
 CHUNK = 500
 PROCESSES = {"in this process": 0, "1 worker process": 1, "2 worker processes": 2, "8 worker processes": 8}
 PARSE, GTX, READ, MODEL, COMMAND = "MolFromSmiles", "gtx", "gtx: reading alone", "gtx: the model alone", "gtx predict"
+EMBED = "gtx: the embedding of a kernel of foundation-assays alone"
 
 
 def prediction(options: Namespace) -> list[Case]:
@@ -179,7 +181,7 @@ def prediction(options: Namespace) -> list[Case]:
     prepare = partial(_predict, device=options.device, count=count)
     made = []
     for where in ways:
-        names = (PARSE, GTX) if PROCESSES[where] else (PARSE, GTX, READ, MODEL)
+        names = (PARSE, GTX) if PROCESSES[where] else (PARSE, GTX, READ, MODEL, EMBED)
         made += [Case(where, name, partial(prepare, name, PROCESSES[where]), count) for name in names]
     return [*made, Case(COMMAND, f"{count:,} rows", partial(prepare, COMMAND, 0), count, once=True, own=True)]
 
@@ -199,6 +201,10 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
     predictor = load(saved, device)
     if name == READ:
         return lambda: featurise(featuriser, texts, workers=0, smiles=False)
+    if name == EMBED:
+        store = featurise(featuriser, texts, workers=0, smiles=False).store
+        embed = FoundationEmbedding(foundation_spec()["sha256"])
+        return lambda: [embed(store.batch(rows)) for rows in torch.arange(len(store)).split(256)]
     if name == MODEL:
         store = featurise(featuriser, texts, workers=0, smiles=False).store
         return lambda: predictor.predict_store(store)

@@ -39,7 +39,10 @@ def cases(options: Namespace) -> list[Case]:
     only add to it. The update includes clipping and the average of the weights.
     """
     rounds = 10 if options.quick else 100
-    return [Case("step", name, lambda name=name: lambda: _least(rounds)[name], MOLECULES, once=True) for name in WAYS]
+    return [
+        Case("step", name, lambda name=name: lambda: _least(rounds)[name], MOLECULES, once=True, own=True)
+        for name in WAYS
+    ]
 
 
 @lru_cache
