@@ -20,7 +20,7 @@ from gtx.native.elementwise import dropout as drop
 
 
 class HeadMerge(nn.Module):
-    """Module that merges the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
+    """Base class of modules that merge the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
 
     def width(self, heads: int, channels: int) -> int:
         """Channels that come out: as many as of one head, unless said otherwise."""
@@ -31,7 +31,7 @@ class HeadMerge(nn.Module):
 
 
 class ConcatHeads(HeadMerge):
-    """Side by side."""
+    """Merge of the heads by concatenation."""
 
     def width(self, heads: int, channels: int) -> int:
         return heads * channels
@@ -41,21 +41,21 @@ class ConcatHeads(HeadMerge):
 
 
 class MeanOverHeads(HeadMerge):
-    """Their mean (Veličković et al. 2018, eq. 6, arXiv:1710.10903)."""
+    """Merge of the heads by their mean (Veličković et al. 2018, eq. 6, arXiv:1710.10903)."""
 
     def forward(self, heads: Tensor) -> Tensor:
         return heads.mean(1)
 
 
 class MaxOverHeads(HeadMerge):
-    """The largest, channel by channel."""
+    """Merge of the heads by their maximum, channel by channel."""
 
     def forward(self, heads: Tensor) -> Tensor:
         return heads.amax(1)
 
 
 class WeightedSumOverHeads(HeadMerge):
-    r"""A learned weight per head, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), started at the mean.
+    r"""Merge of the heads by a learned weight each, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), initialised to the mean.
 
     Args:
         heads: H.
@@ -74,7 +74,7 @@ class WeightedSumOverHeads(HeadMerge):
 
 
 class LinearHeadMerge(HeadMerge):
-    r"""Merge by one weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
+    r"""Merge of the heads by a learned weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
 
     Written out, this is concatenation followed by \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
 
@@ -107,7 +107,7 @@ _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matr
 
 
 class AttentionOutput(NamedTuple):
-    """The outcome of an attention.
+    """Output of an attention: the weighted sums of the values and, on request, the attention weights and edge states.
 
     Attributes:
         out: what each receiver collects, `[N, H, D]`.
@@ -179,7 +179,7 @@ def attend_block(
     dropout: float = 0.0,
     states: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the sum itself, for some receivers of b padded graphs and all their senders: o, w and the score's states.
+    """Compute attention for some receivers of b padded graphs, over all their senders: o, w and the score's states.
 
     Args:
         query: `[b, r, H, C]`.

@@ -14,7 +14,7 @@ from gtx.attention.scores import Score, dots, required
 
 
 class ProjectedEdgeFeatures(NamedTuple):
-    r"""Edge features e and the maps by which they enter an attention.
+    r"""Edge features e of an attention, with the linear maps that project them onto keys, values and scores.
 
     Attributes:
         features: e, `[num_pairs, K]`, or None.
@@ -55,7 +55,7 @@ class ProjectedEdgeFeatures(NamedTuple):
 
 
 class ClippedDot(Score):
-    r"""EGT's score: the scaled dot product, clipped, plus a bias from the edge state.
+    r"""EGT's score (Edge-augmented Graph Transformer): the clipped scaled dot product plus a bias from the edge state.
 
     \[ s_{rs} = \mathrm{clip}(q_r \cdot k_s / \sqrt{C},\, -c,\, c) + W_e e_{rs} \]
 
@@ -93,7 +93,9 @@ class ClippedDot(Score):
 
 
 class EdgeStateScore(Score):
-    r"""GRIT's score: a vector per head, made from query, key and edge state, which also becomes the new edge state.
+    r"""Score of GRIT (Graph Inductive bias Transformer), from a vector per head that also becomes the new edge state.
+
+    The vector is made from query, key and edge state.
 
     \[ \hat e_{rs} = \mathrm{ReLU}\bigl( \rho\bigl( (q_r + k_s) \odot W_w e_{rs} \bigr) + W_b e_{rs} \bigr), \qquad
        s_{rs} = a \cdot \hat e_{rs} \]

@@ -18,7 +18,7 @@ from gtx.graph import CompleteGraph
 
 
 class Normaliser(nn.Module):
-    """Turns scores into attention weights, by one equation in either layout.
+    """Base class of normalisers, which turn scores into attention weights, such as a softmax.
 
     Subclasses define `forward`. An edge that is not there must get exactly 0: `into.softmax` and `into.only` see to it.
     """
@@ -62,7 +62,7 @@ class Softmax(Normaliser):
 
 
 class Hardmax(Normaliser):
-    r"""All the weight on the largest score, equal shares where several are largest: the softmax at T = 0.
+    r"""Normaliser that gives all weight to the largest score (shared by ties): the softmax at temperature T = 0.
 
     Backward, the gradient is that of the softmax at T = 1 (straight-through), since the step itself has none.
 
@@ -81,7 +81,8 @@ class Hardmax(Normaliser):
 
 
 class SigmoidGate(Normaliser):
-    r"""A gate on each edge by itself, \(b_k = \sigma(s_k)\); the weights into a receiver sum to anything.
+    r"""Normaliser that applies a sigmoid to each score, \(b_k = \sigma(s_k)\); the weights into a receiver need not sum
+    to 1.
 
     Source: Ramapuram et al. 2024 (arXiv:2409.04431), without its bias of \(-\log n\).
     """
@@ -94,7 +95,7 @@ class SigmoidGate(Normaliser):
 
 
 class NoNormalisation(Normaliser):
-    r"""The scores as they are, \(b_k = s_k\).
+    r"""Normaliser that uses the scores themselves as weights, \(b_k = s_k\).
 
     Source: linear attention, Katharopoulos et al. 2020 (arXiv:2006.16236), without its division.
     """
@@ -110,7 +111,7 @@ class NoNormalisation(Normaliser):
 
 
 class DistanceAdjacencyBlend(Normaliser):
-    r"""MAT's blend of attention with a distance and an adjacency matrix, after the softmax.
+    r"""Blend of attention weights with a distance and an adjacency matrix, as in MAT (Molecule Attention Transformer).
 
     \[ w_{rs} = \lambda_a \operatorname{softmax}_s(s_{rs}) + \lambda_d\, g_{rs} + \lambda_g A_{rs}, \qquad
        g_{rs} = \operatorname{softmax}_s(-d_{rs}) \ \text{or}\ \exp(-d_{rs}) \]
@@ -226,7 +227,7 @@ class CutoffSiLU(Normaliser):
 
 
 class HeadGate(nn.Module):
-    r"""GaAN's gate: how much each head counts for each receiver.
+    r"""Gate on each head of each receiver, as in GaAN (Gated Attention Network).
 
     \[ g_r = \sigma\Bigl( W_g \bigl[ v_r \,\|\, \max_{s \to r} W_m v_s \,\|\,
        \operatorname{mean}_{s \to r} v_s \bigr] \Bigr) \]

@@ -10,7 +10,7 @@ from torch_geometric.utils import scatter, softmax
 
 
 class ReceiverAggregator(ABC):
-    """Sums, maxima and softmaxes over the edges into each receiver.
+    """Base class for sums, maxima and softmaxes over the edges into each receiver.
 
     What comes in and goes out has one entry per edge: `[E, H]` in an edge list, `[b, receivers, senders, H]` in a
     bucket of complete graphs. Results that belong to a receiver are given back to each of its edges (or broadcast), so
@@ -35,7 +35,7 @@ class ReceiverAggregator(ABC):
 
 
 class EdgeListAggregator(ReceiverAggregator):
-    """Receivers of the edges of an edge list.
+    """Sums, maxima and softmaxes over the edges into each node, for a graph given as an edge list.
 
     Args:
         receiver: int64 `[E]`, the receiver of each edge.
@@ -60,7 +60,9 @@ class EdgeListAggregator(ReceiverAggregator):
 
 
 class CompleteGraphAggregator(ReceiverAggregator):
-    """Receivers of a bucket of complete graphs; softmax in the memory order `[b, H, receivers, senders]`.
+    """Sums, maxima and softmaxes over the edges into each node, for padded complete graphs of similar size.
+
+    The softmax is in the memory order `[b, H, receivers, senders]`.
 
     Args:
         absent: bool `[b, receivers or 1, senders, 1]`, True where there is no edge: padding, or masked.

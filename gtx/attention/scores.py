@@ -16,7 +16,7 @@ from torch_geometric.nn.inits import glorot
 
 
 class Score(nn.Module):
-    """A score, written once as an equation over broadcastable queries, keys and edge features.
+    """Base class of scores, each an equation of a query, a key and edge features, written once for all layouts.
 
     Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. More may
     stand beside it, and a test holds it equal to `forward`:
@@ -104,7 +104,7 @@ def dots(query: Tensor, key: Tensor) -> Tensor:
 
 
 class ScaledDot(Score):
-    r"""The scaled dot product, \(q \cdot k / \sqrt{d_k}\).
+    r"""Scaled dot product of query and key, \(q \cdot k / \sqrt{d_k}\).
 
     Source: Vaswani et al. 2017, "Attention is all you need", eq. 1 (arXiv:1706.03762).
 
@@ -128,7 +128,8 @@ class ScaledDot(Score):
 
 
 class BilinearScore(Score):
-    r"""A learned bilinear form per head, \(q^\top W k\), started at \(W = I / \sqrt{C}\), the scaled dot product.
+    r"""Bilinear score \(q^\top W k\) with a learned matrix W per head, initialised to the scaled dot product \(W = I /
+    \sqrt{C}\).
 
     Source: Luong et al. 2015, "general" (arXiv:1508.04025, eq. 8).
 
@@ -180,7 +181,8 @@ class _Additive(Score):
 
 
 class ConcatScore(_Additive):
-    r"""\(a \cdot \tanh(q + k)\): with the projections in q and k this is \(a \cdot \tanh(W [v_r \,\|\, v_s])\).
+    r"""Additive score \(a \cdot \tanh(q + k)\); with the projections in q and k this is \(a \cdot \tanh(W [v_r \,\|\,
+    v_s])\).
 
     Sources: Bahdanau et al. 2015 (arXiv:1409.0473); Luong et al. 2015, "concat" (arXiv:1508.04025, eq. 8).
 
@@ -194,7 +196,7 @@ class ConcatScore(_Additive):
 
 
 class GATv2Score(_Additive):
-    r"""\(a \cdot \mathrm{LeakyReLU}(q + k)\): which sender scores highest depends on the receiver.
+    r"""Score of GATv2, \(a \cdot \mathrm{LeakyReLU}(q + k)\): which sender scores highest depends on the receiver.
 
     With the projections in q and k, and edge features in the key, this is
     \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
@@ -216,7 +218,7 @@ class GATv2Score(_Additive):
 
 
 class GATScore(Score):
-    r"""\(\mathrm{LeakyReLU}(a_r \cdot q + a_s \cdot k)\): one number of the receiver plus one of the sender.
+    r"""Score of graph attention networks (GAT), \(\mathrm{LeakyReLU}(a_r \cdot q + a_s \cdot k)\).
 
     With one projection shared by query, key and value, \(q = W v_r\) and \(k = W v_s\), this is
     \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\). The order of the senders is the same for every receiver, which
@@ -312,7 +314,7 @@ class RelativeDot(Score):
 
 
 class ModulatedDot(Score):
-    r"""A dot product whose every channel a projection of the edge multiplies.
+    r"""Dot product of query and key in which each channel is multiplied by a projection of the edge features.
 
     \[ s_{rs} = \sum_c q_{rc}\, k_{sc}\, a(W_e e_{rs})_c \cdot f \]
 

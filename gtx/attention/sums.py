@@ -27,7 +27,7 @@ def attend(
     return_weights: bool = False,
     return_states: bool = False,
 ) -> AttentionOutput:
-    r"""Weigh the values of the senders and sum them, for every receiver.
+    r"""Compute attention: for each receiver, the sum of the senders' values, weighted by the normalised scores.
 
     \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + w_b \cdot e_{rs} + b_{rs}, \quad
        w_{r\cdot} = \mathrm{normalise}(s_{r\cdot}), \quad

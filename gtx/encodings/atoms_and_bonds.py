@@ -16,7 +16,7 @@ from gtx.graph import CompleteGraph
 
 
 class AtomTypes(Encoding):
-    """The code of each atom's type: the first column of `x`, to be looked up in a learned table.
+    """Encoding of atoms by the code of their type, the first column of `x`, for a learned embedding.
 
     For models that embed the atom type beside other things. The code goes out as it came in: a type that training never
     met is looked up all the same.
@@ -51,7 +51,7 @@ class AtomTypes(Encoding):
 
 
 class NodeDegree(Encoding):
-    """The number of bonds into each node, with one code for "more than `largest`".
+    """Encoding of nodes by their number of bonds, with one code for "more than `largest`".
 
     Source: the centrality encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 5.
 
@@ -79,7 +79,7 @@ class NodeDegree(Encoding):
 
 
 class BondFeatures(Encoding):
-    """The codes of the bond from sender to receiver: 0 where there is none, else the bond's own code plus one.
+    """Encoding of pairs of atoms by the bond between them: the codes of its features plus one, 0 without a bond.
 
     Args:
         sizes: codes of each column of `edge_attr`.
@@ -132,7 +132,7 @@ CHUNK = 2**21  # steps worked out together: it bounds the memory
 
 
 class SameRing(Encoding):
-    r"""1 where two nodes lie on a common smallest ring, else 0.
+    r"""Encoding of pairs of atoms: 1 if both are in a common smallest ring, else 0.
 
     The smallest rings are, for every bond, the shortest of the rings through it: all of them, if there are several.
     With the bond (i, j) taken away, and \(d'\) the number of bonds between two nodes then, a ring through it is a path

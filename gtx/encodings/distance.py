@@ -112,7 +112,7 @@ def check_basis(channels: int, cutoff: float, least: int = 1) -> None:
 
 
 class GaussianDistance(RadialBasis):
-    r"""Gaussians of the distance between two nodes.
+    r"""Encoding of the distance of two atoms in space by Gaussians.
 
     \[ \exp\left(-\frac{(a_{t_r t_s} d_{rs} + b_{t_r t_s} - \mu_k)^2}{2\sigma_k^2}\right) \]
 
@@ -174,7 +174,8 @@ class GaussianDistance(RadialBasis):
 
 
 class BesselDistance(RadialBasis):
-    r"""The spherical waves of order zero that vanish at the cutoff c, led smoothly to zero there.
+    r"""Encoding of the distance of two atoms in space by spherical Bessel functions of order zero, with a smooth cutoff
+    c.
 
     \[ \sqrt{\frac{2}{c}}\, \frac{\sin(n \pi d_{rs} / c)}{d_{rs}}\, u(d_{rs} / c), \qquad n = 1, \ldots, K \]
 
@@ -219,7 +220,7 @@ class BesselDistance(RadialBasis):
 
 
 class ExpNormDistance(RadialBasis):
-    r"""Gaussians of \(e^{-d}\), narrow for near pairs and wide for far ones.
+    r"""Encoding of the distance d of two atoms by Gaussians of \(e^{-d}\), narrow for near pairs and wide for far ones.
 
     \[ u(d_{rs} / c)\, \exp\left(-\beta_k (e^{-d_{rs}} - \mu_k)^2\right) \]
 
@@ -264,7 +265,7 @@ class ExpNormDistance(RadialBasis):
 
 
 class FourierDistance(RadialBasis):
-    r"""The first harmonics on the interval from 0 to the cutoff c.
+    r"""Encoding of the distance of two atoms by sines and cosines on the interval from 0 to the cutoff c.
 
     \[ \left[\sin\frac{\pi k d_{rs}}{c}, \cos\frac{\pi k d_{rs}}{c}\right], \qquad k = 1, \ldots, K/2 \]
 
@@ -306,7 +307,7 @@ class FourierDistance(RadialBasis):
 
 
 class DistanceAndAdjacency(Encoding):
-    r"""Distances D and adjacency A, with which the Molecule Attention Transformer blends its attention.
+    r"""Distance and adjacency of two atoms, which the Molecule Attention Transformer (MAT) blends with its attention.
 
     The channels of the pair (receiver r, sender s) are \([d_{rs}, A_{rs}, \text{known}_{rs}]\): the distance in space,
     Å, 0 where it is unknown; 1 where there is a bond; 1 where the distance is known.
@@ -337,7 +338,8 @@ class DistanceAndAdjacency(Encoding):
 
 
 class DistanceWithCentrality(Encoding):
-    r"""Functions of the distance for pairs, and their sum over the senders for nodes: how crowded it is around an atom.
+    r"""Distance encoding of pairs of atoms, and its sum over the other atoms as an encoding of each atom (3D
+    centrality).
 
     \[ \psi(d_{rs}), \qquad \sum_{s \to r,\, s \neq r} \psi(d_{rs}) \]
 

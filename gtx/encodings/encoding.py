@@ -14,7 +14,7 @@ from gtx.graph import CompleteGraph
 
 
 class CategoricalFeatures(NamedTuple):
-    """Integer features int64 `[*, len(sizes)]`; column c has the codes 0 to `sizes[c] - 1`, to be looked up.
+    """Integer features int64 `[*, len(sizes)]` for learned embeddings; column c has the codes 0 to `sizes[c] - 1`.
 
     Attributes:
         sizes: codes of each column.
@@ -26,7 +26,7 @@ class CategoricalFeatures(NamedTuple):
 
 
 class ContinuousFeatures(NamedTuple):
-    """Real features `[*, channels]`."""
+    """Real-valued features `[*, channels]`."""
 
     channels: int
 
@@ -35,7 +35,7 @@ Feature = CategoricalFeatures | ContinuousFeatures
 
 
 class Encoding(nn.Module):
-    """A position or distance encoding, computed for a whole batch where the batch lives.
+    """Base class of encodings of positions or distances, computed for a whole batch on its device.
 
     Attributes:
         node: what it yields per node, or None.
@@ -63,7 +63,7 @@ class Encoding(nn.Module):
 
 @functional_transform("gtx_add_encoding")
 class AddEncoding(BaseTransform):
-    """A PyG transform that puts an encoding's features on a `Data`.
+    """PyG transform that adds the features of an encoding to a `Data`.
 
     Args:
         encoding: any encoding.

@@ -19,7 +19,7 @@ DOUBLINGS = 12
 
 
 class ShortestPathLength(Encoding):
-    """The number of bonds on the shortest path between two nodes.
+    """Encoding of pairs of atoms by the number of bonds on the shortest path between them.
 
     Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
     For all molecules of a size bucket this takes one batched matrix product per step, `largest` steps at most. On a
@@ -96,7 +96,7 @@ class ShortestPathLength(Encoding):
 
 
 class HopMasks(Encoding):
-    r"""Channel k is 1 where the shortest path between two nodes has exactly k bonds, else 0.
+    r"""Encoding of pairs of atoms by masks: channel k is 1 where the shortest path has exactly k bonds, else 0.
 
     With the shortest-path distance d, \([d_{rs} = 0, d_{rs} = 1, \ldots, d_{rs} = K]\). Pairs farther apart than K
     bonds, or not connected, have zeros.
@@ -132,7 +132,8 @@ class HopMasks(Encoding):
 
 
 class ShortestPathBonds(Encoding):
-    r"""Bonds along the shortest paths between two atoms, by type and position on the path.
+    r"""Encoding of pairs of atoms by the bonds along the shortest paths between them, by bond type and position on the
+    path.
 
     For receiver r and sender s at a distance of d bonds, position n (from 1, counted from r) and bond type t,
 

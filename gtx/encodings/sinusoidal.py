@@ -15,7 +15,7 @@ Convention = Literal["interleaved", "halves"]
 
 
 def sinusoidal_encoding(positions: Tensor, channels: int, convention: Convention = "interleaved") -> Tensor:
-    r"""Sines and cosines of each position, with wavelengths from \(2\pi\) to about \(10000 \cdot 2\pi\).
+    r"""Compute sines and cosines of each position, with wavelengths from \(2\pi\) to about \(10000 \cdot 2\pi\).
 
     `interleaved`, for D channels and \(i = 0, \ldots, D/2 - 1\):
 
@@ -52,7 +52,7 @@ def sinusoidal_encoding(positions: Tensor, channels: int, convention: Convention
 
 
 class SinusoidalPosition(Encoding):
-    """`sinusoidal_encoding` of each node's place within its graph, from 0, for graphs that are sequences.
+    """Sinusoidal position encoding of each node in its graph (from 0), for graphs that are sequences.
 
     NOT invariant under renumbering: it tells nodes apart by the order they come in, which for the atoms of a molecule
     means nothing.

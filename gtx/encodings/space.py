@@ -16,7 +16,7 @@ from gtx.graph import CompleteGraph
 
 
 class PairDirection(Encoding):
-    r"""The unit vector from receiver to sender, and how near it is.
+    r"""Encoding of pairs of atoms by the unit vector from receiver to sender, and a smooth cutoff of their distance.
 
     \[ \bigl[\, u_{rs} = (x_s - x_r) / d_{rs} \;\|\; \phi(d_{rs} / c) \,\bigr] \]
 
@@ -59,7 +59,7 @@ HARMONICS = (slice(0, 1), slice(1, 4), slice(4, 9))  # of degree 0, 1, 2
 
 
 class SpatialMoments(Encoding):
-    r"""Surroundings of an atom in space: distances and angles between neighbours, as invariants of moments.
+    r"""Encoding of an atom by distances and angles to its neighbours in space, as invariants of moments.
 
     Every edge within the cutoff sends a message along its direction \(u_{rs}\), and a sum collects moments of degree
     \(l = 0, 1, 2\), of which products that no rotation changes are kept,
@@ -157,7 +157,7 @@ def _sums(left: Tensor, right: Tensor, graph: CompleteGraph) -> Tensor:
 
 
 class NeighbourTypes(Encoding):
-    r"""The types of the atoms around each atom, weighed by functions of the distance.
+    r"""Encoding of an atom by the types of the atoms around it in space, weighted by functions of their distance.
 
     \[ \sum_{s \to r,\, s \neq r} t_{z_s} \odot W \phi(d_{rs}) \]
 

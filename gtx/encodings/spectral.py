@@ -20,7 +20,7 @@ from gtx.threads import run_in_threads
 
 
 class RandomWalkProbabilities(Encoding):
-    r"""Probabilities of random walks along the bonds, by number of steps.
+    r"""Probability that a random walk along the bonds from one atom is at another after k steps, for each k.
 
     With \(M = D^{-1} A\), the pair (receiver r, sender s) gets the probabilities that a walk from r is at s,
 
@@ -146,7 +146,7 @@ Signs = Literal["random", "absolute", "invariant"]
 
 
 class LaplacianEigenvectors(Encoding):
-    r"""Entries of each node in the eigenvectors of the symmetric normalised Laplacian, smoothest first.
+    r"""Encoding of nodes by the eigenvectors of the symmetric normalised Laplacian with the smallest eigenvalues.
 
     \[ L = I - D^{-1/2} A D^{-1/2}, \qquad L v_l = \lambda_l v_l, \qquad 0 < \lambda_1 \le \ldots \le \lambda_k \]
 

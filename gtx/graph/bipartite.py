@@ -16,7 +16,7 @@ from gtx.graph.packing import Buckets, RowPacking, alike
 
 
 def list_cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
-    """List the edges from every source node to every target node of the same graph, receiver-major.
+    """List the edges from every source node to every target node of the same graph, sorted by target.
 
     They join two sets of nodes, as tokens attend to atoms (Vaswani et al. 2017, section 3.2.3, arXiv:1706.03762): pass
     them to `gtx.nn.EdgeAttention` with `x=(source, target)`.
@@ -66,7 +66,8 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True)
 class BipartiteGraph(CompleteGraph):
-    r"""All pairs of a receiver and a sender of the same graph, from two sets of nodes (tokens and atoms).
+    r"""Graph for cross-attention: edges from each sender (such as an atom) to each receiver (such as a token) of a
+    graph.
 
     A `CompleteGraph` pairs one set of nodes with itself. The nodes (`ptr`, `batch`, `num_nodes`) are the receivers. In
     graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
@@ -207,7 +208,7 @@ class BipartiteGraph(CompleteGraph):
 
 
 def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
-    """Cut a complete graph into some receivers at a time, each with all senders of its own graph.
+    """Split a complete graph into parts with some of the receivers and all senders of their graphs.
 
     Args:
         graph: who attends to whom.

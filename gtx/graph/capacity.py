@@ -13,7 +13,7 @@ from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
 
 
 class BatchShape(NamedTuple):
-    """The constant shape of a batch: B places for molecules in order of size, the largest first, and a ghost.
+    """Constant shape of a batch: places for B molecules, ordered by size, and for a padding molecule (the ghost).
 
     Attributes:
         atoms: N, at least one more than the molecules have: the ghost has an atom.
@@ -43,7 +43,7 @@ class BatchShape(NamedTuple):
 
 @dataclass(frozen=True)
 class ConstantShapeGraph(CompleteGraph):
-    r"""The complete graphs of the molecules of a batch of constant shape.
+    r"""Complete graphs of the molecules of a batch of constant shape.
 
     The batch has `capacity.molecules` places, some of them perhaps empty, and as its last graph a ghost, which owns all
     atoms and pairs that the molecules leave over. A ghost's pairs are not \(n^2\): each counts as a pair of the last
@@ -165,7 +165,7 @@ class ConstantShapeGraph(CompleteGraph):
 
 
 class ShapeNotConstantError(ValueError):
-    """An operation whose result would not have a constant shape."""
+    """Error of an operation whose result would not have a constant shape."""
 
 
 def owners(ptr: Tensor, count: int) -> Tensor:

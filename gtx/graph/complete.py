@@ -15,7 +15,7 @@ from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
 
 @dataclass(frozen=True)
 class CompleteGraph:
-    r"""All ordered pairs of nodes of each graph, a node with itself included.
+    r"""Batch of complete graphs: all ordered pairs of nodes of each graph are edges, also a node with itself.
 
     Pairs are receiver-major: in graph b with \(n_b\) nodes, the pair (receiver r, sender s) is number
     \(p = \mathrm{pair\_ptr}_b + r\, n_b + s\), so that `edge_index[0] = s` and `edge_index[1] = r`. A tensor of pair

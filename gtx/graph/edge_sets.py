@@ -38,7 +38,7 @@ _SPREAD, _CHAIN, _ROUND = 0x5851F42D4C957F2D, 0x14057B7EF767814F, 0x2545F4914F6C
 def hash_atom_environments(
     batch: Data, radius: int, atoms: Sequence[int] | None = None, bonds: Sequence[int] | None = None
 ) -> Tensor:
-    r"""Hash the surroundings of each atom up to 0, 1, ... bonds; equal surroundings get equal labels.
+    r"""Hash the circular environment of each atom up to radius 0, 1, ... bonds; equal environments have equal hashes.
 
     These are the \(l_i^r\) of `gtx.nn.SubstructureEmbedding`.
 
@@ -83,7 +83,7 @@ def mixed(label: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class EdgeRule:
-    """Rule that makes some of the ordered pairs of a molecule's nodes edges."""
+    """Rule that decides which ordered pairs of a molecule's nodes become edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
         """Mark the edges, bool `[num_pairs]`; None for all pairs.
@@ -101,7 +101,7 @@ class EdgeRule:
 
 @dataclass(frozen=True)
 class EdgeUnion(EdgeRule):
-    """The edges of two sets together, made by `one | other`.
+    """Union of the edges of two rules, made by `one | other`.
 
     Attributes:
         one, other: the sets.
@@ -117,7 +117,7 @@ class EdgeUnion(EdgeRule):
 
 @dataclass(frozen=True)
 class AllPairs(EdgeRule):
-    """All ordered pairs, a node with itself included: the Transformer encoder."""
+    """Rule by which all ordered pairs of nodes are edges, also a node with itself: the Transformer encoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
         return None
@@ -125,7 +125,7 @@ class AllPairs(EdgeRule):
 
 @dataclass(frozen=True)
 class BondedPairs(EdgeRule):
-    """The bonds: graph attention (Veličković et al. 2018, arXiv:1710.10903).
+    """Rule by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
 
     Attributes:
         loops: whether a node also attends to itself.
@@ -144,7 +144,7 @@ class BondedPairs(EdgeRule):
 
 @dataclass(frozen=True)
 class WithinHops(EdgeRule):
-    """Pairs at most so many bonds apart, a node with itself included.
+    """Rule by which pairs of nodes at most a given number of bonds apart are edges, also a node with itself.
 
     Attributes:
         hops: k >= 0; larger than the molecule is the same as all pairs of each of its parts.
@@ -173,7 +173,7 @@ class WithinHops(EdgeRule):
 
 @dataclass(frozen=True)
 class WithinDistance(EdgeRule):
-    """Pairs nearer than a cutoff in space, a node with itself included; all pairs where coordinates are unknown.
+    """Rule by which pairs of nodes nearer than a cutoff in space are edges; all pairs if coordinates are unknown.
 
     Attributes:
         cutoff: Å.
@@ -199,7 +199,7 @@ class WithinDistance(EdgeRule):
 
 @dataclass(frozen=True)
 class CausalPairs(EdgeRule):
-    """A sender no later than its receiver, j <= i, in the order of the nodes: a decoder over a sequence."""
+    """Rule by which a node receives from itself and earlier nodes only, j <= i: a causal mask, for a decoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
         sender, receiver = graph.pair_index
@@ -211,7 +211,7 @@ class CausalPairs(EdgeRule):
 
 @dataclass(frozen=True)
 class ExpanderEdges(EdgeRule):
-    r"""The union of random cycles, each through all kinds of atoms of a molecule: Exphormer's expander graph.
+    r"""Rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
 
     Each cycle puts the kinds of atoms in the order of a hash of its own and joins every kind with the next, the last
     with the first; atoms are joined as their kinds are. The union of \(d / 2\) random cycles is a random d-regular
@@ -272,7 +272,7 @@ def _places(keys: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
 
 
 class GraphWithVirtualNodes(NamedTuple):
-    """A graph with virtual nodes, and where the old nodes and pairs went.
+    """Graph with virtual nodes, and the new indices of the original nodes and pairs.
 
     Attributes:
         graph: the larger graph; a molecule's virtual nodes come after its own.
@@ -288,7 +288,7 @@ class GraphWithVirtualNodes(NamedTuple):
 
 
 def add_virtual_nodes(graph: CompleteGraph, count: int | Tensor = 1) -> GraphWithVirtualNodes:
-    """Add virtual nodes that attend to all nodes of their molecule and are attended to by all.
+    """Add virtual nodes to each molecule of a graph; they attend to all its nodes, and all its nodes attend to them.
 
     Source: Gilmer et al. 2017, the "master node" (arXiv:1704.01212); Ying et al. 2021, Graphormer's VNode
     (arXiv:2106.05234).

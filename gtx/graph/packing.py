@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class SizeBucket(NamedTuple):
-    """Molecules that follow each other in order of size: those from `first` to `stop`, of `least` <= n <= `most`."""
+    """Molecules of similar size: those from `first` to `stop` in order of size, of `least` <= n <= `most` atoms."""
 
     first: int
     stop: int
@@ -20,7 +20,7 @@ class SizeBucket(NamedTuple):
 
 
 class MoleculeSizeOrder(NamedTuple):
-    """Positions of the molecules of a graph in order of size, ascending or descending.
+    """Positions of the molecules of a batch when sorted by size, ascending or descending.
 
     Attributes:
         molecules: first node, first pair and size n of each, int64 `[3, M]`, contiguous.
@@ -112,7 +112,7 @@ def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
 
 
 class RowPacking(NamedTuple):
-    """A one-to-one map of R rows into S >= R slots.
+    """One-to-one map of R rows into S >= R slots of a padded tensor.
 
     Attributes:
         row_of_slot: int64 `[S]`; where a slot is padding, any row.

@@ -40,7 +40,9 @@ def transformer(
     steps: int = 16,
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make the Transformer encoder: every atom attends to every atom by content alone, post-norm, MLP of width 4d.
+    """Make the Transformer encoder: every atom attends to every atom, without pair encodings.
+
+    The norm comes last, and the MLP has the width 4d.
 
     Positions in a sequence mean nothing in a molecule: random-walk probabilities of the atoms take their place.
 
@@ -83,8 +85,10 @@ def graphormer(
     readout: Sequence[str] = (),
     **arguments: Any,
 ) -> GraphTransformer:
-    """Graphormer: degree on the atoms; a bias per head for path distance and for the bonds along the path, shared by
-    all layers; pre-norm, MLP of the nodes' width; a virtual node that is read out.
+    """Make Graphormer, whose attention scores have biases for path lengths and for the bonds along the shortest paths.
+
+    The degree is an encoding of the atoms, the biases are one per head and shared by all layers, the norm comes first,
+    the MLP has the nodes' width, and a virtual node is read out.
 
     The types of the bonds along the path are averaged over all shortest paths, so that no numbering of the atoms
     matters; the paper takes one.
@@ -135,7 +139,10 @@ def gps(
     readout: Sequence[str] = ("sum",),
     **arguments: Any,
 ) -> GraphTransformer:
-    """GPS as for ZINC: GINE over the bonds and attention over all pairs in parallel, random walks on the atoms, a sum.
+    """Make GPS (general, powerful, scalable graph transformer) as for ZINC: GINE and attention over all pairs in
+    parallel.
+
+    Atoms have random walks as encodings; the readout is a sum.
 
     Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
 
@@ -177,8 +184,11 @@ def grit(
     steps: int = 16,
     **arguments: Any,
 ) -> GraphTransformer:
-    """GRIT: a vector per pair and head from query, key and edge state, which scores, is summed and becomes the new edge
-    state; random-walk probabilities of pairs; a scaler of the log-degree; post-norm.
+    """Make GRIT (Graph Inductive bias Transformer), whose pairs of atoms have states made from random-walk
+    probabilities.
+
+    A vector per pair and head, from query, key and edge state, gives the score, is summed, and becomes the new edge
+    state; a scaler of the log-degree follows, and the norm comes last.
 
     Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates. The scaler
     stands after the heads are merged, where the authors' code has it before.
@@ -250,8 +260,10 @@ def egt(
     steps: int = 16,
     **arguments: Any,
 ) -> GraphTransformer:
-    """EGT: a clipped score with a bias from the edge state, sigmoid gates, a scaler of the log-degree, and edge states
-    with an MLP of their own, updated in every layer.
+    """Make EGT (Edge-augmented Graph Transformer), whose edge states are updated in every layer.
+
+    The clipped score has a bias from the edge state; sigmoid gates and a scaler of the log-degree act on the weights,
+    and edge states have an MLP of their own.
 
     There are no virtual nodes. Random-walk probabilities of the atoms stand in for the paper's SVD encodings, whose
     signs are arbitrary.
@@ -290,7 +302,7 @@ def tgt(
     cutoff: float = 10.0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """TGT: EGT whose edge states also attend to each other, over all triplets of atoms, before their MLP.
+    """Make TGT (Triplet Graph Transformer): EGT whose edge states also attend to each other, over triplets of atoms.
 
     Time grows with the cube of the number of atoms, and so does memory up to a bound, see `gtx.nn.TripletAttention`.
     The paper predicts distances first and trains in three stages; here distances come from the coordinates, if there

@@ -23,7 +23,7 @@ from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, 
 
 
 class Architecture(NamedTuple):
-    """A named setting of the graph transformer.
+    """Named architecture: settings of `GraphTransformer` that reproduce a published model.
 
     Attributes:
         make: makes the model: `make(out_channels, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`.
@@ -68,10 +68,10 @@ ARCHITECTURES = {
     make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
     for make in _MAKERS
 }
-"""Networks that `gtx train --model` can train."""
+"""Network architectures by the names that `gtx train --model` takes."""
 
 CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}
-"""Models that `--model` takes beside them, solved in closed form; the second one has no descriptors."""
+"""Models that are solved in closed form, by the names that `--model` takes; "tanimoto" has no descriptors."""
 
 WRITER = "molecule_to_sequence"
 """Model of `gtx train --task sequence`, `gtx.sequence.molecule_to_sequence` of an annex."""

@@ -41,7 +41,7 @@ class MoleculeEncoder(Protocol):
 
 
 class MultiComponentModel(nn.Module):
-    r"""Model of rows of K molecules: their embeddings are concatenated and go to one head.
+    r"""Model of rows with K molecules (such as solute and solvent): their embeddings are concatenated before the head.
 
     \[ z = \mathrm{head}\bigl([f_1(m_1), \ldots, f_K(m_K)]\bigr), \qquad f_k = f \text{ unless separate} \]
 
@@ -162,7 +162,7 @@ def every_nth(batch: Batch, k: int, count: int) -> Batch:
 
 
 class MultiConformerModel(nn.Module):
-    r"""A model of molecules in space that reads several conformers of each: their vectors are pooled before the head.
+    r"""Model that reads several conformers of each molecule and pools their embeddings before the head.
 
     \[ y = \mathrm{head}\Bigl( \sum_k a_k z_k \Bigr), \qquad a_k = 1 / K \quad \text{or} \quad
        a_k = \operatorname{softmax}_k (w \cdot z_k) \]

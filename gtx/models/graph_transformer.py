@@ -75,7 +75,7 @@ def head_width(channels: int, heads: int) -> int:
 
 
 class AttentionMaps(NamedTuple):
-    """A forward pass with its attention.
+    """Result of a forward pass with the attention weights of all layers and heads.
 
     Attributes:
         out: predictions, `[B, T]`.

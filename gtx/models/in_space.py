@@ -41,7 +41,7 @@ def mat(
     readout: Sequence[str] = ("mean",),
     **arguments: Any,
 ) -> GraphTransformer:
-    """MAT: attention blended, after the softmax, with the matrices of distances in space and of bonds.
+    """Make MAT (Molecule Attention Transformer), which blends attention weights with distances in space and bonds.
 
     The readout is a mean over atoms. The adjacency enters as it is, as in the paper's equation; the authors' code
     divides its rows by their sums. The paper's dummy node is left out.
@@ -99,7 +99,9 @@ def rmat(
     readout: Sequence[str] = ("attention",),
     **arguments: Any,
 ) -> GraphTransformer:
-    """R-MAT: relative embeddings of bonds, hops and radial distance in key and value, with global terms.
+    """Make R-MAT (Relative Molecule Attention Transformer), with relative embeddings of bonds, hops and distances.
+
+    The embeddings enter keys and values, with global terms.
 
     All layers share a network that embeds the pair, and each has a linear map of its own from there to keys and one to
     values; the paper has two networks in every layer.
@@ -159,7 +161,7 @@ def torchmd_net(
     readout: Sequence[str] = ("sum",),
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make the equivariant transformer, whose atoms have vectors in space, which turn with the molecule.
+    """Make TorchMD-NET's equivariant transformer, whose atoms also have vectors in space that rotate with the molecule.
 
     Attention within a cutoff, with filters of the distance in score and value; no bonds, no MLP.
 
@@ -220,7 +222,7 @@ def transformer_m(
     readout: Sequence[str] = (),
     **arguments: Any,
 ) -> GraphTransformer:
-    """Transformer-M: Graphormer's encodings in a channel for the graph, distances in a channel for space.
+    """Make Transformer-M: Graphormer with a channel for the graph and, given coordinates, one for distances in space.
 
     Molecules without coordinates have the first channel alone; those with coordinates have both, and in training one of
     them or both, by chance. Both channels end in a bias per head that all layers share. The paper's second task, to

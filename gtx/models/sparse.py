@@ -18,7 +18,8 @@ from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformer
 
 @published
 def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
-    r"""Graph attention along the bonds and to itself, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\).
+    r"""Make GAT (graph attention network) along the bonds, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W
+    v_s])\).
 
     Bond types do not enter; heads are merged by W_o. Residuals, norms and an MLP stand around the attention as in a
     Transformer.
@@ -45,7 +46,7 @@ def gatv2(
     pair_channels: int = 32,
     **arguments: Any,
 ) -> GraphTransformer:
-    r"""Along the bonds and to itself, with scores \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
+    r"""Make GATv2 along the bonds, with scores \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
 
     The edge feature \(e_{rs}\) is the bond. Residuals, norms and an MLP stand around the attention as in a Transformer.
 
@@ -68,7 +69,9 @@ def gatv2(
 
 @published
 def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
-    r"""GaAN: unscaled dot products along the bonds, values through a LeakyReLU, and a gate on each head of each atom.
+    r"""Make GaAN (Gated Attention Network): dot-product attention along the bonds, with a gate on each head.
+
+    Dot products are unscaled, and values pass a LeakyReLU.
 
     The paper's last layer reads \([v_r \,\|\, \text{heads}]\); here the residual brings \(v_r\), as in a Transformer.
 
@@ -134,7 +137,7 @@ def exphormer(
     edge_list: bool = True,
     **arguments: Any,
 ) -> GraphTransformer:
-    """Exphormer: GPS whose attention runs over few edges: bonds, an expander graph, and virtual nodes joined to all.
+    """Make Exphormer, a GPS model with sparse attention along bonds, an expander graph, and edges to virtual nodes.
 
     The kind of edge, a bond with its type, of the expander, or of a virtual node, multiplies query and key. The
     expander is drawn over kinds of atoms and not over their numbers (`gtx.graph.ExpanderEdges`), so that no numbering
@@ -195,7 +198,9 @@ def tokengt(
     readout: Sequence[str] = (),
     **arguments: Any,
 ) -> GraphTransformer:
-    """TokenGT: atoms, bonds and a token of the whole molecule attend to each other, all to all; the last is read out.
+    """Make TokenGT (Tokenized Graph Transformer): atoms and bonds are tokens, and all tokens attend to each other.
+
+    A token of the whole molecule is read out.
 
     Which tokens share an atom enters each head's score as a bias, shared by all layers, in place of the random
     orthonormal identifiers of atoms that the paper puts into the tokens (`gtx.nn.AddBondNodes` tells why). A bond is

@@ -37,7 +37,9 @@ def standard(
     moments: int = 0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make the default model: full attention beside bond message passing; bonds, path distance, random walks, degree.
+    """Make the default model: attention over all pairs of atoms beside bond message passing.
+
+    Its encodings are bonds, path lengths, random walks and degrees.
 
     Args:
         out_channels: predictions per molecule.
@@ -99,8 +101,7 @@ def kernel(
     entries: int = 0,
     foundation: Mapping[str, Any] | None = None,
 ) -> KernelRidge:
-    """Make a ridge regression with a kernel of circular substructures, descriptors and embeddings, solved in closed
-    form.
+    """Make the kernel model: kernel ridge regression on circular substructures, descriptors and embeddings.
 
     By default leaving out training rows decides between two ways to count: substructures of elements and bond types
     within 2 bonds; or within 3 bonds, and beside them atoms and their neighbours by all codes. They decide the shares

@@ -21,7 +21,7 @@ from gtx.nn.fast.bonds import sum_messages
 
 @dataclass(frozen=True)
 class EmbeddedBondFeatures:
-    """Bonds by their codes, embedded where somebody asks: few codes are the bonds of many molecules.
+    """Bond features as codes with their embedding, which is computed only where it is needed.
 
     Attributes:
         codes: int64 `[E, F]`.
@@ -38,7 +38,7 @@ class EmbeddedBondFeatures:
 
 
 class BondMessagePassing(GINEConv):
-    r"""MLP of a node plus the sum of messages from its neighbours and the bonds to them.
+    r"""Message passing along the bonds: an MLP of a node plus the sum of messages from its neighbours and their bonds.
 
     \[ v'_r = \mathrm{MLP}\Bigl((1 + \epsilon) v_r + \sum_{s \to r} \mathrm{ReLU}(v_s + W b_{sr} + c)\Bigr) \]
 
@@ -72,7 +72,7 @@ class BondMessagePassing(GINEConv):
 
 
 class BondReadout(nn.Module):
-    r"""Readout of a bond between atoms s and r with codes c, symmetric in the two:
+    r"""Readout of a bond between atoms s and r with bond features c, symmetric in the two atoms:
 
     \[ \left[\, v_s + v_r,\; |v_s - v_r|,\; E(c) \,\right] \]
 
@@ -100,14 +100,14 @@ class BondReadout(nn.Module):
 
 
 class NodeIndices(NamedTuple):
-    """Indices of the nodes that are atoms, int64 `[N]`, and of virtual ones, int64 `[B * count]` (None without any)."""
+    """Indices of the original nodes, int64 `[N]`, and of the virtual nodes, int64 `[B * count]` (None without any)."""
 
     atoms: Tensor
     virtual: Tensor | None
 
 
 class AddVirtualNodes(nn.Module):
-    """Adds virtual nodes with learned features, and a learned feature for every pair that has one.
+    """Module that adds virtual nodes with learned features, and a learned feature for each pair with one of them.
 
     Source: Ying et al. 2021, Graphormer, section 3.1.3 (arXiv:2106.05234).
 
@@ -154,7 +154,7 @@ class AddVirtualNodes(nn.Module):
 
 
 class AddBondNodes(nn.Module):
-    r"""Adds a node for every bond, and to every pair of nodes what they have in common.
+    r"""Module that adds a node for every bond, and features for every pair of nodes that share an atom.
 
     In TokenGT an atom i is the token \([x_i, P_i, P_i]\) and a bond between i and j the token \([b_{ij}, P_i, P_j]\),
     with orthonormal identifiers P: \(P_i \cdot P_j\) is 1 if i = j, else 0. So attention can find out which tokens

@@ -18,7 +18,7 @@ from gtx.nn.edge_attention import EdgeAttention
 
 
 class TokenEmbedding(nn.Module):
-    r"""A vector per token and its place; the same weights, transposed, score the token that comes next.
+    r"""Embedding of tokens and their positions; the same weights, transposed, score the next token.
 
     For a token w at place t, in d channels,
 
@@ -66,7 +66,7 @@ class TokenEmbedding(nn.Module):
 
 
 class KeyValues:
-    r"""Keys and values of the senders of R rows, each row with one receiver at a time.
+    r"""Key-value cache for decoding: keys and values of the earlier tokens of R sequences.
 
     A later token changes no key or value of an earlier one, since it is no sender to it. So keys and values are worked
     out once, and the new token's attention is one row of the matrix:
@@ -146,7 +146,7 @@ Branch = Callable[[Tensor], Tensor]
 
 
 class DecoderLayer(nn.Module):
-    r"""Tokens attend to tokens, then to what is read, then an MLP; each a residual.
+    r"""Transformer decoder layer: self-attention of tokens, cross-attention to the source, and an MLP, each a residual.
 
     For each branch f of these three in turn, with norms first (pre-norm) or last (post-norm),
 

@@ -18,7 +18,7 @@ from gtx.nn.fast.features import embed_features
 
 
 class CategoricalEmbedding(nn.Module):
-    """The sum over columns of one learned vector per code.
+    """Embedding of categorical features: the sum over the columns of one learned vector per code.
 
     Args:
         sizes: codes of each column.
@@ -68,14 +68,14 @@ class CategoricalEmbedding(nn.Module):
 
 
 def make_embedding(feature: Feature, channels: int) -> nn.Module:
-    """Make the module that embeds a feature: a table for codes, a linear map for values."""
+    """Make the module that embeds a feature: an embedding table for categories, a linear map for real values."""
     if isinstance(feature, CategoricalFeatures):
         return CategoricalEmbedding(feature.sizes, channels, sparse=feature.sparse)
     return nn.Linear(feature.channels, channels)
 
 
 class CategoryVocabulary(nn.Module):
-    """Set of the codes that were seen in training; any other becomes code 0, "other".
+    """Set of the codes that occur in training; any other becomes code 0, "other".
 
     Until `observe` is called every code counts as seen.
 
@@ -118,7 +118,7 @@ def _offsets(sizes: Sequence[int]) -> Tensor:
 
 
 class PairEmbedding(nn.Module):
-    r"""The sum of what each feature is embedded to, and an MLP; or the features' own values side by side.
+    r"""Embedding of pairs of nodes: the sum of the embeddings of their features and an MLP, or the features themselves.
 
     \[ e_{rs} = \mathrm{MLP}\Bigl( \sum_f W_f\, f_{rs} \Bigr), \qquad \mathrm{MLP} = \mathrm{GELU} \circ W \circ
        \mathrm{GELU} \]
@@ -164,7 +164,7 @@ class PairEmbedding(nn.Module):
 
 
 class ChunkedPairEmbedding(NamedTuple):
-    """Pairs embedded whenever they are read, some receivers at a time, so that they are never there all at once.
+    """Embedding of pairs of nodes that is computed for some receivers at a time, to save memory.
 
     Attributes:
         graph: who attends to whom.
@@ -200,7 +200,7 @@ class ChunkedPairEmbedding(NamedTuple):
 
 
 class GraphAndSpaceEncoding(Encoding):
-    r"""Encoding for molecules with and without coordinates: a channel for the graph and one for space.
+    r"""Encoding of pairs for molecules with or without coordinates: one channel for the graph and one for space.
 
     \[ g^{2D}_b \sum_{f \in 2D} W_f f \;+\; g^{3D}_b\, \mathrm{MLP}\Bigl(\sum_{f \in 3D} W_f f\Bigr) \]
 

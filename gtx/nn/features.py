@@ -16,7 +16,7 @@ from gtx.native.elementwise import Dropout
 
 
 class TrainingMolecules(Protocol):
-    """M molecules, N atoms and E directed bonds in all, such as a `gtx.data.MoleculeStore`.
+    """Training molecules to which modules are fitted (M molecules, N atoms, E directed bonds), as a `MoleculeStore`.
 
     Attributes:
         atoms: `[N, A]`, codes of the atoms.
@@ -44,7 +44,7 @@ class TrainingMolecules(Protocol):
 
 
 class ClippedScaler(nn.Module):
-    """z-scores by the mean and standard deviation of the training rows, clipped.
+    """Scaler to z-scores by the mean and standard deviation of the training rows, clipped.
 
     A value that is unknown (NaN) counts as the training mean, so it has no effect; a feature that does not vary in
     training is always 0.
@@ -88,7 +88,7 @@ class ClippedScaler(nn.Module):
 
 
 class UserFeatures(nn.Module):
-    """Numbers of each atom or bond of a batch, scaled, and mapped to the width of what they are added to.
+    """Linear map of additional atom or bond features from the user, which are scaled first.
 
     One that is unknown (NaN), or as it is on average, adds nothing.
 
@@ -147,7 +147,7 @@ FARTHEST = 20
 
 
 class SubstructureEmbedding(nn.Module):
-    r"""A linear map of the logarithms of how often each circular substructure occurs.
+    r"""Linear map of the logarithms of the counts of circular substructures of each molecule.
 
     Every atom starts with a label made of its codes; in each round it takes the labels of its neighbours in, with the
     codes of the bonds to them, so that after r rounds a label stands for all within r bonds:

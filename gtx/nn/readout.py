@@ -12,7 +12,8 @@ from torch_geometric.nn.aggr import AttentionalAggregation, MaxAggregation, Mean
 
 
 class DegreeScaler(nn.Module):
-    r"""\(v \odot \theta_1 + \log(1 + \deg) \, v \odot \theta_2\), started at \(\theta_1 = 1, \theta_2 = 0\).
+    r"""Scaling by the node degree, \(v \odot \theta_1 + \log(1 + \deg) \, v \odot \theta_2\), initialised to the
+    identity.
 
     The sum under a softmax does not depend on the number of senders; this scaler adds it.
 
@@ -43,7 +44,7 @@ KINDS = ("sum", "mean", "max", "attention")
 
 
 class Readout(nn.Module):
-    r"""Sum, mean, maximum or attention pooling over the nodes of each molecule, side by side.
+    r"""Readout from nodes to molecules: sum, mean, maximum or attention pooling, or several of them concatenated.
 
     Attention pooling is \(\sum_i \operatorname{softmax}_i(g(v_i))\, v_i\) with a learned linear g (Li et al. 2016,
     arXiv:1511.05493). A molecule without nodes gives zeros.

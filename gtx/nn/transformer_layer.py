@@ -14,7 +14,7 @@ from gtx.nn.readout import DegreeScaler
 
 
 class EdgeStateUpdate(nn.Module):
-    r"""A residual update of edge states from what the attention's score was made of.
+    r"""Residual update of the edge states from the state that the attention score has computed for each edge.
 
     With norms first, \(e \leftarrow e + W \hat e\), then \(e \leftarrow e + \mathrm{MLP}(\mathrm{norm}(e))\); with
     norms last, \(e \leftarrow \mathrm{norm}(e + W \hat e)\), then
@@ -83,7 +83,7 @@ class EdgeStateUpdate(nn.Module):
 
 
 class GraphTransformerLayer(nn.Module):
-    r"""Attention over the pairs, message passing over the bonds beside it, and an MLP, each a residual.
+    r"""Graph transformer layer: attention over pairs of nodes, message passing over bonds, and an MLP, each a residual.
 
     With norms first (pre-norm),
 
@@ -193,7 +193,7 @@ def feed_forward(channels: int, hidden: int | None, dropout: float) -> nn.Sequen
 
 
 class GPSLayer(nn.Module):
-    r"""Local message passing and global attention in parallel, then an MLP over their sum.
+    r"""GPS layer: local message passing and global attention in parallel, then an MLP of their sum.
 
     \[ v_M = \mathrm{norm}(v + \mathrm{local}(v)), \quad v_T = \mathrm{norm}(v + \mathrm{attend}(v)), \quad
        v' = \mathrm{norm}(v_M + v_T + \mathrm{MLP}(v_M + v_T)) \]

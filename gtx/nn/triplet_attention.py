@@ -13,7 +13,7 @@ _BLOCK = 1 << 22  # numbers in one block of triplets
 
 
 class TripletAttention(nn.Module):
-    r"""Attention of every pair (i, j) over a third node k, to the pairs (j, k) and to the pairs (k, j).
+    r"""Attention of each pair (i, j) to the pairs (j, k) and the pairs (k, j), over all third nodes k.
 
     \[ o_{ij} = \sum_k a_{ijk} v_{jk}, \qquad
        a_{ijk} = \operatorname{softmax}_k\bigl(q_{ij} \cdot p_{jk} / \sqrt d + b_{ik}\bigr)\, \sigma(g_{ik}) \]

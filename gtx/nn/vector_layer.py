@@ -10,7 +10,7 @@ from gtx.graph import CompleteGraph
 
 
 class EquivariantAttentionLayer(nn.Module):
-    r"""Attention that moves channels \(x_i\) and vectors \(v_i\), which turn with the molecule.
+    r"""Equivariant attention layer that updates channels \(x_i\) and vectors \(v_i\), which rotate with the molecule.
 
     With \(\hat x = \mathrm{norm}(x)\), for an edge from the sender s to the receiver r with radial features
     \(e_{rs}\), direction \(u_{rs}\) and nearness \(\phi_{rs}\),

@@ -24,11 +24,11 @@ TRANSFORMER_BASE: dict[str, Any] = {
     "norm_first": False,
     "activation": "relu",
 }
-"""The base setting of Vaswani et al. 2017 (arXiv:1706.03762), table 3, of encoder and decoder alike."""
+"""Settings of the base Transformer of Vaswani et al. 2017 (arXiv:1706.03762), table 3, for encoder and decoder."""
 
 
 class TokenTransformer(nn.Module):
-    """Tokens with their places, and layers that let them attend to each other and to a source, if there is one.
+    """Transformer over tokens and their positions, with self-attention and, if there is a source, cross-attention.
 
     Source: Vaswani et al. 2017, section 3 (arXiv:1706.03762).
 
@@ -197,7 +197,7 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
 
 
 class TokenEncoder(TokenTransformer):
-    """Reads sequences: every token attends to every token of its sequence. Arguments as `TokenTransformer`."""
+    """Transformer encoder of sequences: every token attends to every token; arguments as for `TokenTransformer`."""
 
     def nodes(self, source: SequenceBatch) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`."""
@@ -205,7 +205,7 @@ class TokenEncoder(TokenTransformer):
 
 
 class CrossAttentionMaps(NamedTuple):
-    """A forward pass with the weights of its cross-attention.
+    """Result of a forward pass with the weights of the cross-attention.
 
     Attributes:
         logits: as `MoleculeToSequence.forward` gives them, `[N, V]`.
@@ -229,7 +229,7 @@ class SourceEncoder(Protocol):
 
 
 class MoleculeToSequence(nn.Module):
-    r"""An encoder reads molecules, and a decoder writes sequences.
+    r"""Encoder-decoder model that reads molecules and generates sequences.
 
     The encoder's atoms are keys and values in every layer of the decoder; its tokens see what was written up to them:
 
