@@ -1,4 +1,4 @@
-"""Words of code in a table, such as `--some-option`, are not broken at their hyphens."""
+"""Words of code in a line, such as `--some-option`, are not broken at their hyphens."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import re
 
 from mkdocs.structure.pages import Page
 
-CELL = re.compile(r"<td.*?</td>", re.DOTALL)
-CODE = re.compile(r"(?<=<code>).*?(?=</code>)", re.DOTALL)
-WORD = re.compile(r"[^\s<>]*-[^\s<>]*")
+CODE = re.compile(r"(?<!<pre>)(?<!<pre><span></span>)<code>([^<]*)</code>")
+WORD = re.compile(r"[^\s]*-[^\s]*")
+CELL = re.compile(r"<t[dh].*?</t[dh]>", re.DOTALL)
 LONGEST = 32
-"""Code of up to so many characters is not broken at its spaces either."""
+"""Longest code that is not broken at its spaces either, in the cells of tables."""
 
 
 def on_page_content(content: str, page: Page, **kwargs: object) -> str:
-    """Mark code in the cells of tables by the class `whole`."""
-    return CELL.sub(lambda cell: CODE.sub(_marked, cell[0]), content)
+    """Mark words of code, and short code in the cells of tables, by the class `whole`."""
+    return CODE.sub(_words, CELL.sub(lambda cell: CODE.sub(_short, cell[0]), content))
 
 
-def _marked(code: re.Match[str]) -> str:
-    if "<" in code[0]:
-        return code[0]
-    if len(code[0]) <= LONGEST:
-        return f'<span class="whole">{code[0]}</span>'
-    return WORD.sub(r'<span class="whole">\g<0></span>', code[0])
+def _short(code: re.Match[str]) -> str:
+    return f'<code class="whole">{code[1]}</code>' if len(code[1]) <= LONGEST else code[0]
+
+
+def _words(code: re.Match[str]) -> str:
+    words = WORD.sub(
+        lambda word: f'<span class="whole">{word[0]}</span>' if len(word[0]) <= LONGEST else word[0], code[1]
+    )
+    return f"<code>{words}</code>"

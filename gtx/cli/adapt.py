@@ -17,10 +17,10 @@ The pretrained model has learned RDKit's descriptors of drug-like molecules. Whe
 dyes, additives), it can learn the descriptors of yours first: gtx computes them, and no measured value is needed. Give
 it all molecules you have, also those without a measurement. A tenth of them is held out and chooses the epoch.
 
-Then start from the file that it wrote. Whether that is better than to start from the foundation, the validation scores
-of both trainings tell.
+Then start from the file that it wrote. The validation scores of both trainings show whether this is better than to
+start from the foundation.
 
-The same command again continues an interrupted run, and says so when it is finished.
+Run the same command again to resume an interrupted run.
 """
 
 

@@ -28,12 +28,12 @@ gradient-weighted attention. It also shows how the prediction changes when the a
 removed, beside the same for random atoms and for a network with random weights. Atoms, layers and heads are counted
 from 0; the order of the atoms is that of the SMILES.
 
-With --method shapley the figure is the molecule, each atom coloured by its Shapley value: what it brings to the
-prediction of the whole model, on average over all orders in which atoms are taken away. Of a network its attention is
-taken away, of a kernel its exact contributions. The values sum to the prediction minus a baseline; the output says what
-of it is the network's and what the kernel's. With --method substructures whole substructures are taken away: what is
-left when the bonds of BRICS are cut. Up to 10 atoms or substructures all sets of them are taken, above --draws orders
-and their reverses, and a standard error stands beside each value.
+With --method shapley the figure is the molecule, each atom coloured by its Shapley value: the mean change of the
+prediction when the atom is removed, over all orders of removal. In the network, an atom is removed by masking its
+attention; the kernel is explained by its exact contributions. The values sum to the prediction minus a baseline; the
+output lists the parts of network and kernel. With --method substructures, whole substructures are removed: the
+fragments between BRICS bonds. Up to 10 atoms or substructures, all sets of them are evaluated; with more, --draws
+orders and their reverses are drawn, and each value has a standard error.
 
 With --method rationale the figure is the molecule with its smallest substructure, of those that a search looks at, that
 the whole model by itself predicts on the same side of --threshold, hydrogens in place of what was cut off.

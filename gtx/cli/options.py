@@ -30,7 +30,7 @@ COLUMNS = {
     "bond-classes": "bond_class_columns",
 }
 """The option that names the columns of a task of atoms or bonds."""
-SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", "logger": "what is shown"}
+SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", "logger": "logging and progress"}
 """The first field of `TrainSettings` in each group of options."""
 
 
@@ -68,7 +68,7 @@ def add_table(parser: Parser) -> Group:
     group.add_argument(
         "--weight-column",
         metavar="NAME",
-        help="a column of numbers, 0 or more: how much say each row has in the loss, though not in the scores",
+        help="a column with the weight of each row in the loss, 0 or more; scores are not weighted",
     )
     group.add_argument(
         "--feature-columns",
@@ -87,7 +87,7 @@ def add_table(parser: Parser) -> Group:
         "--missing-features",
         choices=["error", "blank"],
         default="error",
-        help="error: a row without such a number cannot be used; blank: it counts as the mean, and the model is told",
+        help="error: a row without such a number cannot be used; blank: the mean replaces it, marked as missing",
     )
     group.add_argument(
         "--on-error",
@@ -203,7 +203,7 @@ def add_parts(parser: Parser) -> Group:
         help="the share of each part; together 1",
     )
     split.add_argument(
-        "--split-column", metavar="NAME", help="a column that says train, val or test, instead of --split"
+        "--split-column", metavar="NAME", help="a column with train, val or test in each row, instead of --split"
     )
     split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
     split.add_argument("--test", metavar="FILE", help="a file with the test rows")

@@ -188,7 +188,7 @@ class Parser(argparse.ArgumentParser):
             self.add_argument(
                 "--config",
                 metavar="FILE",
-                help="a YAML file with options by name, such as epochs: 40; what the command line says wins over it",
+                help="a YAML file with options by name, such as epochs: 40; the command line overrides it",
             )
             self.add_argument("--quiet", action="store_true", help="print results and errors: no notes, no progress")
 

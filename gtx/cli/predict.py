@@ -29,11 +29,11 @@ examples:
   gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
 """
 NOTES = """
-Every input row comes out, in order and with its cells as they were. After them come <target>_pred (and, where the model
-has them, _std, _low and _high), an error where the row could not be used, and a warning where the molecule has
-something that training did not have. If the table holds the target, the scores are printed too; where molecules of the
-table trained the model, a line says how many, and the scores of the others stand below. A model that writes sequences
-gives <target>_pred, its <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
+The output keeps every input row, in order, with all its columns. It adds <target>_pred (and _std, _low and _high, if
+the model has them), an error if the row could not be used, and a warning if the molecule has features that do not occur
+in the training rows. If the table has the target, the scores are printed too; if some of its molecules were used for
+training, their number and the scores of the others follow. A model that writes sequences adds <target>_pred,
+<target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
 
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
@@ -139,7 +139,7 @@ def _add_selection(parser: Parser) -> None:
         help='only rows for which this holds: "NAME SIGN NUMBER", joined by "and"; signs are > >= < <= == !=',
     )
     group.add_argument("--top", type=int, metavar="N", help="only the best rows, so many, the best first; needs --by")
-    group.add_argument("--by", metavar="NAME", help="the column that says how good a row is, such as y_pred")
+    group.add_argument("--by", metavar="NAME", help="the column to rank by, such as y_pred")
     group.add_argument("--lowest", action="store_true", help="with --top: the lowest number is the best")
 
 
@@ -215,6 +215,6 @@ def opened(
 def status(ledger: RowLedger) -> int:
     """Return the exit status; 2 if no row could be used."""
     if 0 < ledger.rows == ledger.num_errors:
-        note("gtx: no row can be used; the column 'error' of the output says why")
+        note("gtx: no row can be used; the column 'error' of the output has the reasons")
         return 2
     return 0

@@ -71,12 +71,12 @@ def add(parser: Parser) -> None:
         "--from",
         metavar="MODEL",
         help="train this model file further, or foundation, the pretrained model that comes with gtx; it keeps its "
-        "architecture and, for targets that it knows, its outputs and its scale",
+        "architecture and, for targets with the same name, its outputs and its scale",
     )
     run.add_argument(
         "--new-head",
         action="store_true",
-        help="with --from: make the head and the scales of targets anew, also where the model knows the targets",
+        help="with --from: initialise the head and the scales of targets again, even for targets of that model",
     )
     run.add_argument(
         "--baselines",

@@ -29,13 +29,13 @@ compares their scores of the validation rows. What varies: from scratch or from 
 (channels), layers, dropout and encodings, the learning rate, the batch and the epochs. An option that you give does not
 vary.
 
-The first trial has the defaults. Trials that fall behind are ended early. A trial that fails is noted with its error,
-and the study goes on. The same command again continues an interrupted study; of a finished one it prints the results,
-and with more --trials (or --hours) it adds to it. The same command at the same time, in another terminal, takes part.
+The first trial has the defaults. Bad trials are stopped early. If a trial fails, its error is recorded and the study
+continues. Run the same command again to resume an interrupted study, to print the results of a finished one, or, with
+more --trials or --hours, to extend it. Run it in a second terminal to work in parallel.
 
-The test rows are never seen in choosing. They score two models at the end, the one chosen and that of the defaults.
-With few rows, one such score is mostly luck: --folds 5 makes five studies more, each without a fifth of the rows, which
-then scores what was chosen without it.
+The test rows are not used to choose. At the end they score two models, the chosen one and the one with the defaults.
+With few rows, one such score depends mostly on chance: --folds 5 adds five studies. Each leaves out a fifth of the rows
+and scores its choice on them.
 
 FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
 trials.csv, importance.png (what mattered) and tuning.json.

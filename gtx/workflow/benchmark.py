@@ -455,7 +455,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     yield f"{dataset.task.name}; {division}, seed {data.seed}"
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
-        yield f"warning: up to {most} molecules stand in two parts of one fold's split, which flatters the scores"
+        yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
     near = find_nearest_neighbours(dataset.smiles, runs[0].plan.molecules.split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:

@@ -62,12 +62,12 @@ def data_lines(dataset: Dataset) -> list[str]:
 
 
 def _unlabelled(dataset: Dataset) -> str:
-    return f"in no part: {plural(dataset.unlabelled, _unit(dataset))} without any target value"
+    return f"in none of the sets: {plural(dataset.unlabelled, _unit(dataset))} without any target value"
 
 
 def _nearness(dataset: Dataset, nearest: NearestNeighbours) -> str:
     part = "test" if len(dataset.split["test"]) else "validation"
-    leak = "" if dataset.leaked else f"no {_unit(dataset)} stands in two parts; "
+    leak = "" if dataset.leaked else f"no {_unit(dataset)} is in two of the sets; "
     number = plural(len(nearest.rows), f"{part} {_unit(dataset)}")
     pairs = f"{number} to their nearest training {_unit(dataset)}s"
     return f"leakage: {leak}Tanimoto similarity of {pairs}: {nearest.summary()}"

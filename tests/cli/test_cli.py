@@ -107,7 +107,7 @@ def test_no_usable_row_is_status_2_and_every_error_is_written(
         table.write_text("\n".join(["smiles", *rows]))
         assert main(["predict", model, str(table), "--out", str(out)]) == status
         last = capsys.readouterr().err.splitlines()[-1]
-        assert (last == "gtx: no row can be used; the column 'error' of the output says why") == (status == 2)
+        assert (last == "gtx: no row can be used; the column 'error' of the output has the reasons") == (status == 2)
         assert [bool(row["error"]) for row in read(out)] == [True, status == 2]
     assert main(["predict", model, "C1CC"]) == 2
 

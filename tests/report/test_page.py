@@ -109,7 +109,7 @@ def test_what_is_wrong_with_the_data_stands_above_the_first_score(words, make_re
     first = text.index("Test RMSE")
     for said in ("Only 3 test: with so few", "1 molecule stands in both.", "1 row of 121 rows could not be used"):
         assert 0 < text.index(said) < first
-    assert "In two parts at once 1 molecule in training and test" in text
+    assert "In two sets at once 1 molecule in training and test" in text
 
 
 def test_every_point_and_row_knows_its_molecule_and_cards_the_nearest_training_molecule(page, make_report, tmp_path):

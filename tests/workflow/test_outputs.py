@@ -28,7 +28,7 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
     rows += [[rows[0][0], 2.5], [rows[0][0], ""], [rows[1][0], 1]]
     dataset = load_dataset(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
     lines = data_lines(dataset)
-    assert "in no part: 4 molecules without any target value" in lines
+    assert "in none of the sets: 4 molecules without any target value" in lines
     named = "2 molecules fill 5 rows, 1 of them with conflicting labels: y is 0 in row 1, 2.5 in row 41"
     assert f"repeated: {named}" in lines and dataset.files[0].ledger.summary().endswith("2 with warnings")
     assert dataset.files[0].ledger.warnings == {
