@@ -38,7 +38,7 @@ class Normaliser(nn.Module):
 
 
 class Softmax(Normaliser):
-    r"""\(b_k = \exp(s_k / T) / \sum_{k' \to r} \exp(s_{k'} / T)\) over the edges into the receiver r of k.
+    r"""Softmax over the edges into each receiver r, \(b_k = \exp(s_k / T) / \sum_{k' \to r} \exp(s_{k'} / T)\).
 
     Source: Vaswani et al. 2017, eq. 1 (arXiv:1706.03762); the temperature, Hinton et al. 2015 (arXiv:1503.02531). The
     weights into a receiver sum to 1; one without any edge has no weights, so its sum is zero. As T goes to 0 the
@@ -174,7 +174,9 @@ class DistanceAdjacencyBlend(Normaliser):
 
 
 class GatedSoftmax(Normaliser):
-    r"""EGT's weights: a softmax times a sigmoid gate from the edge state, and a scaler of the logarithm of the degree.
+    r"""Normaliser of EGT (Edge-augmented Graph Transformer): a softmax times a sigmoid gate from the edge state.
+
+    The result is scaled by the logarithm of the degree.
 
     \[ w_{rs} = \operatorname{softmax}_s(s_{rs})\, g_{rs} \, \log\Bigl(1 + \sum_{s'} g_{rs'}\Bigr), \qquad
        g_{rs} = \sigma(W_g e_{rs}) \]
@@ -208,7 +210,7 @@ class GatedSoftmax(Normaliser):
 
 
 class CutoffSiLU(Normaliser):
-    r"""Weights that end at a cutoff in space, \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\).
+    r"""Normaliser of TorchMD-NET: \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\), weights that fall to 0 at a cutoff distance.
 
     \(\phi_k\) is the last channel of the edge features, as `gtx.encodings.PairDirection` yields it: from 1 at a
     distance of 0 to 0 at the cutoff. The weights into a receiver sum to anything.

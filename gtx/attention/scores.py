@@ -260,7 +260,9 @@ class GATScore(Score):
 
 
 class RelativeDot(Score):
-    r"""Query, key and the relative embedding \(b_{rs} = W e_{rs}\) of the pair, each with each, and two global terms.
+    r"""Score of R-MAT (Relative Molecule Attention Transformer), with a relative embedding of each pair of atoms.
+
+    Query, key and the embedding \(b_{rs} = W e_{rs}\) are multiplied with each other, and there are two global terms.
 
     \[ s_{rs} = \frac{q_r \cdot k_s + (q_r + k_s) \cdot b_{rs}}{\sqrt{C}} + u \cdot k_s + w \cdot b_{rs} \]
 

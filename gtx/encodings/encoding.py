@@ -32,6 +32,7 @@ class ContinuousFeatures(NamedTuple):
 
 
 Feature = CategoricalFeatures | ContinuousFeatures
+"""Declaration of what an encoding yields: integer codes or real numbers."""
 
 
 class Encoding(nn.Module):

@@ -57,7 +57,7 @@ class Export:
 
 
 def export_model(model: Predictor, path: str | Path, molecules: Sequence[str] = ()) -> Export:
-    """Write a model to an ONNX file, from the arrays of a molecule to its answers.
+    """Write a trained model to an ONNX file, which maps the arrays of a molecule to its predictions.
 
     Args:
         model: of numbers or classes of molecules.

@@ -29,7 +29,7 @@ def split_molecules(flat: FeaturisedMolecules) -> Iterator[list[np.ndarray]]:
 
 
 class ExportedModel:
-    """Model file of `gtx export`, run by onnxruntime.
+    """Predictor for a model file (ONNX) that `gtx export` wrote; it runs by onnxruntime, without torch.
 
     Args:
         file: path of the file, or its bytes.

@@ -83,7 +83,7 @@ SPEC = Record(
 
 
 def build_model(spec: Mapping[str, Any]) -> nn.Module:
-    """Make the untrained network of a specification.
+    """Make the untrained network that a specification (name and arguments) describes.
 
     Args:
         spec: `{"name": one of ARCHITECTURES or CLOSED_FORM_MODELS, or WRITER, "arguments": {...}}`, see `gtx models`;

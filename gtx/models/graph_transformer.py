@@ -96,7 +96,7 @@ class AttentionMaps(NamedTuple):
 
 
 class GraphTransformer(nn.Module):
-    r"""Graph transformer with predictions for each molecule, atom or bond of a batch.
+    r"""Graph transformer that predicts values for each molecule, atom or bond of a batch.
 
     Atoms and bonds are embedded by their codes; encodings add features of nodes and pairs; the layers let every
     atom attend to the atoms it has an edge from; a readout and an MLP give the prediction. Every part can be another

@@ -187,7 +187,9 @@ MOLECULE_FEATURES: dict[str, MoleculeFeatures] = {
     ),
     "rdkit": MoleculeFeatures(RDKIT_DESCRIPTORS, rdkit_descriptors),
 }
-"""Features by name: `morgan`, counts of the circular substructures of radius 2, folded to 2,048 (Rogers and Hahn 2010,
+"""Precomputed molecule features (fingerprints and descriptors), by name.
+
+`morgan`: counts of the circular substructures of radius 2, folded to 2,048 (Rogers and Hahn 2010,
 10.1021/ci100050t); `maccs`, the 166 keys after one that is always 0 (Durant et al. 2002, 10.1021/ci010132r); `rdkit`,
 RDKit's two-dimensional descriptors, some 5 ms a molecule."""
 

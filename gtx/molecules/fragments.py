@@ -42,7 +42,7 @@ def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
 
 
 def morgan_bits(texts: Any, radius: int = 2, bits: int = 2048) -> list[ExplicitBitVect]:
-    """Compute binary Morgan fingerprints, as RDKit bit vectors; see `morgan_counts`."""
+    """Compute binary Morgan fingerprints as RDKit bit vectors (see `morgan_counts`)."""
     generator = GetMorganGenerator(radius=radius, fpSize=bits)
     return [generator.GetFingerprint(mol) for mol in _read(texts)]
 

@@ -31,7 +31,9 @@ from gtx.nn.embedding import ChunkedPairEmbedding
 
 
 class EdgeAttention(MessagePassing):
-    r"""Multi-head attention as an edge update of a graph network, and a sum.
+    r"""Multi-head attention as message passing: each receiver sums the values of its senders, weighted by a softmax.
+
+    In a graph network (Battaglia et al. 2018), the weighted value of an edge is the result of its edge update.
 
     For an edge k from sender s to receiver r with features \(e_k\), in every head,
 

@@ -89,7 +89,7 @@ def render(
 
 
 def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[str]:
-    """Write the report of a training run as one HTML file that needs nothing beside it, light or dark.
+    """Write the report of a run with numeric targets as one self-contained HTML file, in light and dark mode.
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
@@ -200,7 +200,7 @@ CURVES = [
 
 
 def write_level_report(path: str | os.PathLike[str], report: AtomBondReport) -> list[str]:
-    """Write the report of a training run as one HTML file.
+    """Write the report of a run with targets of atoms or bonds as one HTML file.
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.

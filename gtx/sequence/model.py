@@ -339,7 +339,9 @@ def molecule_to_sequence(
     encoder: Mapping[str, Any] | None = None,
     **decoder: Any,
 ) -> MoleculeToSequence:
-    """Make a `standard` graph transformer as encoder, without readout and head, and a decoder as wide and as deep.
+    """Make an encoder-decoder model: a `standard` graph transformer as encoder, and a decoder as wide and as deep.
+
+    The encoder has no readout and no head.
 
     Args:
         size: tokens it writes, start and end among them.

@@ -54,7 +54,7 @@ SEQUENCE_CURVES = [
 
 
 def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) -> list[str]:
-    """Write the report of a training run as one HTML file.
+    """Write the report of a run whose target is a text as one HTML file.
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
