@@ -157,7 +157,7 @@ class BilinearScore(Score):
         return torch.einsum("...hc,hcd->...hd", query, self.weight)
 
     def __repr__(self) -> str:
-        return f"General({self.weight.shape[0]}, {self.weight.shape[1]})"
+        return f"BilinearScore({self.weight.shape[0]}, {self.weight.shape[1]})"
 
 
 # --- Additive scores: query and key are added, not multiplied, and one learned vector reads the sum.
@@ -253,7 +253,7 @@ class GATScore(Score):
         return self(query[:, :, None], key[:, None])  # one number each: nothing of width C per pair
 
     def __repr__(self) -> str:
-        return f"GAT({self.receiver.shape[0]}, {self.receiver.shape[1]})"
+        return f"GATScore({self.receiver.shape[0]}, {self.receiver.shape[1]})"
 
 
 # --- R-MAT's score: relative embeddings of a pair beside query and key.

@@ -72,7 +72,7 @@ class NodeDegree(Encoding):
         return degree.clamp_(max=self.largest + 1).unsqueeze(1), None
 
     def __repr__(self) -> str:
-        return f"Degree({self.largest})"
+        return f"NodeDegree({self.largest})"
 
 
 # --- Bonds, as features of pairs.
@@ -123,7 +123,7 @@ class BondFeatures(Encoding):
         return marked
 
     def __repr__(self) -> str:
-        return f"Bonds({[size - 1 for size in self.pair.sizes]})"
+        return f"BondFeatures({[size - 1 for size in self.pair.sizes]})"
 
 
 # --- Which atoms lie on a common ring.

@@ -89,7 +89,7 @@ class ShortestPathLength(Encoding):
         return torch.where(reached > 0, distance, self.largest + 2 - connected)
 
     def __repr__(self) -> str:
-        return f"ShortestPath({self.largest})"
+        return f"ShortestPathLength({self.largest})"
 
 
 # --- Hop masks: for every number of bonds, which pairs are so far apart.

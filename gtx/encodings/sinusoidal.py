@@ -80,7 +80,7 @@ class SinusoidalPosition(Encoding):
         return sinusoidal_encoding(place, self.node.channels, self.convention), None
 
     def __repr__(self) -> str:
-        return f"Sinusoidal({self.node.channels}, '{self.convention}')"
+        return f"SinusoidalPosition({self.node.channels}, '{self.convention}')"
 
 
 def _check(channels: int, convention: str) -> None:

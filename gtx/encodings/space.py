@@ -50,7 +50,7 @@ class PairDirection(Encoding):
         return None, torch.cat([along / torch.where(apart, distance, 1.0)[:, None], near[:, None]], -1)
 
     def __repr__(self) -> str:
-        return f"Direction({self.cutoff})"
+        return f"PairDirection({self.cutoff})"
 
 
 # --- Invariants of the moments of the surroundings of an atom in space.
@@ -131,7 +131,9 @@ class SpatialMoments(Encoding):
         return (envelope(distance / self.cutoff, 3) * apart)[:, None] * harmonics(unit)
 
     def __repr__(self) -> str:
-        return f"Moments({self.distance}, types={len(self.types)}, channels={self.channels}, cutoff={self.cutoff})"
+        return (
+            f"SpatialMoments({self.distance}, types={len(self.types)}, channels={self.channels}, cutoff={self.cutoff})"
+        )
 
 
 def harmonics(unit: Tensor) -> Tensor:

@@ -95,7 +95,7 @@ class RandomWalkProbabilities(Encoding):
         return powers
 
     def __repr__(self) -> str:
-        return f"RandomWalk({self.steps})"
+        return f"RandomWalkProbabilities({self.steps})"
 
 
 # --- A learned function of eigenvectors that does not depend on their signs.

@@ -22,7 +22,8 @@ LEVELS = 1 << 16
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    r"""In training, set each entry to zero with probability p and divide the others by 1 - p; else x itself.
+    r"""Set each entry of x to zero with probability p, and divide the others by 1 - p; outside training, return x
+    itself.
 
     Source: Srivastava et al. 2014, JMLR 15:1929. On a CPU 16 random bits decide an entry, so p is rounded to a multiple
     of \(2^{-16}\); in single precision a compiled loop draws them (`gtx/native/elementwise.c`), otherwise torch draws
@@ -48,7 +49,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`dropout` in training, nothing in evaluation.
+    """Dropout module that calls `gtx.attention.dropout` in training and does nothing in evaluation.
 
     Args:
         p: 0 <= p < 1.
@@ -68,7 +69,7 @@ class Dropout(nn.Module):
 
 
 class GELU(nn.Module):
-    r"""`torch.nn.GELU`, by torch's own kernel, and value for value where no gradient is wanted.
+    r"""GELU activation, a faster `torch.nn.GELU` with equal results.
 
     \[ \mathrm{GELU}(x) = x\, \Phi(x) \]
 

@@ -147,7 +147,7 @@ class AddVirtualNodes(nn.Module):
         return larger, NodeIndices(nodes, virtual), everything, pairs
 
     def __repr__(self) -> str:
-        return f"VirtualNodes({self.node.shape[0]}, {self.node.shape[1]})"
+        return f"AddVirtualNodes({self.node.shape[0]}, {self.node.shape[1]})"
 
 
 # --- Bonds as nodes beside the atoms: tokens that attend and are attended to.

@@ -106,7 +106,7 @@ class CategoryVocabulary(nn.Module):
         return codes.masked_fill(self.unseen(codes), 0)
 
     def __repr__(self) -> str:
-        return f"Vocabulary({list(self.sizes)})"
+        return f"CategoryVocabulary({list(self.sizes)})"
 
 
 def _offsets(sizes: Sequence[int]) -> Tensor:

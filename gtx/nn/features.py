@@ -225,4 +225,6 @@ class SubstructureEmbedding(nn.Module):
         return self.embedding(self.dropout(counts.to(self.embedding.weight.dtype).log1p()))
 
     def __repr__(self) -> str:
-        return f"Substructures({self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p})"
+        return (
+            f"SubstructureEmbedding({self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p})"
+        )

@@ -36,7 +36,7 @@ def test_atoms_and_their_pairs_keep_their_features_and_the_new_ones_are_learned(
 def test_without_pair_features_there_are_none() -> None:
     layer = AddVirtualNodes(1, 6, None).double()
     assert layer.pair is None and layer(GRAPH, inputs()[0], None)[3] is None
-    assert repr(layer) == "VirtualNodes(1, 6)"
+    assert repr(layer) == "AddVirtualNodes(1, 6)"
 
 
 def test_what_concerns_the_whole_passes_through_them_alone() -> None:
