@@ -11,7 +11,7 @@ EXAMPLES = """
 examples:
   gtx join esol.csv freesolv.csv --out joined.csv
   gtx join mine.csv public.csv --by-file --split-column split --out joined.csv
-  gtx train joined.csv --target-columns mine_y public_y --target-weights public_y=0.3 --split-column split --out run/
+  gtx train joined.csv --target-columns mine_y public_y --out run/
 """
 NOTES = """
 The joined table has a row for each molecule, with the target columns of all tables, blank where a table lacks the
