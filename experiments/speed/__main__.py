@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from experiments.runs import circumstances
-from experiments.speed import layer, molecules, step, training
+from experiments.speed import layer, molecules, training
 from experiments.speed.measure import Case, race, table
 from experiments.tables import RESULTS, ROOT
 
@@ -34,7 +34,6 @@ TOPICS: dict[str, Callable[[argparse.Namespace], list[Case]]] = {
     "encodings": molecules.encodings_of_a_batch,
     "batches": molecules.batches,
     "featurising": molecules.featurising,
-    "step": step.cases,
     "training": training.cases,
     "prediction": molecules.prediction,
 }

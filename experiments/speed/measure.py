@@ -198,9 +198,9 @@ def featurised(name: str, most: int) -> MoleculeStore:
     return done.store.with_targets(frame["y"].to_numpy(float)[done.good, None])
 
 
-def default_model(rows: int = 10_000) -> tuple[Regression, Featuriser, dict[str, Any], nn.Module]:
-    """Build the untrained model of `gtx train` for so many molecules: task, featuriser, description, model."""
+def default_model() -> tuple[Regression, Featuriser, dict[str, Any], nn.Module]:
+    """Build the untrained model of `gtx train` for 10,000 molecules: task, featuriser, description, model."""
     task = Regression("y", scaler=TargetScaler.fit(torch.tensor([[0.0], [1.0]], dtype=torch.float64)))
-    spec = make_model_spec(TrainSettings(), Featuriser(), task, rows)
+    spec = make_model_spec(TrainSettings(), Featuriser(), task, 10_000)
     torch.manual_seed(0)
     return task, Featuriser(), spec, ARCHITECTURES[spec["name"]].make(**spec["arguments"])

@@ -34,7 +34,7 @@ from gtx.attention.scores import (
     Score,
 )
 from gtx.attention.sums import attend
-from gtx.native.elementwise import dropout
+from gtx.elementwise import dropout
 
 __all__ = [
     "AttentionOutput",

@@ -13,8 +13,8 @@ from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.attention.scores import Score, required
+from gtx.elementwise import dropout as drop
 from gtx.graph import CompleteGraph
-from gtx.native.elementwise import dropout as drop
 
 # --- How the heads become one vector.
 

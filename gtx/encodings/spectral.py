@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
+from gtx.elementwise import GELU
 from gtx.encodings.encoding import ContinuousFeatures, Encoding
 from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_sets import adjacency
-from gtx.native.elementwise import GELU
 from gtx.threads import run_in_threads
 
 # --- Random-walk probabilities, of nodes and of pairs.

@@ -1,7 +1,7 @@
 """Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
 
+from gtx.elementwise import GELU, Dropout
 from gtx.graph import hash_atom_environments
-from gtx.native.elementwise import GELU, Dropout
 from gtx.nn.bonds import (
     AddBondNodes,
     AddVirtualNodes,

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
+from gtx.elementwise import GELU
 from gtx.graph import CompleteGraph, add_virtual_nodes
-from gtx.native.elementwise import GELU
 from gtx.nn.embedding import CategoricalEmbedding
 from gtx.nn.fast.bonds import sum_messages
 

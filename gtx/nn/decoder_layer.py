@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention import CompleteGraphAggregator, ProjectedEdgeFeatures, attend_block
+from gtx.elementwise import Dropout
 from gtx.encodings import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.native.elementwise import Dropout
 from gtx.nn.edge_attention import EdgeAttention
 
 # --- Tokens as vectors, and vectors as scores of tokens.

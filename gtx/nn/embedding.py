@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from gtx.elementwise import GELU
 from gtx.encodings import CategoricalFeatures, ContinuousFeatures, Encoding, Feature
 from gtx.graph import BipartiteGraph, CompleteGraph, split_by_receivers
-from gtx.native.elementwise import GELU
 from gtx.nn.fast.features import embed_features
 
 # --- Embeddings of codes and values.

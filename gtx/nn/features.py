@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from gtx.elementwise import Dropout
 from gtx.graph import CompleteGraph, hash_atom_environments
-from gtx.native.elementwise import Dropout
 
 # --- Access to the training molecules, from which a model fits scalers and vocabularies.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.utils import degree
 
+from gtx.elementwise import GELU, Dropout
 from gtx.graph import CompleteGraph
-from gtx.native.elementwise import GELU, Dropout
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.readout import DegreeScaler
 

@@ -18,16 +18,7 @@ from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.data import MoleculeDataModule, data_module
-from gtx.training.optimise import (
-    FlatAdamW,
-    adamw,
-    adapt_to_device,
-    check_head_first,
-    flattened,
-    freeze,
-    validation_scorer,
-    warmup_cosine,
-)
+from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine
 from gtx.training.settings import TrainSettings
 
 
@@ -134,17 +125,7 @@ class TrainingModule(LightningModule):
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         s = self.settings
         scaled = "mixed" in str(self.trainer.precision)
-        optimiser = adamw(self.model, s.lr, s.weight_decay, fused=not scaled, rates=s.rates)
-        return self._scheduled(optimiser if scaled else flattened(optimiser))
-
-    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        if isinstance(optimizer, FlatAdamW):
-            optimizer.collect_gradients()
-
-    def on_fit_end(self) -> None:
-        with torch.no_grad():
-            for p in self.model.parameters():  # a view would be pickled with the whole vector
-                p.data = p.data.clone()
+        return self._scheduled(adamw(self.model, s.lr, s.weight_decay, fused=not scaled, rates=s.rates))
 
     def _scheduled(self, optimiser: Optimizer) -> OptimizerLRSchedulerConfig:
         s, steps = self.settings, int(self.trainer.estimated_stepping_batches)

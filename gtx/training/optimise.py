@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,30 +92,12 @@ class WeightAverage(Callback):
         self.parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
         start = self.average or self.parameters
         self.average = [mean.detach().to(p.device, copy=True) for mean, p in zip(start, self.parameters, strict=True)]
-        self.vectors: tuple[list[Tensor], list[Tensor]] = self.average, self.parameters
-        for optimiser in trainer.optimizers:
-            if isinstance(optimiser, FlatAdamW):
-                self._flatten(optimiser)
-
-    def _flatten(self, optimiser: FlatAdamW) -> None:
-        """Store the average in vectors, as the optimiser stores the parameters."""
-        of_parameter = dict(zip(map(id, self.parameters), self.average, strict=True))
-        vectors = []
-        for pieces in optimiser.pieces:
-            vector, views = joined([of_parameter[id(p)] for p in pieces])
-            of_parameter.update(zip(map(id, pieces), views, strict=True))
-            vectors.append(vector)
-        self.average = [of_parameter[id(p)] for p in self.parameters]
-        self.vectors = vectors, optimiser.vectors
-
-    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        self.update(trainer.global_step)
 
     @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Take the weights after a step into the average."""
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        step = trainer.global_step
         decay = min(self.decay, (1 + step) / (10 + step))
-        get_ema_multi_avg_fn(decay)(*self.vectors, step)
+        get_ema_multi_avg_fn(decay)(self.average, self.parameters, step)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -134,10 +116,9 @@ class WeightAverage(Callback):
 
     def _swap(self) -> None:
         with torch.no_grad():  # in place: a captured step refers to the memory of the weights
-            average, weights = self.vectors
-            current = [weight.clone() for weight in weights]
-            torch._foreach_copy_(weights, average)
-            torch._foreach_copy_(average, current)
+            current = [weight.clone() for weight in self.parameters]
+            torch._foreach_copy_(self.parameters, self.average)
+            torch._foreach_copy_(self.average, current)
 
     def state_dict(self) -> dict[str, Any]:
         with self.in_place():
@@ -279,85 +260,6 @@ def adamw(
         for decayed in (True, False)
     ]
     return AdamW([g for g in groups if g["params"]], fused=fused, capturable=capturable)
-
-
-MOMENTS = ("exp_avg", "exp_avg_sq")
-"""Names of AdamW's state of each element."""
-
-
-class FlatAdamW(AdamW):
-    """AdamW of one vector per parameter group, on a CPU: one operation where each parameter would take one.
-
-    The parameters become views of the vectors. An element is updated as by `AdamW`, whose state dict this has too; a
-    parameter without a gradient has one of zeros.
-
-    Args:
-        plain: optimiser of these parameters, which have one dtype.
-    """
-
-    def __init__(self, plain: AdamW) -> None:
-        self.plain = plain
-        self.pieces: list[list[nn.Parameter]] = [group["params"] for group in plain.param_groups]
-        groups = []
-        for group, pieces in zip(plain.param_groups, self.pieces, strict=True):
-            vector, views = joined(pieces)
-            for p, view in zip(pieces, views, strict=True):
-                p.data = view
-            groups.append(group | {"params": [nn.Parameter(vector)]})
-        super().__init__(groups, fused=True)
-
-    @property
-    def vectors(self) -> list[Tensor]:
-        """The vector of each group."""
-        return [group["params"][0] for group in self.param_groups]
-
-    def collect_gradients(self) -> None:
-        """Join the gradients of a backward pass; to be called before they are clipped and `step` uses them."""
-        for vector, pieces in zip(self.vectors, self.pieces, strict=True):
-            if any(p.grad is not None for p in pieces):
-                vector.grad = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in pieces])
-
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        super().zero_grad(set_to_none)
-        for pieces in self.pieces:
-            for p in pieces:
-                p.grad = None
-
-    def state_dict(self) -> dict[str, Any]:
-        for group, plain, pieces in zip(self.param_groups, self.plain.param_groups, self.pieces, strict=True):
-            plain.update({name: value for name, value in group.items() if name != "params"})
-            state = self.state.get(group["params"][0], {})
-            for i, p in enumerate(pieces if state else ()):
-                parts = {name: cut(state[name], pieces)[i] for name in MOMENTS}
-                self.plain.state[p] = {"step": state["step"].clone(), **parts}
-        return self.plain.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.plain.load_state_dict(state_dict)
-        for group, plain, pieces in zip(self.param_groups, self.plain.param_groups, self.pieces, strict=True):
-            group.update({name: value for name, value in plain.items() if name != "params"})
-            states = [self.plain.state[p] for p in pieces if p in self.plain.state]
-            if states:
-                moments = {name: joined([state[name] for state in states])[0] for name in MOMENTS}
-                self.state[group["params"][0]] = {"step": states[0]["step"].clone(), **moments}
-
-
-def joined(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Copy tensors into one vector; return it and its parts, as they are shaped."""
-    vector = torch.cat([tensor.detach().flatten() for tensor in tensors])
-    return vector, cut(vector, tensors)
-
-
-def cut(vector: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return views of a vector, shaped as some tensors that are as long together."""
-    parts = vector.split([tensor.numel() for tensor in tensors])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
-
-
-def flattened(optimiser: AdamW) -> AdamW:
-    """Return a `FlatAdamW` in place of an optimiser where it pays and can be: float parameters of one kind on a CPU."""
-    kinds = {(p.dtype, p.device.type) for group in optimiser.param_groups for p in group["params"]}
-    return FlatAdamW(optimiser) if kinds in ({(torch.float32, "cpu")}, {(torch.float64, "cpu")}) else optimiser
 
 
 def adapt_to_device(optimiser: Optimizer, schedule: LRScheduler | None, device: torch.device, captured: bool) -> None:

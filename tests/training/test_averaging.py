@@ -19,12 +19,7 @@ class Wrapped(nn.Module):
 
 def at(step: int = 0, epoch: int = 0, epochs: int = 8, **metrics: float) -> SimpleNamespace:
     return SimpleNamespace(
-        global_step=step,
-        current_epoch=epoch,
-        max_epochs=epochs,
-        callback_metrics=metrics,
-        should_stop=False,
-        optimizers=[],
+        global_step=step, current_epoch=epoch, max_epochs=epochs, callback_metrics=metrics, should_stop=False
     )
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gtx.tasks import Regression
-from gtx.training.optimise import FlatAdamW, adamw, flattened, freeze, rate_of, warmup_cosine
+from gtx.training.optimise import adamw, freeze, rate_of, warmup_cosine
 
 from .task import model as small
 
@@ -85,29 +85,3 @@ def test_a_part_at_rate_0_is_frozen_and_an_unknown_part_is_named() -> None:
         freeze(model, {"heads": 1.0})
     with pytest.raises(ValueError, match="nothing would learn"):
         freeze(model, {"all": 0})
-
-
-def test_one_vector_is_updated_as_its_parameters() -> None:
-    torch.manual_seed(0)
-    plain_model, model = (nn.Sequential(nn.Linear(5, 7), nn.GELU(), nn.LayerNorm(7), nn.Linear(7, 2)) for _ in range(2))
-    model.load_state_dict(plain_model.state_dict())
-    rates = {"0": 0.1}
-    plain, flat = adamw(plain_model, 0.01, 0.1, rates=rates), flattened(adamw(model, 0.01, 0.1, rates=rates))
-    assert isinstance(flat, FlatAdamW) and len(flat.vectors) == len(plain.param_groups) == 4
-    for number in range(20):
-        x = torch.randn(11, 5)
-        for optimiser, each in ((plain, plain_model), (flat, model)):
-            optimiser.zero_grad()
-            each(x).square().sum().backward()
-            if isinstance(optimiser, FlatAdamW):
-                optimiser.collect_gradients()
-            weights = [p for group in optimiser.param_groups for p in group["params"]]
-            nn.utils.clip_grad_norm_(weights, 1.0)
-            optimiser.step()
-        if number == 9:  # the state is that of AdamW: either goes on from it
-            state = flat.state_dict()
-            torch.testing.assert_close(state["state"], plain.state_dict()["state"])
-            flat = flattened(adamw(model, 0.5, 0.5, rates=rates))
-            flat.load_state_dict(state)
-            plain.load_state_dict(state)
-        torch.testing.assert_close(model.state_dict(), plain_model.state_dict(), rtol=1e-5, atol=1e-6)

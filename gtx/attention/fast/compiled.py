@@ -14,11 +14,11 @@ from torch import Tensor
 from torch_geometric.utils import scatter, softmax
 
 from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.scores import Score
+from gtx.elementwise import dropout as drop
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.native.building import are_plain, build, plain_gradients, run
-from gtx.native.elementwise import dropout as drop
 from gtx.threads import split_work
 
 _SOURCE = Path(__file__).with_name("ragged.c")

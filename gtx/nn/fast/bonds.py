@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.native.building import are_plain, build, plain_gradients, run
+from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 
 _SOURCE = Path(__file__).with_name("bonds.c")
 _CHANNELS = range(16, 513, 16)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
-from gtx.native.building import are_learned, are_plain, build, plain_gradients, run
+from gtx.attention.fast.building import are_learned, are_plain, build, plain_gradients, run
 
 _SOURCE = Path(__file__).with_name("features.c")
 _CHANNELS = range(16, 129, 16)  # whole registers, and few enough that the tables stay in the cache

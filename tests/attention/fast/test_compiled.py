@@ -17,9 +17,8 @@ from torch import Tensor
 
 from gtx import code_cache
 from gtx.attention import ProjectedEdgeFeatures, ScaledDot, Softmax, attend
-from gtx.attention.fast import compiled
+from gtx.attention.fast import building, compiled
 from gtx.graph import CompleteGraph
-from gtx.native import building
 
 SIZES = [9, 1, 23, 0, 38, 2, 17]
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch_geometric.nn import GINEConv
 
+from gtx.attention.fast import building
 from gtx.models import GraphTransformer
 from gtx.molecules import Featuriser
-from gtx.native import building
 from gtx.nn import BondMessagePassing, CategoricalEmbedding, EmbeddedBondFeatures
 from tests.molecules_for_tests import featurised
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from gtx.attention.fast import building
 from gtx.encodings import CategoricalFeatures, ContinuousFeatures
-from gtx.native import building
 from gtx.nn import CategoricalEmbedding, PairEmbedding
 from gtx.nn.fast import features as compiled
 

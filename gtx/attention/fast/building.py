@@ -26,7 +26,6 @@ KINDS: dict[str, type[ctypes._SimpleCData[Any]]] = {"p": ctypes.c_void_p, "n": c
 
 _FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math"]
 _FLAGS += ["-ffp-contract=fast"]
-_HEADERS = Path(__file__).parent
 
 
 def compiler() -> str | None:
@@ -73,8 +72,7 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     if command is None:
         return None
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
-    headers = [header.read_text() for header in sorted(_HEADERS.glob("*.h"))]
-    text = " ".join([source.read_text(), *headers, *words, _processor()])
+    text = " ".join([source.read_text(), *words, _processor()])
     name = f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     folder = cache_folder("compiled")
     kept = None if folder is None else find(folder, name, ".so")
@@ -84,7 +82,7 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     try:
         with tempfile.TemporaryDirectory(prefix="gtx-") as scratch:
             made = Path(scratch, "made.so")
-            _compile([command, *words, f"-I{_HEADERS}", str(source), "-lm", "-o", str(made)])
+            _compile([command, *words, str(source), "-lm", "-o", str(made)])
             library = ctypes.CDLL(str(made))
             if folder is not None:
                 keep(folder, name, made.read_bytes(), ".so")
