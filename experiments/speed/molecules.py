@@ -38,7 +38,7 @@ from gtx.prediction.loading import FoundationEmbedding, foundation_spec
 BATCH = 128
 COMPARED = {
     "walks": {
-        "gtx: RandomWalk(20) + ShortestPath()": lambda: [
+        "gtx: RandomWalkProbabilities(20) + ShortestPathLength()": lambda: [
             encodings.RandomWalkProbabilities(20),
             encodings.ShortestPathLength(),
         ],
@@ -50,12 +50,14 @@ COMPARED = {
     },
     "graph": {"gtx: CompleteGraph": list},
 }
-NAMES = "ShortestPath Degree HopMasks SameRing GaussianDistance BesselDistance ExpNormDistance FourierDistance"
+NAMES = (
+    "ShortestPathLength NodeDegree HopMasks SameRing GaussianDistance BesselDistance ExpNormDistance FourierDistance"
+)
 ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
-    "RandomWalk(20)": lambda: encodings.RandomWalkProbabilities(20),
-    "Bonds": lambda: encodings.BondFeatures(Featuriser().bond_sizes),
+    "RandomWalkProbabilities(20)": lambda: encodings.RandomWalkProbabilities(20),
+    "BondFeatures": lambda: encodings.BondFeatures(Featuriser().bond_sizes),
     "ShortestPathBonds": lambda: encodings.ShortestPathBonds(Featuriser().bond_sizes[0]),
-    "Moments": lambda: encodings.SpatialMoments(encodings.GaussianDistance(64, pair_types=128), 128),
+    "SpatialMoments": lambda: encodings.SpatialMoments(encodings.GaussianDistance(64, pair_types=128), 128),
 }
 
 
