@@ -10,7 +10,7 @@ from gtx.attention.complete import (
     WeightedSumOverHeads,
     attend_block,
 )
-from gtx.attention.edge_states import ClippedDot, EdgeStateScore, ProjectedEdgeFeatures
+from gtx.attention.edge_states import ClippedDot, GRITScore, ProjectedEdgeFeatures
 from gtx.attention.normalisers import (
     CutoffSiLU,
     DistanceAdjacencyBlend,
@@ -46,9 +46,9 @@ __all__ = [
     "CutoffSiLU",
     "DistanceAdjacencyBlend",
     "EdgeListAggregator",
-    "EdgeStateScore",
     "GATScore",
     "GATv2Score",
+    "GRITScore",
     "GatedSoftmax",
     "Hardmax",
     "HeadGate",

@@ -92,7 +92,7 @@ class ClippedDot(Score):
         return f"ClippedDot({self.lin_edge.out_channels}, {self.lin_edge.in_channels}, clip={self.clip})"
 
 
-class EdgeStateScore(Score):
+class GRITScore(Score):
     r"""Score of GRIT (Graph Inductive bias Transformer), from a vector per head that also becomes the new edge state.
 
     The vector is made from query, key and edge state.
@@ -142,7 +142,7 @@ class EdgeStateScore(Score):
         return (state * self.vector).sum(-1).clamp(-self.clip, self.clip)
 
     def __repr__(self) -> str:
-        return f"EdgeStateScore({', '.join(map(str, self.vector.shape))}, {self.lin_weight.in_channels})"
+        return f"GRITScore({', '.join(map(str, self.vector.shape))}, {self.lin_weight.in_channels})"
 
 
 def signed_root(x: Tensor, epsilon: float = 1e-6) -> Tensor:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         shortest_path_lengths,
         to_dense_matrices,
     )
-    from gtx.explain.subject import explainable_predictions
+    from gtx.explain.subject import list_explainable_outputs
 
 
 # the command line reads names without torch
@@ -29,7 +29,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "explanation": ("explain_prediction", "Explanation", "check_figure_name"),
-        "subject": ("explainable_predictions",),
+        "subject": ("list_explainable_outputs",),
         "findings": ("AttentionAnalysis",),
         "attribution": ("attribute_prediction", "Attribution", "compute_shapley_values", "ShapleyValues"),
         "rationales": ("find_rationale", "Rationale"),
@@ -58,9 +58,9 @@ __all__ = [
     "check_figure_name",
     "compute_shapley_values",
     "explain_prediction",
-    "explainable_predictions",
     "find_rationale",
     "gradient_weighted_attention",
+    "list_explainable_outputs",
     "measure_faithfulness",
     "score_atoms",
     "shortest_path_lengths",

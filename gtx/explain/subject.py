@@ -58,7 +58,7 @@ class Subject(NamedTuple):
     neighbours: list[str]
 
 
-def explainable_predictions(predictor: Predictor) -> list[str]:
+def list_explainable_outputs(predictor: Predictor) -> list[str]:
     """List the names of all predictions of a model that can be explained.
 
     Raises:

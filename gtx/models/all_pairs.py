@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import ClippedDot, EdgeStateScore, GatedSoftmax
+from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
 from gtx.encodings import (
     BondFeatures,
     GaussianDistance,
@@ -208,7 +208,7 @@ def grit(
             head_width(channels, heads),
             heads,
             edge_dim=channels,
-            score=EdgeStateScore(heads, head_width(channels, heads), channels),
+            score=GRITScore(heads, head_width(channels, heads), channels),
             edge_bias=False,
             edge_value="state",
             project=True,

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 import gtx
 from gtx.errors import InputError
-from gtx.explain import explainable_predictions
+from gtx.explain import list_explainable_outputs
 from gtx.molecules import MoleculeError
 from gtx.prediction import NeighbourPredictor, Predictor
 from gtx.prediction.streaming import PredictorLike
@@ -236,7 +236,7 @@ def about(predictor: Predictor, limits: ServiceLimits, name: str) -> dict[str, A
     """Build the answer of `GET /model`."""
     header = predictor.header
     try:
-        explained = explainable_predictions(predictor)
+        explained = list_explainable_outputs(predictor)
     except InputError:
         explained = []
     return {

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import ClippedDot, EdgeStateScore, GatedSoftmax
+from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
 
@@ -75,7 +75,7 @@ def grit(clip: float = 5.0) -> EdgeAttention:
         edge_dim=K,
         edge_bias=False,
         key_channels=3,
-        score=EdgeStateScore(H, 3, K, clip),
+        score=GRITScore(H, 3, K, clip),
         edge_value="state",
         project=True,
     ).double()

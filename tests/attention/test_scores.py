@@ -12,9 +12,9 @@ from gtx.attention import (
     BilinearScore,
     ClippedDot,
     ConcatScore,
-    EdgeStateScore,
     GATScore,
     GATv2Score,
+    GRITScore,
     ModulatedDot,
     RelativeDot,
     ScaledDot,
@@ -35,7 +35,7 @@ SCORES = {
     "GATv2": lambda: GATv2Score(H, C),
     "R-MAT": lambda: RelativeDot(H, C, K),
     "EGT": lambda: ClippedDot(H, K, 0.5),
-    "GRIT": lambda: EdgeStateScore(H, C, K),
+    "GRIT": lambda: GRITScore(H, C, K),
     "Exphormer": lambda: ModulatedDot(H, C, K, clip=2.0),
 }
 
@@ -198,7 +198,7 @@ def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
 def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:
     with pytest.raises(TypeError, match="Silent overrides forward, but inherits state and weigh"):
 
-        class Silent(EdgeStateScore):
+        class Silent(GRITScore):
             def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
                 return (query * key).sum(-1)
 
@@ -221,6 +221,6 @@ def test_reprs() -> None:
         "GATv2Score(3, 4)",
         "RelativeDot(3, 4, 5)",
         "ClippedDot(3, 5, clip=0.5)",
-        "EdgeStateScore(3, 4, 5)",
+        "GRITScore(3, 4, 5)",
         "ModulatedDot(3, 4, 5)",
     ]

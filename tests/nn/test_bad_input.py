@@ -8,10 +8,10 @@ import torch
 from gtx.attention import (
     ClippedDot,
     DistanceAdjacencyBlend,
-    EdgeStateScore,
     GatedSoftmax,
     GATScore,
     GATv2Score,
+    GRITScore,
     RelativeDot,
 )
 from gtx.encodings import CategoricalFeatures, ContinuousFeatures
@@ -56,7 +56,7 @@ def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
     [
         {"score": RelativeDot(2, 4, 5)},
         {"score": ClippedDot(2, 5)},
-        {"score": EdgeStateScore(2, 4, 5)},
+        {"score": GRITScore(2, 4, 5)},
         {"normaliser": GatedSoftmax(2, 5)},
         {"normaliser": DistanceAdjacencyBlend()},
     ],

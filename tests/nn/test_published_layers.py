@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gtx.attention import ClippedDot, EdgeStateScore, GatedSoftmax
+from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
 from gtx.graph import CompleteGraph
 from gtx.nn import (
     BondMessagePassing,
@@ -100,7 +100,7 @@ def test_tgt(layout: str) -> None:
 
 def grit() -> GraphTransformerLayer:
     attention = EdgeAttention(
-        C, D, H, edge_dim=K, edge_bias=False, project=True, score=EdgeStateScore(H, D, K), edge_value="state"
+        C, D, H, edge_dim=K, edge_bias=False, project=True, score=GRITScore(H, D, K), edge_value="state"
     )
     update = EdgeStateUpdate(K, attention.state_width, norm_first=False)
     return shaken(
