@@ -8,7 +8,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-LATER_IN_SEARCH = "---\nsearch:\n  boost: 0.05\n---"
+LATER_IN_SEARCH = "---\nsearch:\n  boost: 0.001\n---"
 """Front matter of a page that a search shows behind the guides."""
 PACKAGES = {
     "gtx": "Load a model, and scikit-learn's estimators",
