@@ -1,4 +1,4 @@
-"""The parts of attention one can swap, and the sum over all pairs."""
+"""Interchangeable parts of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
 
 from gtx.attention.complete import (
     AttentionOutput,

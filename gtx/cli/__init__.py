@@ -1,8 +1,8 @@
-"""The command line: words to calls. Each command is a module with `add(parser)` and `run(arguments)`.
+"""The command line `gtx`. Each command is a module with `add(parser)` and `run(arguments)`.
 
-An annex of gtx is a room that nothing else imports, and that may be deleted: `gtx/NAME` with a module `command`, which
-also says `NAME`, the word of the command, and `ABOUT`, its line of `gtx --help`. Another package adds a command by an
-entry point of the group `gtx.commands`.
+An annex of gtx is a subpackage that no other part of gtx imports, and that may be deleted: `gtx/NAME` with a module
+`command`, which also defines `NAME`, the name of the command, and `ABOUT`, the text about the command in `gtx --help`.
+Another package adds a command by an entry point of the group `gtx.commands`.
 """
 
 from __future__ import annotations

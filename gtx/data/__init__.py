@@ -1,4 +1,4 @@
-"""Molecules in bulk: tables, row ledger, targets, splits, public data sets, store and batches."""
+"""Data handling: tables, errors of rows, targets, splits, public data sets, stores of molecules and batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table to molecules with labels, divided into training, validation and test rows."""
+"""Reading of a table into molecules with labels, divided into training, validation and test rows."""
 
 from __future__ import annotations
 

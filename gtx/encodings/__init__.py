@@ -1,4 +1,4 @@
-"""Position and distance encodings: functions of a batch, computed where it lives."""
+"""Position and distance encodings: features of atoms or pairs, computed from a batch on the device of the batch."""
 
 from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
 from gtx.encodings.distance import (

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: SMILES in, ndarray out."""
+"""scikit-learn estimators, which take SMILES and return arrays of predictions."""
 
 from gtx.estimators.estimators import MoleculeClassifier, MoleculeRegressor
 

@@ -1,4 +1,4 @@
-"""Explanations of a prediction: attention with a test of it, Shapley values, rationales; in numbers and pictures."""
+"""Explanations of a prediction: attention (with a test), Shapley values and rationales, as numbers and pictures."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def random_model(subject: Subject, seed: int) -> GraphTransformer:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Findings(AttentionAnalysis):
-    """The account of a trained network, beside the account of the same network with random weights.
+    """Attention analysis of a trained network, beside the analysis of the same network with random weights.
 
     Attributes:
         smiles: the molecule as given.

@@ -32,7 +32,7 @@ EXPLORE = 10.0
 
 @dataclass
 class Node:
-    """A substructure of the tree.
+    """Node of the search tree of a rationale: one substructure.
 
     Attributes:
         worth: of the substructure itself, from 0 to 1.

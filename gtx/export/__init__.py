@@ -1,4 +1,4 @@
-"""Annex: a trained model as one file that runs without gtx's network code: ONNX, or a program of `torch.export`."""
+"""Annex: export of a model to a file that runs without gtx's network code: ONNX, or a program of `torch.export`."""
 
 from __future__ import annotations
 

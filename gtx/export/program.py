@@ -142,7 +142,7 @@ def _search(ascending: Tensor, values: Tensor) -> Tensor:
 
 
 class NumberAnswers(nn.Module):
-    """Numbers in the units of the table, and their standard deviation and interval where the model has them.
+    """Predicted numbers in the units of the table, with standard deviations and intervals if the model has any.
 
     Args:
         task: the fitted task.
@@ -177,7 +177,7 @@ class NumberAnswers(nn.Module):
 
 
 class ClassAnswers(nn.Module):
-    """Probabilities of classes, after the calibration by a temperature, and their disagreement.
+    """Probabilities of classes, calibrated by a temperature, and the disagreement of the members.
 
     Args:
         task: the fitted task.

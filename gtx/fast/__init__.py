@@ -1,4 +1,4 @@
-"""Annex: molecules read by compiled loops, bit for bit as `gtx.molecules.perception` reads them, and faster.
+"""Annex: compiled code that featurises molecules faster than `gtx.molecules.perception`, with identical results.
 
 RDKit parses each text; from its binary form compiled code derives codes, most CIP labels and the descriptors. All code
 of gtx that reproduces computations of RDKit is in this folder, and tests hold every result equal to RDKit's. Unusual

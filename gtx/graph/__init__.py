@@ -1,4 +1,4 @@
-"""Graphs say who attends to whom: all pairs of nodes of a molecule, never written out, or fewer, by an edge set."""
+"""Graphs define which nodes attend to which: all pairs of a molecule (never listed), or pairs that a rule selects."""
 
 from gtx.graph.bipartite import BipartiteGraph, list_cross_edges, split_by_receivers
 from gtx.graph.capacity import BatchShape, ConstantShapeGraph, ShapeNotConstantError

@@ -1,4 +1,4 @@
-"""A model in closed form: ridge regression with a kernel of circular substructures and descriptors."""
+"""The kernel model: ridge regression in closed form, with a kernel of circular substructures and descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annex: folders of tables, predicted shard by shard, read once to stores on disk, and trained on; and data frames."""
+"""Annex: prediction of folders of tables and data frames, shard by shard, and stores on disk to train from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole models: the graph transformer and its named settings."""
+"""Complete models: the graph transformer, and named settings of the graph transformer such as `standard`."""
 
 from __future__ import annotations
 

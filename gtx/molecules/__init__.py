@@ -1,4 +1,4 @@
-"""Molecules: SMILES and mol blocks in; codes, coordinates, descriptors, scaffolds, fingerprints and pictures out."""
+"""Codes, coordinates, descriptors, scaffolds, fingerprints and pictures of molecules, from SMILES and mol blocks."""
 
 from __future__ import annotations
 

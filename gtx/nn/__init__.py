@@ -1,4 +1,4 @@
-"""Layers for PyTorch Geometric models: attention as an edge update, and what is stacked from it."""
+"""Layers for PyTorch Geometric models: attention (`EdgeAttention`), and layers that are built from attention."""
 
 from gtx.elementwise import GELU, Dropout
 from gtx.graph import hash_atom_environments

@@ -1,4 +1,4 @@
-"""From molecules to predictions: the model file, the predictor, intervals."""
+"""Prediction for molecules: the model file, the predictor, intervals."""
 
 from __future__ import annotations
 

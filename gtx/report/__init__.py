@@ -1,4 +1,4 @@
-"""Reports: baselines to compare with, pictures, and one page that holds them."""
+"""Reports of trainings: baseline models to compare with, figures, and the HTML page that shows the results."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ GOOD = 0.1
 
 
 class Pick(NamedTuple):
-    """A candidate that was chosen.
+    """A candidate molecule that was chosen.
 
     Attributes:
         place: its number among the candidates.
@@ -99,7 +99,7 @@ def _measure(covariance: Tensor, place: int, ridge: float) -> None:
 
 
 class Replay(NamedTuple):
-    """What a strategy would have achieved on molecules whose values are known.
+    """Test of a selection strategy on molecules whose values are known.
 
     Attributes:
         measured: how many molecules were measured at each round.

@@ -35,7 +35,7 @@ SUFFIXES = (".csv", ".tsv", ".smi", ".smiles", ".sdf", ".parquet", ".pq")
 
 
 class Scoring:
-    """A predictor whose answers have the inputs of a choice beside them: a `gtx.prediction.streaming.PredictorLike`.
+    """A predictor whose answers also contain what the selection needs: a `gtx.prediction.streaming.PredictorLike`.
 
     The further columns are the prediction of one output as networks and kernel give it (z-score), the standard
     deviation of the networks' members, weighted as they are in the blend, and that of the kernel's posterior.

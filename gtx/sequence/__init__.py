@@ -1,4 +1,4 @@
-"""Annex: texts written from molecules, token by token: the model, its task, decoding, and the page of its report."""
+"""Annex: generation of texts from molecules, token by token: model, task, decoding and report."""
 
 from __future__ import annotations
 

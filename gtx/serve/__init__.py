@@ -1,4 +1,4 @@
-"""The service of a trained model: predictions of JSON and tables over HTTP, and a page for people."""
+"""HTTP service of a trained model: predictions for JSON requests and tables, and a web page."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ _MOST_ATOMS = 200  # of a molecule that is drawn
 
 
 class Busy(Exception):
-    """Too many pictures are requested at once."""
+    """Error: too many pictures are requested at once."""
 
 
 class Pictures:

@@ -115,7 +115,7 @@ class Gauge:
 
 
 class Metrics:
-    """Counts of the service.
+    """Metrics of the HTTP service, such as the number of requests.
 
     Attributes:
         requests: number of requests, by path and status.

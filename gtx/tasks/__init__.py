@@ -1,4 +1,4 @@
-"""The kinds of target that models learn: one file a task, with all that is special about it.
+"""Tasks, the kinds of target that models learn: each file has all code that is special to one task.
 
 `TASKS` names the tasks by the words that the command line and model files use for them. A task of one's own is a
 subclass of `Task` (or of `gtx.tasks.numbers.NumericTask`) anywhere, see docs/your-own-task.md.

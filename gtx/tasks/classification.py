@@ -56,7 +56,7 @@ BETWEEN = "|"
 
 @dataclass(frozen=True)
 class ClassTask(NumericTask, ClassOptions):
-    r"""Task whose predictions are probabilities: of each class or, of two classes, of the second.
+    r"""Task that predicts the probability of each class or, if there are two classes, of the second class.
 
     With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
     \(\lceil (n + 1) \cdot coverage \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that

@@ -90,7 +90,7 @@ class LevelPredictions:
 
 
 class LevelScores:
-    """Collection of predictions and the lists of a table, if it has them.
+    """Collection of predictions and, if the table has measured values, of the measured lists.
 
     Args:
         task: task of the model.
@@ -156,7 +156,7 @@ def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
 
 
 class LevelTask(Task):
-    """Task of T targets of each atom, or each bond, of a molecule.
+    """Task of predicting T targets for each atom, or for each bond, of a molecule.
 
     Every atom or bond has the same weight in the loss and in the scores; blanks are left out. A subclass joins the
     level, `OfAtoms` or `OfBonds`, with what is learned, `gtx.tasks.atoms_and_bonds` or

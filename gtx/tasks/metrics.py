@@ -107,7 +107,7 @@ def varies(y: Tensor) -> bool:
 
 
 class Target(NamedTuple):
-    """Target and its columns of the predictions.
+    """Target, with the columns that the predictions for this target have.
 
     Attributes:
         name: of the target.

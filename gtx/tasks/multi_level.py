@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JointAnswers:
-    """Answers of each task for m molecules.
+    """Answers of a joint task for m molecules: the answers of each part.
 
     Attributes:
         parts: answers of each task, in order.

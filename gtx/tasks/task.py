@@ -97,7 +97,7 @@ CAPABILITIES = {
 
 
 class Capable(Protocol):
-    """A task, or `gtx.tasks.InferredTask` in place of one."""
+    """A task, or a `gtx.tasks.InferredTask` in place of a task."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Training: the Lightning module, batches for it, and the folder of a run that resumes."""
+"""Training: the Lightning module, the batches, and the run folder, from which an interrupted training resumes."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def record(function: Callable[[Tensor], Tensor], argument: Tensor) -> tuple[Call
 
 
 class Captured:
-    """Function of one tensor on a device; from its fourth call on a CUDA graph that is replayed.
+    """Function of one tensor on a device; from the fourth call on, a recorded CUDA graph is replayed.
 
     Launching the kernels of a small model takes the host several times as long as the kernels themselves take the
     GPU; a captured graph is one launch. The function must have constant shapes, transfer nothing to the host and return

@@ -25,7 +25,7 @@ from gtx.training.ranks import run_in_main_process
 
 
 class History(Callback):
-    """Record of the epochs, written to a CSV file after each.
+    """Record of the epochs of a training, written to a CSV file after each epoch.
 
     Columns: `epoch` (from 1), `seconds`, `cpu_seconds`, `batch_pairs` (the budget of a batch), `lr`, `train_loss` and
     the scores that the module logged. The rows are state of the checkpoint, so the file of a resumed run equals that
@@ -117,7 +117,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class WholeCheckpointIO(TorchCheckpointIO):
-    """Checkpoint files that are written atomically, and read by the main process for all.
+    """Checkpoint files that are written atomically, and that the main process reads for all processes.
 
     Lightning's own plugin writes through the system's temporary folder, which may be on another disk, and reads in
     every process.

@@ -27,7 +27,7 @@ MEMORY_SHARE = 0.7  # largest share of the free memory for a batch
 
 @dataclass(frozen=True)
 class Forecast:
-    """Estimated cost of an epoch.
+    """Estimated time and memory of an epoch.
 
     Attributes:
         batches: batches per epoch.

@@ -1,4 +1,4 @@
-"""Workflow: from a table to a trained, scored and reported model, with benchmark and tuning."""
+"""Whole runs: training, scoring and reporting of a model from a table, benchmarks and tuning."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ WEIGHTS = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Blended:
-    """Predictions of trained networks blended with a kernel, for all molecules of a store.
+    """Averaged predictions of trained networks and a kernel model, for all molecules of a store.
 
     Attributes:
         predictor: predictor of both; its intervals, deviations and probabilities are calibrated on validation rows.

@@ -200,7 +200,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Job:
-    """Trial to be run: that of Optuna, its choices, and its folder, which is locked."""
+    """Trial to be run: the trial of Optuna, the chosen settings, and the locked folder of the trial."""
 
     study: str
     trial: Trial

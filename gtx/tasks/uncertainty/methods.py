@@ -35,7 +35,7 @@ class PredictionUncertainty(NamedTuple):
 
 
 class UncertaintyMethod:
-    r"""Base class of methods of uncertainty; it adds the variance between networks to the variance that each predicts:
+    r"""Base class of methods of uncertainty: variance between networks is added to the variance that networks predict:
 
     \[ \sigma^2 = \frac{1}{K} \sum_k \sigma_k^2 + \frac{1}{K - 1} \sum_k (\mu_k - \bar\mu)^2 \]
 
@@ -142,7 +142,7 @@ class McDropout(UncertaintyMethod):
 
 
 class ChannelMask(nn.Module):
-    """Layer that sets the same channels to zero for all inputs and divides the others by 1 - p.
+    """Layer that sets a fixed set of channels to zero for all inputs and divides the other channels by 1 - p.
 
     Args:
         p: probability of a channel to be zero.
