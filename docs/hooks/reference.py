@@ -7,9 +7,12 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 LATER_IN_SEARCH = "---\nsearch:\n  boost: 0.001\n---"
 """Front matter of a page that a search shows behind the guides."""
+EARLIER_IN_SEARCH = {"uncertainty.md": 6, "network-and-kernel.md": 6, "install.md": 3, "start-chemist.md": 3}
+"""Guides that a search shows before pages that use their words, such as "interval" and "kernel"."""
 PACKAGES = {
     "gtx": "Load a model, and scikit-learn's estimators",
     "gtx.prediction": "Predictors and model files",
@@ -44,6 +47,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = "\n\n".join([LATER_IN_SEARCH, f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
         files.append(File.generated(config, f"reference/{package}.md", content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> None:
+    """Set the weight of a guide in the search."""
+    if page.file.src_uri in EARLIER_IN_SEARCH:
+        page.meta["search"] = {"boost": EARLIER_IN_SEARCH[page.file.src_uri]}
 
 
 def exported(package: str, root: Path) -> list[str]:
