@@ -279,7 +279,7 @@ class _Reading:
 
 
 class _Cells:
-    """Distinct cells of columns, in place of a `InputFile`, from which a task is inferred."""
+    """Distinct cells of columns, in place of an `InputFile`, from which a task is inferred."""
 
     def __init__(self, cells: dict[str, list[str]]) -> None:
         self._found = cells

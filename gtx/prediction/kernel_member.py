@@ -44,7 +44,7 @@ class KernelMember(nn.Module):
         self.register_buffer("share", share)
 
     def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """DescriptorTerm the outputs `[B, members, C]` of networks for a batch with the kernel's."""
+        """Blend the outputs `[B, members, C]` of networks for a batch with the kernel's."""
         return self.blend(outputs, self.kernel(batch).cpu())
 
     def blend(self, outputs: Tensor, own: Tensor) -> Tensor:
