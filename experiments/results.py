@@ -25,26 +25,31 @@ from experiments.tables import RESULTS, ROOT, predicted_runs
 
 INTRODUCTION = """# How accurate gtx is
 
-Every row was measured on the same rows of the same splits, by the command beside it, with one thread, unless it is
-marked as published. [runs.csv](results/runs.csv) has a line for each run: all its scores, the versions, the machine,
-the commit (with a plus if files were not committed yet, mostly other results), and the SHA-256 of the data and of the
-split. [predictions.parquet](results/predictions.parquet) has what each run predicted of the test rows. A score is the
-mean ± the sample standard deviation over seeds, or over splits if there are several (seeds are averaged first). On
-MAT's splits and the scaffold splits gtx is `gtx train --blend no`, the network alone with its defaults; nothing was
-tuned for a set. The default of `gtx train` mixes the network with a kernel; where that was measured, it has a row of
-its own; when its share is settled, the kernel learns from the validation rows too, as those models do that say so, and
-validation scores are of before. For ZINC-12k and the sets in space gtx has models of their own, chosen on validation
-rows. The *aims* were set before the runs; in space the aim is 0.8 of the error of SchNet.
+All models in a table were measured on the same rows of the same splits, with one thread, by the command at the end of
+the line; lines marked as published are quoted. [runs.csv](results/runs.csv) has a line for each run: scores, versions,
+machine, commit (with a plus if some files, mostly other results, were not committed yet), and the SHA-256 of the data
+and of the split. [predictions.parquet](results/predictions.parquet) has the predictions of each run for the test rows.
+A score is the mean ± the sample standard deviation over seeds. For data sets with several splits, a score is the mean
+over splits, after averaging the seeds of each split.
 
-*Difference* is the score minus the score of gtx on the same test molecules, with its 95% interval. On one split the
-interval comes from 2,000 bootstrap resamples of the molecules, the same for both models; the scatter of seeds is in
-the ± alone. Several splits share molecules, so there the interval is that of the corrected resampled t-test (Nadeau &
-Bengio 2003). If an interval contains 0, the difference is not significant. Eight configurations of GINE and of GPS
-were tried on the validation rows of one set for each task (FreeSolv, BACE); the best one is used on all sets, ZINC-12k
-and xtb9 included. The learning rate of SchNet was tuned. chemprop has its defaults. An average of five needs its five
-runs first, and its seconds are those of averaging alone. Only the first run computes RDKit's descriptors; later runs
-read them. [TRIED.md](TRIED.md) says what was tried for the default model and why it misses some aims.
-`python -m experiments.results` makes this page anew.
+On MAT's splits and the scaffold splits, *gtx* is `gtx train --blend no`: the network alone with default settings. No
+setting was tuned for a single data set. The default of `gtx train` averages the network with a kernel model, and has a
+line of its own if it was measured. Once the weights of the average are chosen, the kernel model is refitted on training
+and validation rows; validation scores are from before the refit. Other models that were refitted on validation rows are
+marked. For ZINC-12k and the data sets in space, the networks of gtx were chosen on validation rows. The *aims* were set
+before the runs; for data sets in space, the aim is 0.8 of the error of SchNet.
+
+*Difference* is the score of a model minus the score of gtx on the same test molecules, with a 95% interval. If the
+interval contains 0, the difference is not significant. For one split, the interval comes from 2,000 bootstrap resamples
+of the molecules, the same resamples for both models; only the ± shows the scatter between seeds. Several splits share
+molecules, so their interval comes from the corrected resampled t-test (Nadeau & Bengio 2003).
+
+GINE and GPS were tuned: eight configurations of each were tried on the validation rows of one data set for each task
+(FreeSolv, BACE), and the best configuration is used on all data sets, including ZINC-12k and xtb9. For SchNet, the
+learning rate was tuned. chemprop has its default settings. An average of five models needs the five runs first; the
+seconds shown are those of averaging alone. Only the first run on a data set computes RDKit's descriptors; later runs
+read the stored descriptors. [TRIED.md](TRIED.md) lists the changes that were tried for the default model, and reasons
+for the missed aims. The command `python -m experiments.results` writes this page.
 """
 BEGIN, FRONT = (f"<!-- {mark}: python -m experiments.results -->" for mark in ("measured", "front"))
 END = "<!-- until here -->"
@@ -96,7 +101,7 @@ class Aim(NamedTuple):
         return None if scores.get(model) is None else share * scores[model]
 
 
-_CHEMPROP = "chemprop 2.3, measured before the runs, {}"
+_CHEMPROP = "chemprop 2.3, {}"
 _GRAPHS = "ZINC-12k, the benchmark's own graphs (rings and substructures counted in them), at most 500k parameters"
 _SKETCH = "a first sketch of gtx, 0.106 after 30 epochs and 25 minutes on one core"
 _SD, _BELOW_SCHNET = "sd of the target", (0.8, "schnet")
@@ -130,7 +135,7 @@ class Published(NamedTuple):
 MUBEN = "MUBen (Li et al. 2023, arXiv:2306.10060; Yinghao-Li/MUBen at f0ec556), the same rows"
 METHODS = {"none": "", "DeepEnsembles": ", ensemble"}
 """Of which every model's score is quoted; of others (SWAG, SGLD, ...) the best one, if it beats these."""
-_MAT = "Maziarka et al. 2020 (arXiv:2002.08264), the same splits, about"
+_MAT = "Maziarka et al. 2020 (arXiv:2002.08264), the same splits, approximate scores"
 QUOTED = {
     "zinc12k-graphs": [
         Published("GRIT", 0.059),
@@ -281,7 +286,7 @@ def section(folder: str, models: Sequence[ModelRuns], results: Path, data: bool)
     parts = [row for row in models if row.model in PARTS]
     lines = [f"## {aim.title if aim else folder}", "", about(models), ""]
     if aim and aim.beside:
-        lines += [f"Known before: {aim.beside}.", ""]
+        lines += [f"A score known before the runs: {aim.beside}.", ""]
     cells = []
     for row in sorted(ranked(row for row in models if row.model not in PARTS), key=lambda row: not row.ours):
         gap = difference_text(row, ours) if data and ours and row is not ours else ""
@@ -294,7 +299,7 @@ def section(folder: str, models: Sequence[ModelRuns], results: Path, data: bool)
     lines += [f"| {one.model} | {quote(one)} | published | | | | | |" for one in quoted]
     lines.append("")
     if quoted:
-        lines.append(f"Published rows: {SOURCES.get(folder, MUBEN)}; not measured here.\n")
+        lines.append(f"Source of the published scores: {SOURCES.get(folder, MUBEN)}; not measured here.\n")
     lines += learnt(folder, results)
     if parts and ours:
         lines += ablation(parts, ours, data)
@@ -314,7 +319,7 @@ def learnt(folder: str, results: Path) -> list[str]:
         cells.append([f"{size:,}", *(texts.get(model, "") for model in models)])
     heads = f"training molecules | {' | '.join(MODELS[model].title for model in models)}"
     return [
-        "The score on validation rows by the number of training rows, for three samples of each size:",
+        "Validation scores for different numbers of training rows, for three random samples of each size (mean ± sd):",
         "",
         *markdown(heads, "r" * (1 + len(models)), cells),
         "",
@@ -337,7 +342,7 @@ def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[st
     if not cells:
         return []
     heads = "gtx | test | over | validation | as it is | its validation | difference | command"
-    explained = "gtx with one change at a time, and gtx as it is on the same splits and seeds."
+    explained = "Each line compares gtx with one change with unchanged gtx (*as it is*), on the same splits and seeds."
     return [explained, "", *markdown(heads, "lrlrrrrl", cells), ""]
 
 
@@ -348,7 +353,7 @@ def about(models: Sequence[ModelRuns]) -> str:
     looks = [(row.ours, sum(run.get("evaluations", 1) for run in row.results)) for row in models]
     ours = sum(count for own, count in looks if own)
     settings = {str(run.get("settings")) for row in models if row.model == "gtx" for run in row.results}
-    warning = " **The runs of gtx were not all made with the same settings.**" if len(settings) > 1 else ""
+    warning = " **Not all runs of gtx have the same settings.**" if len(settings) > 1 else ""
     return f"{counts}Test rows were scored {sum(count for _, count in looks)} times, {ours} of them for gtx.{warning}"
 
 
