@@ -17,4 +17,7 @@ def on_page_content(content: str, page: Page, **kwargs: object) -> str:
 
 
 def _drawn(match: re.Match[str]) -> str:
-    return convert(html.unescape(match["latex"]), display="block" if match["tag"] == "div" else "inline")
+    latex = html.unescape(match["latex"])
+    if match["tag"] == "span":
+        return convert(latex, display="inline")
+    return f'<div class="formula">{convert(latex, display="block")}</div>'

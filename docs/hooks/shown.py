@@ -48,7 +48,7 @@ def _output(output: dict) -> str:
     for kind in ("image/svg+xml", "text/html"):
         if kind in data:  # in one line, or Markdown would read blank lines and indents
             drawn = data[kind][data[kind].find("<svg") :] if kind == "image/svg+xml" else data[kind]
-            return f"<div>{' '.join(drawn.split())}</div>"
+            return f'<div class="output">{" ".join(drawn.split())}</div>'
     return _fenced(data["text/plain"], "text")
 
 
