@@ -26,11 +26,11 @@ FixedValues = tuple[Tensor | None, Tensor | None]
 class PrecomputedFeatures(NamedTuple):
     r"""Encodings without learned weights, such as path lengths, computed once for all molecules of a store.
 
-    Integers from 0 to 255 are kept as bytes.
+    Integer features from 0 to 255 are stored as bytes.
 
     Attributes:
-        atoms: by name, `[N, *]`.
-        pairs: by name, `[\sum_m n_m^2, *]`, receiver-major.
+        atoms: features of atoms by name, `[N, *]`.
+        pairs: features of pairs by name, `[\sum_m n_m^2, *]`, sorted by receiver.
         pair_ptr: int64 `[M + 1]`; molecule m has the pairs `pair_ptr[m]` to `pair_ptr[m + 1]`.
     """
 
@@ -39,7 +39,7 @@ class PrecomputedFeatures(NamedTuple):
     pair_ptr: Tensor
 
     def cut(self, atom: Tensor, pair: Tensor) -> dict[str, FixedValues]:
-        """Slice the features of some atoms and pairs, by name; integers as int64."""
+        """Return the features of some atoms and pairs, by name, with integer features as int64."""
         names = self.atoms.keys() | self.pairs.keys()
         return {name: (_rows(self.atoms.get(name), atom), _rows(self.pairs.get(name), pair)) for name in sorted(names)}
 
@@ -56,12 +56,12 @@ def precompute_features(
 
     Args:
         store: the molecules; the features are computed on its device.
-        features: function of a batch and of names to features by name, of atoms `[n, *]` and of pairs
-            `[num_pairs, *]`; either may be None.
-        names: of the features, in order of priority.
+        features: function that takes a batch and names, and returns two mappings from name to features: of atoms `[n,
+            *]` and of pairs `[num_pairs, *]`. Either mapping may be None.
+        names: names of the features, in order of priority.
         device: where the result is stored.
         room: memory for the result, in bytes.
-        needed: names of features that are stored even where there is no room.
+        needed: names of features that are stored even if `room` is too small.
     """
     rows = torch.arange(len(store), device=store.device)
     sizes = store.sizes
@@ -104,11 +104,11 @@ def _rows(values: Tensor | None, rows: Tensor) -> Tensor | None:
 
 
 class EpochSampler(Sampler[Tensor]):
-    """Batches of an epoch, divided among the processes of a distributed training.
+    """Base class of samplers, which divide the batches of an epoch among the processes of a distributed training.
 
     Attributes:
-        rank: number of this process, from 0; every rank gets the same number of batches (the first few are repeated
-            where the number does not divide).
+        rank: number of this process, from 0. Every process gets the same number of batches; some batches are repeated
+            if the number of batches is not a multiple of `replicas`.
         replicas: number of processes.
         epoch: number of the epoch, from 0.
     """
@@ -141,19 +141,20 @@ class EpochSampler(Sampler[Tensor]):
 class PairBudgetSampler(EpochSampler):
     r"""Sampler of batches whose number of atom pairs, and so the memory that attention needs, stays below a budget.
 
-    Attention over all pairs of a batch does work in \(\sum_b n_b^2\), whatever the number of molecules. Molecules are
+    The work of attention over all pairs of a batch grows with \(\sum_b n_b^2\), the number of pairs. Molecules are
     ordered by a jittered size, filled into batches until the budget is reached, and the batches are shuffled. A
     molecule larger than the budget is a batch of its own.
 
     Args:
         sizes: atoms per molecule, int64 `[M]`.
         budget: pairs per batch.
-        max_molecules: no batch holds more molecules than this (small molecules would otherwise fill huge batches).
-        shuffle: if False, sizes descend, no jitter: for evaluation.
-        jitter: standard deviation of the noise on log size, drawn anew each epoch. 0 keeps like sizes strictly
-            together, which saves padding; large values make batches random, which small sets want (see
-            `gtx.training`).
-        seed: of the jitter and the order; each epoch has its own.
+        max_molecules: largest number of molecules in a batch.
+        shuffle: whether batches are shuffled. If False, molecules are sorted by descending size, without jitter, for
+            evaluation.
+        jitter: standard deviation of the noise on the logarithm of the size, drawn anew in each epoch. With 0,
+            molecules of similar size are in one batch, which saves padding. With large values, batches are random,
+            which is better for small data sets (see `gtx.training`).
+        seed: seed of the jitter and of the order of batches, which differ between epochs.
         rank, replicas: as in `EpochSampler`.
     """
 
@@ -181,7 +182,7 @@ class PairBudgetSampler(EpochSampler):
         self.replicas = replicas
 
     def batches(self) -> list[Tensor]:
-        """Return all batches of the epoch, over all ranks: int64 index tensors; each molecule is in one of them."""
+        """Return all batches of the epoch, over all processes, as int64 index tensors; no molecule is left out."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
         key = self.sizes.float().log()
         if self.shuffle:
@@ -199,7 +200,7 @@ class PairBudgetSampler(EpochSampler):
         return batches
 
     def work(self, batch: Tensor) -> int:
-        """Return the pairs of a batch."""
+        """Return the number of pairs of a batch."""
         return int(self.sizes[batch].square().sum())
 
 
@@ -211,8 +212,8 @@ class ConstantShapeStore:
 
     Args:
         store: the molecules, on the device where batches are used.
-        fixed: features that were computed before, on the same device.
-        seed: of the random batches by which the capacity is chosen.
+        fixed: precomputed features, on the same device.
+        seed: seed of the random batches from which the capacity is chosen.
     """
 
     def __init__(self, store: MoleculeStore, fixed: PrecomputedFeatures | None = None, seed: int = 0) -> None:
@@ -226,8 +227,8 @@ class ConstantShapeStore:
         """Make the sampler that chooses the molecules of each batch.
 
         Args:
-            molecules: the average number per batch.
-            options: of `ConstantShapeSampler`.
+            molecules: average number of molecules per batch.
+            options: further arguments of `ConstantShapeSampler`.
         """
         sizes, bonds = self.store.sizes.cpu(), self.store.bond_ptr.diff().cpu()
         if self.capacity is None or molecules != self.per_batch:
@@ -235,7 +236,7 @@ class ConstantShapeStore:
         return ConstantShapeSampler(sizes, bonds, self.capacity, **options)
 
     def batch(self, index: Tensor) -> Batch:
-        """Cut one batch on the store's device: of constant shape, or a single large molecule."""
+        """Make one batch on the device of the store: a batch of constant shape, or a single large molecule."""
         if self.capacity is None:
             raise RuntimeError("a batch of constant shape has no capacity before `sampler` has chosen one")
         if len(index) != self.capacity.molecules:
@@ -270,16 +271,17 @@ def cut_constant_shape_batch(
 ) -> Batch:
     """Copy molecules of a store into one PyG batch of constant shape, without a synchronisation of CPU and GPU.
 
-    It has `capacity.molecules` slots and, as its last graph, a ghost with the atoms, pairs and bonds that the molecules
-    do not need: of code 0, without descriptors, features, positions, targets and weights. Targets of empty slots are
-    NaN as well, and thus left out of the loss.
+    The batch has `capacity.molecules` slots for molecules. The last graph of the batch is a ghost: an artificial
+    molecule with the atoms, pairs and bonds that the real molecules do not use. The ghost has code 0 for all atoms and
+    bonds, and no descriptors, features, positions, targets or weights. Targets of empty slots are NaN, so the loss
+    ignores empty slots.
 
     Args:
         store: the molecules.
-        index: which molecules, int64 `[capacity.molecules]` on the store's device, the largest first as
-            `ConstantShapeSampler` orders them; -1 for an empty slot.
-        capacity: of the batch.
-        fixed: features that were computed before.
+        index: indices of the molecules, int64 `[capacity.molecules]` on the device of the store, with the largest
+            molecule first, as `ConstantShapeSampler` returns them; -1 for an empty slot.
+        capacity: maximum numbers of molecules, atoms, pairs and bonds in the batch.
+        fixed: precomputed features of atoms and pairs.
 
     Returns:
         As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty slots and the
@@ -337,15 +339,16 @@ _DRAWN = 64  # random batches from which the capacity is chosen
 class ConstantShapeSampler(EpochSampler):
     """Sampler of random batches that never exceed a given batch shape (a maximum of molecules, atoms, pairs and bonds).
 
-    The shuffled molecules are added in turn until one does not fit: too many molecules, atoms, pairs or bonds, or too
-    many large molecules for the buckets. One that is only too large for the slots left waits for the next batch.
+    The sampler adds shuffled molecules to a batch until a molecule does not fit. A molecule does not fit if the batch
+    would have too many molecules, atoms, pairs or bonds, or too many large molecules for the size groups. A molecule
+    that is only too large for the remaining slots goes into the next batch.
 
     Args:
         sizes: atoms per molecule, int64 `[M]`.
         bonds: directed bonds per molecule, int64 `[M]`.
-        capacity: of a batch, see `fitting`.
+        capacity: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `fitting`.
         shuffle: if False, every epoch has the same batches.
-        seed: of the order; each epoch has its own.
+        seed: seed of the order of molecules, which differs between epochs.
         rank, replicas: as in `EpochSampler`.
     """
 
@@ -373,12 +376,12 @@ class ConstantShapeSampler(EpochSampler):
 
     @classmethod
     def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: Any) -> Self:
-        """Make a sampler whose batches hold about `molecules` average molecules of a store, by number of pairs."""
+        """Make a sampler whose batches have as many pairs as about `molecules` average molecules of a store."""
         sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
         return cls(sizes, bonds, choose_batch_shape(sizes, bonds, molecules, seed), seed=seed, **options)
 
     def batches(self) -> list[Tensor]:
-        """Return all batches of the epoch, over all ranks; each molecule is in one of them.
+        """Return all batches of the epoch, over all processes; each molecule is in one batch.
 
         A batch is int64 `[capacity.molecules]`, the largest molecule first, -1 in empty slots; or `[1]`, a molecule
         that exceeds the capacity.
@@ -391,11 +394,11 @@ class ConstantShapeSampler(EpochSampler):
         return [torch.from_numpy(batch) for batch in batches]
 
     def fullness(self) -> float:
-        """Return the share of the pairs of the epoch's batches that are a molecule's."""
+        """Return the share of pairs in the batches of the epoch that belong to real molecules."""
         return float(np.square(self.sizes).sum() / sum(self.work(batch) for batch in self.batches()))
 
     def work(self, batch: Tensor) -> int:
-        """Return the pairs of a batch: those of its capacity, or of the molecule that exceeds it."""
+        """Return the number of pairs of a batch: the capacity, or the pairs of a single large molecule."""
         return int(self._costs[batch[0], 2]) if self._alone[batch[0]] else self.capacity.pairs
 
     def _filled(self, order: np.ndarray) -> Iterator[np.ndarray]:
@@ -421,17 +424,16 @@ class ConstantShapeSampler(EpochSampler):
 def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int = 0) -> BatchShape:
     """Choose a constant batch shape that random batches of about `molecules` molecules fill.
 
-    It has the pairs of as many average molecules and one more; as many that the batches of an epoch are alike, the last
-    as full as the first. A molecule with more pairs than that, alone, is left out of account, and is a batch of its
-    own; of such the largest only, one for ten batches at most, and of the others there is room for the largest. Of
-    molecules, atoms, bonds and large molecules there is room for what `_DRAWN` batches of so many pairs, drawn at
-    random, need at the most.
+    The shape has room for the pairs of `molecules + 1` average molecules. The number of pairs is chosen such that all
+    batches of an epoch, also the last batch, are about equally full. A very large molecule, with more pairs than the
+    shape, is a batch of its own; at most one batch in ten may be such a molecule. For molecules, atoms, bonds and large
+    molecules, the shape has room for the largest numbers found in `_DRAWN` random batches.
 
     Args:
         sizes: atoms per molecule, int64 `[M]`, M at least 1.
         bonds: directed bonds per molecule, int64 `[M]`.
-        molecules: how many a batch holds on average.
-        seed: of the draws.
+        molecules: average number of molecules in a batch.
+        seed: seed of the random batches.
     """
     if len(sizes) == 0:
         raise ValueError("expected at least one molecule, got none")

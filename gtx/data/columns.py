@@ -26,21 +26,21 @@ _LONGEST = 1000  # characters of a cell that is parsed for it
 
 
 class MoleculeColumn(NamedTuple):
-    """Names by which the column of molecules is sought: the requested one, or else the usual one."""
+    """Rule that finds the column of molecules by name: the requested name, or else the usual name."""
 
     requested: str | None = None
     usual: str | None = None
 
     @property
     def names(self) -> list[str]:
-        """Names that the column may have, in lower case."""
+        """Names that the column of molecules may have, in lower case."""
         return [name.strip().lower() for name in (self.requested, self.usual, "smiles") if name]
 
     def find(self, columns: Sequence[str], parts: bool = True) -> list[int]:
         """Find the positions of the columns by the first rule that matches.
 
-        The rules: the name asked for, the usual one, "smiles" in any case, and, with `parts`, any name that contains
-        "smiles".
+        The rules are tried in this order: the requested name, the usual name, "smiles" in any case, and, with `parts`,
+            any name that contains "smiles".
         """
         bare = [column.strip() for column in columns]
         rules: list[Callable[[str], bool]] = [
@@ -54,9 +54,9 @@ class MoleculeColumn(NamedTuple):
 
 
 def column_index(columns: Sequence[str], name: str) -> int:
-    """Return the position of a column, given its name; spaces around the name are ignored.
+    """Return the position of the column with a given name; spaces around the name are ignored.
 
-    Raises `InputError` if there is none, or more than one.
+    The function raises `InputError` if no column, or more than one column, has the name.
     """
     found = [i for i, column in enumerate(columns) if column == name]
     found = found or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
@@ -74,11 +74,12 @@ def smiles_index(
     first_rows: Callable[[], Sequence[Sequence[str]]],
     remedy: str = "say which with --smiles-column",
 ) -> int:
-    """Return the position of the column of molecules, by its name, or if it alone has cells that read as molecules.
+    """Return the position of the column of molecules, which has a suitable name, or is the only column whose cells can
+    be read as molecules.
 
     Args:
         columns: names of the columns.
-        wanted: the names that are sought.
+        wanted: rule for the name of the column.
         first_rows: function that returns the cells of some rows; called only if no name decides.
         remedy: advice for the error message.
     """
@@ -100,7 +101,7 @@ def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def is_molecule(text: str) -> bool:
-    """Return whether a text can be read as a SMILES; long ones are not tried."""
+    """Return whether a text can be read as a SMILES; long texts are not tried."""
     from gtx.molecules import MoleculeError, read_smiles
 
     try:
@@ -116,7 +117,7 @@ def _are_molecules(cells: Sequence[str]) -> bool:
 
 
 def listed(columns: Sequence[str], most: int = 40) -> str:
-    """Return the names of columns as a message shows them."""
+    """Join the names of columns for a message."""
     names = ", ".join(f"'{printable(column)}'" for column in columns[:most])
     return names + (f" and {len(columns) - most} more" if len(columns) > most else "")
 
@@ -125,12 +126,12 @@ def listed(columns: Sequence[str], most: int = 40) -> str:
 
 
 class RowFeatures(NamedTuple):
-    """Features of one row beside its molecule.
+    """Extra features of one row, which the model reads in addition to the molecule.
 
     Attributes:
-        molecule: float32 `[F]`.
-        atoms, bonds: float64 `[a]` by column, a number for each atom or bond as the text of the molecule has them;
-            without the columns whose cell is blank.
+        molecule: features of the molecule, float32 `[F]`.
+        atoms, bonds: features by column, float64 `[a]`, with a number for each atom or bond in the order of the text of
+            the molecule. Columns with a blank cell are left out.
     """
 
     molecule: np.ndarray
@@ -142,14 +143,15 @@ class Row(NamedTuple):
     """One row of a table: the cells, the text of the molecule, and an error if the row cannot be used.
 
     Attributes:
-        number: from 1, without the header.
-        cells: one string per column, as written in the file; surplus cells of a ragged row are joined to the last.
-        text: the molecule, a SMILES or a mol block.
-        coordinates: float32, flat, Å, if the table has them.
+        number: number of the row, from 1, without the header.
+        cells: one string per column, as written in the file. If a row has too many cells, the surplus cells are joined
+            to the last.
+        text: text of the molecule, a SMILES or a mol block.
+        coordinates: coordinates of the atoms in Å, float32, flat, if the table has coordinates.
         error: reason why the row cannot be used, or None.
         record: typed cells of a Parquet file: a batch of its rows, and the index in it.
-        features: inputs beside the molecule, see `gtx.data.FeatureColumns`.
-        others: texts of further components, see `gtx.data.add_components`.
+        features: extra features of the row, see `gtx.data.FeatureColumns`.
+        others: texts of further molecules (components) of the row, see `gtx.data.add_components`.
         category: category of the error, see `gtx.data.RowLedger.error`.
     """
 
@@ -170,7 +172,7 @@ class Row(NamedTuple):
 
     @property
     def readable(self) -> Text:
-        """Text to featurise, or one for each of several components; empty for a row with an error."""
+        """Text of the molecule to featurise, or a tuple of texts for several components; empty after an error."""
         if self.others:
             return ("",) * (1 + len(self.others)) if self.error else (self.text, *self.others)
         return "" if self.error else self.text
@@ -183,7 +185,7 @@ class Row(NamedTuple):
     def locate(self, column: str) -> tuple[str | None, str | None]:
         """Return the column and the text of the molecule, for a message.
 
-        Both are None for several components, of which the message itself names the one at fault.
+        Both are None for several components, because the message itself names the component with the error.
         """
         return (None, None) if self.others else (column, self.message_text)
 
@@ -194,9 +196,9 @@ class Table:
 
     Attributes:
         columns: names in order, repeated names included.
-        smiles_column: name of the column of molecules (for an SDF, of the column of their SMILES).
+        smiles_column: name of the column of molecules (for an SDF, of the column with the SMILES of the molecules).
         rows: all rows, one by one.
-        length: number of rows, where it is available without reading them.
+        length: number of rows, if the number is known without reading the rows.
         schema: types of the columns of a Parquet file.
     """
 
@@ -209,7 +211,7 @@ class Table:
     def chunks(self, size: int) -> Iterator[list[Row]]:
         """Yield lists of `size` rows.
 
-        The last may be shorter, and so may lists of large rows.
+        The last list, and lists of large rows, may be shorter.
         """
         chunk, weight = [], 0
         for row in self.rows:
@@ -222,7 +224,7 @@ class Table:
             yield chunk
 
     def index(self, column: str) -> int:
-        """Return the position of a column; `InputError` if it is missing or there are several of that name."""
+        """Return the position of a column; raise `InputError` if no column or several columns have the name."""
         return column_index(self.columns, column)
 
 

@@ -21,11 +21,11 @@ from gtx.molecules import Featuriser
 
 
 def parse_list(cell: str) -> np.ndarray | None:
-    """Parse the numbers of a cell: JSON, such as `[0.1, null, -0.2]`, or an atom property list of an SDF file, such as
-    `0.1 n/a -0.2`.
+    """Parse the list of numbers in a cell: JSON, such as `[0.1, null, -0.2]`, or an atom property list of an SDF file,
+    such as `0.1 n/a -0.2`.
 
     Args:
-        cell: numbers, and blanks such as `null`, in brackets or not, with commas or white space between.
+        cell: numbers, and blanks such as `null`, with or without brackets, separated by commas or white space.
 
     Returns:
         float64 `[a]`, NaN for blanks; None for a blank cell.
@@ -47,13 +47,13 @@ def parse_list(cell: str) -> np.ndarray | None:
 
 
 def parse_labels(cell: str) -> list[str | None] | None:
-    """Parse the labels of a cell.
+    """Parse the list of class labels in a cell.
 
-    It holds JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`; a Python list, `['sp3', None]`; or
-    words separated by commas or white space.
+    The cell has JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`, or a Python list, such as
+    `['sp3', None]`, or words separated by commas or white space.
 
     Args:
-        cell: labels, and blanks such as `null`. A word in quotes is a label, even if it is `"Na"`; without quotes this
+        cell: labels, and blanks such as `null`. A word in quotes is always a label, even `"Na"`; without quotes, `Na`
             is a blank, see `gtx.data.targets.BLANKS`.
 
     Returns:
@@ -101,7 +101,9 @@ def _label(number: int, item: str) -> str | None:
 
 
 def list_text(values: np.ndarray) -> str:
-    """Write numbers `[a]` as a JSON list, nine digits each; or labels, in quotes unless they are numbers."""
+    """Write numbers `[a]` as a JSON list with nine digits per number, or labels as a JSON list with quotes unless they
+    are numbers.
+    """
     if values.dtype == object:
         return f"[{', '.join(map(_label_text, values))}]"
     return f"[{', '.join(f'{value:.9g}' for value in values)}]"
@@ -112,7 +114,7 @@ def _label_text(item: str) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """Write a value of a data frame or a request as the text of a cell; a list as a list of JSON."""
+    """Write a value of a data frame or of a request as the text of a cell; a list becomes a JSON list."""
     if isinstance(value, (list, tuple, np.ndarray)):
         items = np.atleast_1d(np.asarray(value, dtype=object)).tolist()
         return f"[{', '.join(map(_item_text, items))}]"
@@ -136,11 +138,11 @@ def attach_lists(
     per: Literal["atom", "bond"],
     items: tuple[str, str] = ("number", "numbers"),
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Place the lists of M molecules at the rows of their atoms or bonds.
+    """Concatenate the lists of M molecules into one array with a row per atom or per directed bond.
 
     Args:
-        lists: of each molecule by name; a name may be absent.
-        names: of the T columns.
+        lists: lists of each molecule by the name of the column; a name may be absent.
+        names: names of the T columns.
         ptr: int64 `[M + 1]`, of a `gtx.data.MoleculeStore`; molecule m has the rows `ptr[m]` to `ptr[m + 1]`, a bond
             one in each direction.
         per: level of the values.
@@ -180,16 +182,17 @@ BAD_FEATURE = "with an unusable feature"
 class FeatureColumns:
     """Numeric columns of a table that a model reads as additional input features, scaled by the training rows.
 
-    Features of a molecule are appended to its descriptors and enter at the readout. Features of atoms and bonds are
-    lists, see `gtx.data.feature_columns.parse_list`, and enter at the embedding. Prediction needs all of them.
+    Features of a molecule are appended to the descriptors, which the network reads after the readout. Features of atoms
+    and bonds are lists, see `gtx.data.feature_columns.parse_list`, and are added to the embeddings of atoms and bonds.
+    Prediction needs all feature columns.
 
     Attributes:
-        names: of the columns with a number for the molecule.
+        names: names of the columns with a number for each molecule.
         blanks: whether a cell, or a number of a list, may be blank. A blank is replaced by the mean of the training
             rows, and a second feature is 1 where the first is blank and 0 elsewhere. Otherwise a blank is an error of
             its row.
         atoms: names of the columns with a list of numbers, one for each atom of the graph.
-        bonds: likewise for each bond, in RDKit's order of bonds.
+        bonds: names of the columns with a list of numbers, one for each bond, in RDKit's order of bonds.
 
     Raises:
         InputError: a name occurs twice.
@@ -213,7 +216,7 @@ class FeatureColumns:
 
     @property
     def width(self) -> int:
-        """F, the number of features of a molecule."""
+        """Number F of features of a molecule."""
         return len(self.names) * (1 + self.blanks)
 
     @property
@@ -224,13 +227,13 @@ class FeatureColumns:
 
     @property
     def options(self) -> list[str]:
-        """Options of the command line by which the columns are chosen."""
+        """Command-line options that choose the feature columns."""
         kinds = {"feature": self.names, "atom-feature": self.atoms, "bond-feature": self.bonds}
         return [f"--{kind}-columns" for kind, names in kinds.items() if names]
 
     @property
     def blank_row(self) -> RowFeatures:
-        """Features of a row without any."""
+        """Features of a row in which all feature cells are blank."""
         return RowFeatures(np.zeros(self.width, np.float32), {}, {})
 
     @property
@@ -244,7 +247,7 @@ class FeatureColumns:
         return {"names": list(self.names), "blanks": self.blanks} | {k: v for k, v in parts.items() if v}
 
     def check(self, featuriser: Featuriser) -> None:
-        """Raise an `InputError` if molecules are read so that a list may not be in the order of their atoms."""
+        """Raise an `InputError` if the featuriser may change the order of atoms, on which lists depend."""
         if not self.widths:
             return
         option = self.options[-1]

@@ -48,12 +48,12 @@ def default_worker_count() -> int:
 def make_process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
     """Make a pool of worker processes that end with this process, even if it is killed by SIGKILL.
 
-    loky's processes need no `if __name__ == "__main__"` in the script of a user.
+    The processes are those of loky, which need no `if __name__ == "__main__"` in a user's script.
 
     Args:
         count: number of processes.
-        begin: function that is called with `arguments` in each process at its start.
-        arguments: of `begin`.
+        begin: function that each process calls with `arguments` at its start.
+        arguments: arguments of `begin`.
     """
     return ProcessPoolExecutor(count, initializer=_begin, initargs=(os.getpid(), begin, *arguments))
 
@@ -74,15 +74,15 @@ def map_in_workers(
 ) -> Iterator[Result]:
     """Call `function(*chunk)` for every chunk in worker processes, and yield the results in order.
 
-    If a worker dies, each chunk that was submitted is computed again in a single process. Where this process dies too,
-    each row of the chunk is tried alone. A text that ends another process is left out, and its entry in the `errors` of
-    the result is `DEADLY`.
+    If a worker dies, each submitted chunk is computed again in a single process. If the single process dies too, each
+    row of the chunk is tried alone. A text that kills a process is left out, and its entry in the `errors` of the
+    result is `DEADLY`.
 
     Args:
-        function: it and all it returns can be pickled.
-        chunks: tuples of sequences with an entry for each row, or None; texts come first. They are drawn only as they
-            are needed, so memory stays bounded.
-        workers: processes, one or more.
+        function: function of the entries of a chunk; the function and its results can be pickled.
+        chunks: tuples of sequences with an entry for each row, or None; texts come first. Chunks are taken from the
+            iterator only when needed, so memory is bounded.
+        workers: number of processes, 1 or more.
         ahead: chunks per worker that are submitted before their results are needed.
 
     Raises:
@@ -204,9 +204,9 @@ class FeaturisingResult:
 
     Attributes:
         store: the m readable molecules, in order.
-        smiles: per text, the canonical SMILES, or None; all None if not requested.
-        errors: per text, the reason why it could not be read, or None.
-        warnings: per text, its warnings.
+        smiles: canonical SMILES of each text, or None; all None if canonical SMILES were not requested.
+        errors: for each text, the reason why the text could not be read, or None.
+        warnings: list of warnings for each text.
     """
 
     store: MoleculeStore
@@ -216,12 +216,12 @@ class FeaturisingResult:
 
     @property
     def good(self) -> np.ndarray:
-        """int64 `[m]`: the numbers of the texts that could be read."""
+        """Indices of the texts that could be read, int64 `[m]`."""
         return np.flatnonzero([error is None for error in self.errors])
 
     @classmethod
     def join(cls, parts: Sequence[FeaturisedMolecules]) -> FeaturisingResult:
-        """Return the outcome of chunks, one after the other."""
+        """Concatenate the results of several chunks."""
 
         def chain(name: str) -> list:
             return [entry for part in parts for entry in getattr(part, name)]
@@ -230,12 +230,14 @@ class FeaturisingResult:
 
 
 def default_chunk_size(featuriser: Featuriser) -> int:
-    """Return how many texts a worker process featurises at a time: 500, or 20 if conformers are generated."""
+    """Return the number of texts that a worker process featurises at a time: 500, or 20 if conformers are generated."""
     return 20 if featuriser.conformers else 500
 
 
 def min_chunks_for_workers(featuriser: Featuriser) -> int:
-    """Return the number of chunks from which on worker processes save time; their start takes one or two seconds."""
+    """Return the smallest number of chunks for which worker processes save time; starting the processes takes one or
+    two seconds.
+    """
     return 2 if featuriser.conformers else 20
 
 
@@ -283,15 +285,16 @@ def featurise(
 
     Args:
         featuriser: settings of reading.
-        texts: SMILES or mol blocks; of several components, tuples of them.
-        coordinates: per text, positions in Å as `Featuriser` takes them, or None.
-        workers: processes; 0 works in this one. Default: as many as the cores, but none below `min_chunks_for_workers`.
-        cache: a folder of results, each under a hash of the featuriser and of the texts and coordinates; a damaged file
-            is replaced.
+        texts: SMILES or mol blocks; for several components per row, tuples of texts.
+        coordinates: for each text, positions of the atoms in Å as `Featuriser` expects them, or None.
+        workers: number of processes; 0 uses the current process. By default one process per core, or 0 for fewer chunks
+            than `min_chunks_for_workers`.
+        cache: folder of stored results, each named by a hash of the featuriser, the texts and the coordinates. A
+            damaged file is replaced.
         progress: show a progress bar.
-        chunk: number of texts of a chunk, by default `default_chunk_size`.
+        chunk: number of texts in a chunk, by default `default_chunk_size`.
         smiles: find canonical SMILES too, which takes half as long as reading the molecules.
-        to_first_error: stop after the chunk with the first text that cannot be read; the outcome ends there.
+        to_first_error: stop after the chunk with the first text that cannot be read; the result ends with this chunk.
     """
     chunk = chunk or default_chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
@@ -369,11 +372,11 @@ def _checksum(store: MoleculeStore, texts: Mapping[str, object]) -> int:
 def from_pyg(molecules: Iterable[Data], featuriser: Featuriser | None = None) -> MoleculeStore:
     """Featurise PyG `Data` objects that hold a SMILES, such as those of `from_smiles` and `MoleculeNet`.
 
-    They are read from their SMILES again, as PyG's codes of atoms and bonds differ from those of gtx.
+    gtx reads each molecule again from its SMILES, because PyG's codes of atoms and bonds differ from those of gtx.
 
     Args:
-        molecules: each with an attribute `smiles`, and all or none with targets `y`, T numbers each.
-        featuriser: settings; by default `Featuriser()`.
+        molecules: `Data` objects with an attribute `smiles`; all or none have targets `y`, T numbers each.
+        featuriser: settings for reading molecules; by default `Featuriser()`.
 
     Returns:
         The molecules in the same order; with targets `[M, T]` if they have any.

@@ -27,12 +27,13 @@ class Outcome(NamedTuple):
     """Outcome of one row of one table.
 
     Attributes:
-        source: the table.
+        source: name of the table.
         row: number of the row, from 1, the header not counted.
-        text: its molecule as the table has it.
-        joined: numbers of the rows of the joined table that hold its values, from 1; none for a row with an error.
-        error: reason why the row was not joined; None if it was.
-        warnings: what else is to be known of it, such as another value of the same molecule.
+        text: text of the molecule, as in the table.
+        joined: numbers, from 1, of the rows of the joined table that hold the values of the row; none for a row with an
+            error.
+        error: reason why the row was left out; None if the row was joined.
+        warnings: warnings about the row, such as another value for the same molecule.
     """
 
     source: str
@@ -45,15 +46,16 @@ class Outcome(NamedTuple):
 
 @dataclass
 class JoinedTable:
-    """Table that others were joined to.
+    """Table made by joining several tables by molecule.
 
     Attributes:
-        columns: names of the columns: `smiles`, those of the tables, and `split` if one was requested.
-        rows: cells; a molecule fills one row, and more only where a column has several values of it.
-        outcomes: an entry for each row of each table, in their order.
+        columns: names of the columns: `smiles`, the columns of the tables, and `split` if a split was requested.
+        rows: cells of each row. A molecule has one row, and further rows if a column has several values for the
+            molecule.
+        outcomes: an entry for each row of each table, in order.
         ledgers: ledger of each table, by its name.
         left_out: columns without numbers that were not requested, by the name of the table.
-        shared: number of molecules by how many of the tables have them.
+        shared: number of molecules that occur in 1, 2, ... tables, by the number of tables.
         conflicts: number of molecules with several values of a column, by column.
     """
 
@@ -66,7 +68,7 @@ class JoinedTable:
     conflicts: Counter[str] = field(default_factory=Counter)
 
     def describe(self) -> Iterator[str]:
-        """Yield a line for each table, and lines on what they share."""
+        """Yield a line of text for each table, and lines on the molecules that tables share."""
         for source, ledger in self.ledgers.items():
             yield f"{source}: {ledger.summary()}"
             if left := self.left_out[source]:
@@ -105,18 +107,18 @@ def join_tables(
 ) -> JoinedTable:
     """Join tables by molecule.
 
-    Two rows have the same molecule if they have the same canonical SMILES, as where duplicates are found in training.
-    Cells stay as they are written, and nothing is imputed. Columns of the same name are one target: equal values of a
-    molecule are one value (numbers are compared as numbers), and of several values none is chosen: each after the first
-    gets a row of its own, and a warning.
+    Two rows have the same molecule if they have the same canonical SMILES. Cells are not changed, and no missing value
+    is imputed. Columns of the same name are one target. Equal values of a molecule are joined to one value (numbers are
+    compared as numbers). If a molecule has several values of a target, all values are kept: each value after the first
+    gets an extra row, and a warning.
 
     Args:
-        sources: tables, as `open_table` reads them.
+        sources: tables, as for `open_table`.
         columns: columns to join; by default those of which at least half of the filled cells are numbers.
         smiles_column: name of the column of molecules in all tables; by default it is found in each.
-        split_column: column of the first table with the part (train, val, test) of its molecules. The joined table has
-            it as `split`, where molecules that the first table lacks are in `train`.
-        by_file: put the name of the file, without its ending, before each of its columns: `esol_y`.
+        split_column: column of the first table with the part (train, val, test) of each molecule. The column is called
+            `split` in the joined table, where molecules that are not in the first table have the part `train`.
+        by_file: whether the name of each column starts with the name of its file, as in `esol_y`.
         featuriser: how molecules are read; by default as `gtx train` does.
         workers: processes that read molecules, see `gtx.data.featurise`.
 

@@ -19,13 +19,13 @@ class RowLedger:
     memory.
 
     Args:
-        on_error: "report" notes an error and continues; "fail" raises `InputError` at the first.
+        on_error: "report" records an error and continues; "fail" raises `InputError` at the first error.
 
     Attributes:
         rows: number of rows entered.
-        error_counts: number of rows with an error, by the category of the first one.
+        error_counts: number of rows with an error, by the category of the first error of the row.
         warned: number of rows with a warning.
-        errors, warnings: message or messages by row number, of the rows not yet popped.
+        errors, warnings: messages by row number, for rows that were not yet removed by `pop`.
     """
 
     def __init__(self, on_error: Literal["report", "fail"] = "report") -> None:
@@ -39,7 +39,7 @@ class RowLedger:
         self.warnings: dict[int, list[str]] = {}
 
     def enter(self, rows: Iterable[Row]) -> None:
-        """Count rows as they are read, and note the errors they came with."""
+        """Count rows that were read, and record the errors of rows that could not be read."""
         for row in rows:
             self.rows += 1
             if row.error:
@@ -48,7 +48,7 @@ class RowLedger:
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
     ) -> None:
-        """Enter rows with the errors and warnings of reading their molecules.
+        """Record rows with the errors and warnings from reading their molecules.
 
         Args:
             rows: as they were read.
@@ -65,13 +65,14 @@ class RowLedger:
     def error(
         self, row: int, column: str | None, value: str | None, reason: str, category: str = "with an unusable molecule"
     ) -> None:
-        """Note that a row cannot be used.
+        """Record that a row cannot be used.
 
         Args:
-            row: its number, from 1, the header not counted.
-            column, value: the cell at fault, if it is one cell.
+            row: number of the row, from 1, without the header.
+            column, value: name of the column and text of the cell with the error, if there is one such cell.
             reason: what is wrong, in one line.
-            category: of the error in the summary; it should read well after a number.
+            category: category of the error in the summary, worded to follow a number, such as "with an unusable
+                molecule".
 
         Raises:
             InputError: if `on_error` is "fail".
@@ -86,7 +87,7 @@ class RowLedger:
             self.error_counts[category] += 1
 
     def warn(self, row: int, column: str | None, value: str | None, reason: str) -> None:
-        """Note something about a row that can be used all the same."""
+        """Record a warning about a row that can be used."""
         self.warned += row not in self.warnings
         self.warnings.setdefault(row, []).append(format_row_message(row, column, value, reason))
 

@@ -195,17 +195,17 @@ class PublicDataset:
     """Public data set that gtx can load by name: its file, columns, targets, split and source.
 
     Attributes:
-        name: what `load_public_dataset` calls it.
-        about: what is in it, and the targets' unit.
-        path: its file; below the root before it is loaded, where it lies afterwards.
+        name: name for `load_public_dataset`.
+        about: description of the content, with the units of the targets.
+        path: path of the file; relative to the root before loading, the full path after loading.
         targets: the target columns.
-        smiles_column: the column of molecules.
-        split_columns: columns that spell out a split, the usual one first.
+        smiles_column: name of the column of molecules.
+        split_columns: columns that define a split, the default split first.
         sources: addresses of the official files.
-        licence: of the data, as far as its source states one.
-        sha256: of the file, where one was at hand to compute it from; else the hash is recorded at the first download.
-        assemble: makes the file of the official ones.
-        units: of targets, by name, where they are not in `about` alone.
+        licence: licence of the data, if the source states a licence.
+        sha256: SHA-256 of the file; if None, the hash is recorded at the first download.
+        assemble: function that makes the file from the official files.
+        units: units of targets, by name.
         validated: whether the splits name validation rows.
     """
 
@@ -224,7 +224,7 @@ class PublicDataset:
 
     @property
     def default_split(self) -> str | None:
-        """Column by which `gtx train` divides the rows by default: the usual one, if it names validation rows."""
+        """Column that defines the default split of `gtx train`: the first split column, if it has validation rows."""
         return self.split_columns[0] if self.split_columns and self.validated else None
 
 
@@ -393,18 +393,19 @@ PUBLIC_DATASETS: dict[str, PublicDataset] = {
 def load_public_dataset(name: str, root: str | os.PathLike[str] | None = None, download: bool = True) -> PublicDataset:
     """Load a public data set, downloading it if necessary.
 
-    Open it with `open_table(loaded.path, loaded.smiles_column)`.
+    To read the table, call `open_table(loaded.path, loaded.smiles_column)`.
 
     Args:
         name: one of `PUBLIC_DATASETS`.
-        root: the folder of data sets, by default `$GTX_DATA` or `~/.cache/gtx`. A file that lies there is used.
-        download: False never goes to the network.
+        root: folder of data sets, by default `$GTX_DATA` or `~/.cache/gtx`. A file that already exists in the folder is
+            used.
+        download: whether a missing file may be downloaded.
 
     Returns:
-        Its description, with `path` the file.
+        The description of the data set, with the path of the file.
 
     Raises:
-        InputError: for an unknown name, a file that is not what it should be, or one that cannot be had.
+        InputError: the name is unknown, the file has a wrong checksum, or the file cannot be downloaded.
     """
     if name not in PUBLIC_DATASETS:
         near = did_you_mean(name, PUBLIC_DATASETS)

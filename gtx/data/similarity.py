@@ -18,9 +18,9 @@ class NearestNeighbours:
     """Most similar training molecule (nearest neighbour) of each of m other molecules, with its Tanimoto similarity.
 
     Attributes:
-        rows: int `[m]`, rows of the scored molecules, ascending.
-        similarity: `[m]`, Tanimoto similarity to the neighbour.
-        neighbour: int `[m]`, row of the neighbour.
+        rows: rows of the m molecules, int `[m]`, ascending.
+        similarity: Tanimoto similarity of each molecule to its nearest neighbour, `[m]`.
+        neighbour: row of the nearest neighbour of each molecule, int `[m]`.
     """
 
     rows: np.ndarray
@@ -44,8 +44,8 @@ def find_nearest_neighbours(
     Args:
         smiles: canonical SMILES per row.
         split: row indices by name.
-        scored: name of the rows that are compared with "train"; neither is empty.
-        rows: some of these rows; by default a sample, see `sample_rows`.
+        scored: name of the part of the split that is compared with "train"; neither part is empty.
+        rows: rows of the part that are compared; by default a sample, see `sample_rows`.
     """
     from gtx.molecules import morgan_counts
 
@@ -57,9 +57,9 @@ def find_nearest_neighbours(
 
 
 def find_most_similar(counts: sparse.csr_array, others: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    r"""Find for each count fingerprint `[m, bits]` the most similar of others `[n, bits]`, by Tanimoto similarity.
+    r"""Find for each of m count fingerprints the most similar of n other fingerprints, by Tanimoto similarity.
 
-    Returns its Tanimoto similarity and its number, `[m]` each.
+    The function returns the Tanimoto similarity and the index of the most similar fingerprint, `[m]` each.
 
     Of counts a and b it is \(\sum_k \min(a_k, b_k) / \sum_k \max(a_k, b_k)\), where min(a, b) is the number of levels
     1, 2, 3 and so on that both a and b reach: a product of sparse matrices of zeros and ones.
@@ -80,7 +80,7 @@ def find_most_similar(counts: sparse.csr_array, others: sparse.csr_array) -> tup
 
 
 def sample_rows(split: Mapping[str, np.ndarray], scored: str) -> tuple[np.ndarray, np.ndarray]:
-    """Sample the rows that are compared: the scored ones, and those of training."""
+    """Sample the rows that are compared: test rows and training rows."""
     return _sample(split[scored], MOST_SCORED), _sample(split["train"], MOST_TRAINED)
 
 

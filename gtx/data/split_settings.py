@@ -28,17 +28,17 @@ class SplitSettings:
     """Settings of a split: the method, the sizes of the parts, the seed, and the column that the method reads.
 
     Attributes:
-        split: name of the method in `SPLIT_METHODS`.
-        by: the column that the method reads, if any.
+        split: name of the split method in `SPLIT_METHODS`.
+        by: column that the split method reads, if any.
         sizes: shares of train, val and test, which add up to 1.
-        folds: number of folds, of which one is the test rows and a tenth of the other rows validates; None for a split
-            by sizes.
+        folds: number of folds. One fold has the test rows, and a tenth of the other rows are validation rows. None for
+            a split by sizes.
         fold: number of the test fold, 1 to `folds`.
-        seed: of random choices.
-        group_duplicates: whether a random split assigns all rows of a molecule together.
+        seed: seed of random choices.
+        group_duplicates: whether a random split puts all rows of a molecule into one part.
 
     Raises:
-        InputError: a value is out of its range, or two of them contradict each other.
+        InputError: a setting is out of range, or two settings contradict each other.
     """
 
     split: str = "random"
@@ -80,7 +80,7 @@ class SplitSettings:
 
     @property
     def method(self) -> SplitMethod:
-        """Split method of that name."""
+        """Split method with the name `split`."""
         return get_split_method(self.split)
 
     def candidates(
@@ -89,10 +89,11 @@ class SplitSettings:
         """Select the rows that the method can divide.
 
         Args:
-            cells: of the column `by`, per row; empty without one.
-            numbers: of the rows, from 1.
-            smiles: canonical, per row.
-            ledger: gets a warning for each row whose cell cannot be used; the split leaves such a row out.
+            cells: cells of the column `by`, one per row; empty if the method reads no column.
+            numbers: numbers of the rows, from 1.
+            smiles: canonical SMILES of each row.
+            ledger: ledger that gets a warning for each row whose cell cannot be used; such a row is in no part of the
+                split.
 
         Returns:
             Indices of the rows, int64, and their molecules and values.
@@ -128,7 +129,7 @@ class SplitSettings:
             raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
 
     def divide(self, rows: RowsToSplit, classes: np.ndarray | None = None) -> Split:
-        """Make the split, by sizes or the one fold; `classes` as of `repeated`."""
+        """Make the split, by sizes or with one fold as test rows; for `classes`, see `repeated`."""
         if self.folds is None:
             return self.method.divide(rows)
         return self.repeated(rows, self.folds, 1, classes)[0][self.fold - 1]
@@ -136,12 +137,12 @@ class SplitSettings:
     def repeated(
         self, rows: RowsToSplit, folds: int, repeats: int, classes: np.ndarray | None = None
     ) -> list[list[Split]]:
-        """Divide the rows into folds, `repeats` times; rows of one group of the method stay in one fold.
+        """Divide the rows into folds, `repeats` times; all rows of a group, such as a scaffold, are in one fold.
 
         Args:
-            rows: n of them.
-            folds, repeats: as of `gtx.data.repeated_cross_validation_splits`.
-            classes: int `[n]`, which a random split spreads evenly.
+            rows: the n rows to divide.
+            folds, repeats: as for `gtx.data.repeated_cross_validation_splits`.
+            classes: class of each row, int `[n]`; a random split distributes each class evenly over the folds.
         """
         groups = self.grouping()(rows)
         return repeated_cross_validation_splits(

@@ -33,18 +33,18 @@ def random_split(
 ) -> Split:
     """Split n rows at random into training, validation and test rows; no part is empty.
 
-    Groups of rows that stay together are shuffled; each goes to the first of train, val and test that has room for it,
-    or to train. Where every row is a group of its own the split is that without groups.
+    Groups of rows are shuffled, and no group is divided. Each group goes to the first of train, val and test that has
+    room for the group, or to train. If every row is a group of its own, the split is the same as without groups.
 
     Args:
-        n: how many rows.
-        sizes: of train, val and test, in any unit: shares or counts.
+        n: number of rows.
+        sizes: sizes of train, val and test, as shares or as counts.
         seed: the same seed gives the same split.
-        groups: one per row, e.g. canonical SMILES, so that a molecule measured twice is in one part; by default each
-            row is a group of its own.
+        groups: group of each row, for example the canonical SMILES, so that all rows of a molecule are in one part. By
+            default each row is a group of its own.
 
     Raises:
-        InputError: for sizes that are not three positive numbers, or fewer than three groups.
+        InputError: the sizes are not three positive numbers, or there are fewer than three groups.
     """
     members = _grouped(range(n) if groups is None else groups)
     if groups is not None and len(members) < len(SPLIT_PARTS):
@@ -58,13 +58,14 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
     """Split by scaffold: molecules with the same scaffold stay in one part, and the most frequent scaffolds are for
     training.
 
-    Groups come in order of size, ties in order of their scaffold; each goes to the first of train, val and test that
-    has room for it, or to test. The largest group always trains, and no part stays empty. (Scaffolds: Bemis & Murcko
-    1996, https://doi.org/10.1021/jm9602928; the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break
-    ties by position.)
+    The groups of molecules with one scaffold are sorted by size, the largest first, and groups of equal size by their
+    scaffold. Each group goes to the first of train, val and test that has room for the group, or to test. The largest
+    group is always in train, and no part is empty. (Scaffolds: Bemis & Murcko 1996, https://doi.org/10.1021/jm9602928;
+    the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break ties by position.)
 
     Args:
-        scaffolds: per row; `gtx.molecules.murcko_scaffold` makes them. Molecules without a ring share the empty one.
+        scaffolds: scaffold of each row, computed by `gtx.molecules.murcko_scaffold`. Molecules without a ring have the
+            empty scaffold.
         sizes: as in `random_split`.
 
     Raises:
@@ -84,9 +85,9 @@ def ordered_split(
     test.
 
     Args:
-        groups: rows that stay together; each cut is between two groups, as near to the sizes as can be.
+        groups: groups of rows; each cut is between two groups, as close to the sizes as possible.
         sizes: as in `random_split`.
-        noun: what the groups are, for messages.
+        noun: name of the groups, for messages.
 
     Raises:
         InputError: for bad sizes, or fewer than three groups.
@@ -102,15 +103,15 @@ def ordered_split(
 
 
 def column_split(values: Sequence[str], ledger: RowLedger | None = None, column: str = "split") -> Split:
-    """Read the split from a column of the table; a part that no cell of the column names is empty.
+    """Read the split from a column of the table; a part that the column does not name is empty.
 
     Args:
-        values: the column's cells: train; val, valid, validation or dev; test; in any case.
-        ledger: gets a warning for each row that says anything else; such a row is in no part.
-        column: its name, for messages.
+        values: cells of the column: train, test, or one of val, valid, validation and dev, in upper or lower case.
+        ledger: ledger that gets a warning for each row with any other cell; such a row is in no part.
+        column: name of the column, for messages.
 
     Raises:
-        InputError: if no row says train.
+        InputError: no row has the part train.
     """
     parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
     for i, value in enumerate(values):
@@ -134,7 +135,7 @@ def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.
     """Count the molecules that two parts of a split have in common (data leakage), for each pair of parts with any.
 
     Args:
-        smiles: canonical SMILES per row; None, or an empty one, is no molecule.
+        smiles: canonical SMILES of each row; None or an empty text for a row without a molecule.
         split: row indices of each part.
     """
     parts = {name: {smiles[i] for i in rows if smiles[i]} for name, rows in split.items()}
@@ -167,7 +168,7 @@ def check_split_shares(sizes: Sequence[float]) -> None:
     """Raise InputError unless the shares of training, validation and test rows add up to 1 (to two decimals).
 
     Raises:
-        InputError: for anything but three positive numbers whose sum is 1.
+        InputError: the shares are not three positive numbers whose sum is 1.
     """
     _require_positive(sizes)
     if round(sum(sizes), 2) == 1:
@@ -227,18 +228,19 @@ def assign_folds(
 ) -> list[np.ndarray]:
     """Assign rows to folds of similar size for a cross-validation, such that no group of rows is divided.
 
-    Groups are shuffled, then dealt the largest first, each to the fold with fewest rows. A group of more than
-    `n / folds` rows (in a set of small molecules those without a ring, if groups are scaffolds) makes a larger fold.
+    Groups are shuffled and sorted by size, the largest first. Each group goes to the fold that has the fewest rows so
+    far. A group of more than `n / folds` rows makes its fold larger than the others.
 
     Args:
-        groups: one per row, e.g. canonical SMILES, so that a molecule measured twice is in one fold, or scaffolds.
-        folds: how many, 2 or more.
-        seed: decides who is dealt where.
-        classes: one per row; each class is then spread evenly, as far as groups allow. A group counts as its first
-            row's.
+        groups: group of each row, for example the scaffold, or the canonical SMILES, so that all rows of a molecule are
+            in one fold.
+        folds: number of folds, 2 or more.
+        seed: seed of the shuffling.
+        classes: class of each row. Each class is then distributed evenly over the folds, as far as groups allow; a
+            group has the class of its first row.
 
     Returns:
-        Row indices of each fold, int64, ascending; together each row once.
+        Row indices of each fold, int64, ascending. Each row is in one fold.
 
     Raises:
         InputError: fewer groups than folds, or fewer than 2 folds.
@@ -270,7 +272,7 @@ def cross_validation_splits(
     The arguments are those of `assign_folds`.
 
     Raises:
-        InputError: fewer groups than folds, or too few of them to validate on.
+        InputError: there are fewer groups than folds, or too few groups for validation rows.
     """
     splits = []
     labels = np.asarray(groups, dtype=str)
@@ -298,8 +300,9 @@ def repeated_cross_validation_splits(
 def parse_times(cells: Sequence[str]) -> np.ndarray:
     """Parse cells with dates or times as numbers: float64 `[n]`, NaN for cells that cannot be parsed.
 
-    Either all cells are numbers, such as years, or all are dates of ISO 8601: `2024`, `2024-05`, `2024-05-17`,
-    `2024-05-17T08:30:00+02:00`; whichever more of the cells are. 03/04/2024 is not read: it may be in March or April.
+    All cells are read either as numbers, such as years, or as ISO 8601 dates (`2024`, `2024-05`, `2024-05-17`,
+    `2024-05-17T08:30:00+02:00`), whichever fits more cells. The date 03/04/2024 is not read, because it may be in March
+    or April.
     """
     import pandas as pd
 
@@ -319,8 +322,8 @@ def time_split(when: np.ndarray, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Sp
     Rows of equal time stay together.
 
     Args:
-        when: float `[n]`, of each row.
-        sizes: as in `random_split`; kept as nearly as rows of one time allow.
+        when: time of each row, float `[n]`.
+        sizes: as in `random_split`; approximate, because rows of equal time are not divided.
 
     Raises:
         InputError: for bad sizes, or fewer than three different times.
@@ -357,12 +360,13 @@ def group_by_butina(smiles: Sequence[str]) -> list[str]:
 def group_by_kmeans(smiles: Sequence[str], seed: int = 0) -> list[str]:
     """Cluster the rows by scikit-learn's `KMeans` on binary Morgan fingerprints (radius 2, 2048 bits).
 
-    There is a cluster for ten different molecules, at least 3 and at most 100. The order of rows changes no cluster.
-    Time and memory grow with the number of rows: 6,000 molecules of ZINC take 2 s on one core.
+    The number of clusters is a tenth of the number of different molecules, between 3 and 100. The clusters do not
+    depend on the order of rows. Time and memory are proportional to the number of rows: 6,000 molecules of ZINC take 2
+    s on one core.
 
     Args:
         smiles: canonical SMILES per row.
-        seed: of the first centres.
+        seed: seed of the initial cluster centres.
     """
     from scipy import sparse
     from sklearn.cluster import KMeans
@@ -381,15 +385,13 @@ def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.
     """Split by the Kennard-Stone algorithm: the most diverse molecules are training rows, the others are divided at
     random.
 
-    Each of the others is similar to a training molecule.
-
-    It is the easiest test, as every test molecule resembles a training molecule. See
-    `gtx.molecules.kennard_stone_order`. All rows of a molecule are assigned together.
+    Every test molecule is similar to a training molecule, so a Kennard-Stone split is the easiest test. All rows of a
+    molecule are in one part. The order of molecules is that of `gtx.molecules.kennard_stone_order`.
 
     Args:
         smiles: canonical SMILES per row.
         sizes: as in `random_split`.
-        seed: of the molecules that validate or are test.
+        seed: seed of the random division into validation and test molecules.
 
     Raises:
         InputError: bad sizes, fewer than three different molecules, or more than `MOST_COMPARED`.
@@ -429,9 +431,10 @@ class RowsToSplit:
 
     Attributes:
         smiles: canonical SMILES.
-        sizes: of train, val and test, as in `gtx.data.random_split`.
-        seed: of random choices.
-        values: of the column that the method reads, parsed by `SplitMethod.reads`; empty for other methods.
+        sizes: sizes of train, val and test, as in `gtx.data.random_split`.
+        seed: seed of random choices.
+        values: cells of the column that the method reads, parsed by `SplitMethod.reads`; empty if the method reads no
+            column.
         group_duplicates: whether a random split assigns all rows of a molecule together.
     """
 
@@ -447,12 +450,14 @@ class SplitMethod:
     """Method that divides rows into training, validation and test rows.
 
     Attributes:
-        about: a short description.
+        about: short description of the method.
         divide: function that divides the rows in train, val and test.
-        groups: function that labels the rows; rows of one label stay together. None: no groups, and thus no folds.
-        reads: parser of the column it needs, if any: n cells to n values, and bool `[n]`, True for readable cells.
-        spreads: whether folds spread classes evenly, which groups larger than one molecule do not allow.
-        expects: expected content of such a cell, for messages.
+        groups: function that returns a label for each row; rows with the same label are in one part. None for a method
+            without groups and folds.
+        reads: parser of the column that the method reads, if any. The parser takes n cells and returns n values, and a
+            mask of the readable cells, bool `[n]`.
+        spreads: whether each class is distributed evenly over the folds.
+        expects: expected content of a cell of the column, for messages.
         seeded: whether the result depends on a seed.
     """
 
@@ -468,7 +473,7 @@ class SplitMethod:
 def make_group_split(groups: Callable[[RowsToSplit], Sequence[str]], about: str, **more: Any) -> SplitMethod:
     """Make a split method from a function that groups rows: groups are shuffled, and no group is divided.
 
-    Each group goes to the first of train, val and test that has room for it.
+    Each group of rows goes to the first of train, val and test that has room for the group.
     """
 
     def divide(rows: RowsToSplit) -> Split:
@@ -559,12 +564,13 @@ def compute_split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> lis
     """Return a group label for each molecule, such as its cluster, for use as `groups` in scikit-learn's `GroupKFold`.
 
     Args:
-        name: a method that makes groups of molecules: "random" (rows of one molecule), "scaffold", "cluster", "kmeans".
+        name: name of a method that makes groups of molecules: "random" (rows of one molecule), "scaffold", "cluster" or
+            "kmeans".
         smiles: canonical SMILES per row.
-        seed: of the method.
+        seed: seed of the method.
 
     Raises:
-        InputError: there is no such method, or it makes no groups of molecules.
+        InputError: no method has this name, or the method makes no groups of molecules.
     """
     method = get_split_method(name)
     if method.groups is None or method.reads is not None:

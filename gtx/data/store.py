@@ -50,30 +50,34 @@ _EMPTY = Batch(_base_cls=Data)
 class MoleculeStore:
     """Data set of M featurised molecules (N atoms, E directed bonds in all) in a few flat tensors, which makes batches.
 
-    The time to cut a batch does not depend on the size of the store: on a CPU, with tensors in memory or mapped from
-    disk, it is cut by compiled loops over its molecules, elsewhere by index arithmetic. A store has only what was read;
-    path distances, random walks and the like are functions of a batch (`gtx.encodings`).
+    The time to make a batch does not depend on the size of the store. On a CPU, compiled loops make a batch from
+    tensors in memory or mapped from disk; on a GPU, index arithmetic makes a batch. A store contains only what was read
+    from molecules; encodings such as path distances are computed from a batch (`gtx.encodings`).
 
     Attributes:
-        atoms: uint8 `[N, A]`, one code per atom and column.
-        bonds: int32 `[2, E]`, sender and receiver, numbered within their molecule; every bond in both directions.
-        bond_codes: uint8 `[E, F]`, one code per bond and column of `gtx.molecules.BOND_FEATURE_VALUES`.
-        descriptors: float32 `[M, D]`, global features u of each molecule; NaN where one could not be computed.
-        atom_ptr: int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
-        bond_ptr: int64 `[M + 1]`, the same for bonds.
-        positions: float32 `[N, 3]` in Å, NaN where unknown; or None.
-        y: float64 `[M, T]`, targets in the units of the table (total energies need the digits), NaN for blanks, or
-            None.
+        atoms: codes of atoms, uint8 `[N, A]`, one code per atom and column.
+        bonds: sender and receiver of each directed bond, int32 `[2, E]`, numbered within the molecule; every bond is
+            stored in both directions.
+        bond_codes: codes of bonds, uint8 `[E, F]`, one code per bond and column of `gtx.molecules.BOND_FEATURE_VALUES`.
+        descriptors: descriptors of each molecule, float32 `[M, D]`; NaN for a descriptor that could not be computed.
+        atom_ptr: offsets of atoms, int64 `[M + 1]`; molecule m has atoms `atom_ptr[m]` to `atom_ptr[m + 1]`.
+        bond_ptr: offsets of directed bonds, int64 `[M + 1]`; molecule m has bonds `bond_ptr[m]` to `bond_ptr[m + 1]`.
+        positions: coordinates of atoms in Å, float32 `[N, 3]`, NaN if unknown; or None.
+        y: targets of molecules in the units of the table, float64 `[M, T]`, NaN for blanks; or None.
         atom_columns: names of the columns of `atoms`, such as those of `gtx.molecules.ATOM_FEATURE_VALUES`; empty for
             other codes.
-        bounds: float64 `[M, 2T]`, lower and then upper bounds of censored targets, NaN where there is none; or None.
-        weights: float64 `[M]`, weight of each molecule in the loss; None for uniform weights.
-        atom_y: float64 `[N, T]`, targets of atoms in the units of the table, NaN for blanks, or None.
-        bond_y: float64 `[E, T]`, the same of bonds, equal in both directions, or None.
-        component_sizes: int64 `[M, K]`, atoms of each of the K components of a row, see `as_molecules`; None for single
-            molecules. Descriptors are then those of the components, side by side, and the features of the row.
-        atom_features: float32 `[N, K]`, features of atoms, NaN for blanks, see `gtx.data.FeatureColumns`; or None.
-        bond_features: float32 `[E, K]`, the same of bonds, equal in both directions, or None.
+        bounds: bounds of censored targets, float64 `[M, 2T]`: T lower bounds, then T upper bounds, NaN without a bound;
+            or None.
+        weights: weight of each molecule in the loss, float64 `[M]`; None for uniform weights.
+        atom_y: targets of atoms in the units of the table, float64 `[N, T]`, NaN for blanks; or None.
+        bond_y: targets of bonds in the units of the table, float64 `[E, T]`, equal in both directions of a bond; or
+            None.
+        component_sizes: numbers of atoms of the K components of each row, int64 `[M, K]`, see `as_molecules`; None for
+            single molecules. With components, the descriptors of a row are the concatenated descriptors of its
+            components, followed by the features of the row.
+        atom_features: extra features of atoms, float32 `[N, K]`, NaN for blanks, see `gtx.data.FeatureColumns`; or
+            None.
+        bond_features: extra features of bonds, float32 `[E, K]`, equal in both directions of a bond; or None.
     """
 
     atoms: Tensor
@@ -95,12 +99,12 @@ class MoleculeStore:
 
     @classmethod
     def from_flat(cls, chunks: Sequence[FeaturisedMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
-        """Concatenate featurised molecules.
+        """Make a store from featurised molecules.
 
         Args:
             chunks: results of `gtx.molecules.featurise_texts` with one featuriser; the store has the molecules that
                 could be read.
-            y: targets `[M, T]` of those molecules in the units of the table, NaN for blanks.
+            y: targets of the M readable molecules in the units of the table, `[M, T]`, NaN for blanks.
         """
         from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules
 
@@ -115,7 +119,7 @@ class MoleculeStore:
 
     @classmethod
     def join(cls, stores: Sequence[MoleculeStore]) -> MoleculeStore:
-        """Concatenate stores, which all have the same tensors."""
+        """Concatenate several stores that have the same kinds of tensors."""
 
         def end_to_end(name: str) -> Any:
             values = [getattr(store, name) for store in stores]
@@ -128,14 +132,16 @@ class MoleculeStore:
         return cls(**{field.name: end_to_end(field.name) for field in fields(cls)})
 
     def with_targets(self, y: np.ndarray | Tensor) -> MoleculeStore:
-        """Return the molecules with targets `y` `[M, T]`, in the units of the table, NaN for blanks."""
+        """Return a store of the same molecules with targets `y` `[M, T]`, in the units of the table, NaN for blanks."""
         y = torch.tensor(np.asarray(y), dtype=torch.float64)
         if y.dim() != 2 or len(y) != len(self):
             raise ValueError(f"expected targets [{len(self)}, T], one row per molecule, got {list(y.shape)}")
         return replace(self, y=y)
 
     def with_features(self, features: np.ndarray | Tensor) -> MoleculeStore:
-        """Return the molecules with features `[M, F]` appended to their descriptors, see `gtx.data.FeatureColumns`."""
+        """Return a store of the same molecules with features `[M, F]` appended to the descriptors, see
+        `gtx.data.FeatureColumns`.
+        """
         features = torch.as_tensor(features, dtype=self.descriptors.dtype, device=self.device)
         if features.dim() != 2 or len(features) != len(self):
             raise ValueError(f"expected features [{len(self)}, F], one row per molecule, got {list(features.shape)}")
@@ -146,12 +152,12 @@ class MoleculeStore:
 
     @property
     def num_graphs(self) -> int:
-        """M, as a batch calls it."""
+        """Number M of molecules, with the name that PyG uses for a batch."""
         return len(self)
 
     @property
     def sizes(self) -> Tensor:
-        """int64 `[M]`: atoms per molecule."""
+        """Number of atoms of each molecule, int64 `[M]`."""
         return self.atom_ptr.diff()
 
     @property
@@ -159,7 +165,7 @@ class MoleculeStore:
         return self.atoms.device
 
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
-        """Select the molecules `index` (int64 `[B]`), in that order."""
+        """Return a store of the molecules with indices `index` (int64 `[B]`), in the order of `index`."""
         index = torch.as_tensor(index, device=self.device)
         changes: dict[str, Any] = dict(self._rows(index, self._names))
         changes["atom_ptr"] = _offsets(self.sizes[index])
@@ -167,10 +173,11 @@ class MoleculeStore:
         return replace(self, **changes)
 
     def as_molecules(self, further: int = 0) -> MoleculeStore:
-        """Return the components of all rows, each as a molecule, `[M K]`, without targets, bounds and weights.
+        """Return a store in which each of the K components of a row is a molecule (M K molecules), without targets,
+        bounds and weights.
 
         Args:
-            further: number of the last descriptors that belong to the row; each component gets a copy of them.
+            further: number of descriptors, at the end, that belong to the whole row; each component gets a copy.
         """
         if self.component_sizes is None:
             raise ValueError("expected molecules of several components, got a store of single molecules")
@@ -193,10 +200,10 @@ class MoleculeStore:
         )
 
     def batch(self, index: Tensor | np.ndarray | Sequence[int] | None = None) -> Batch:
-        """Cut molecules out of the store as one PyG batch.
+        """Make a PyG batch of some molecules of the store.
 
         Args:
-            index: numbers of the molecules, int64 `[B]`, in that order; by default all.
+            index: indices of the molecules, int64 `[B]`, in the order of the batch; by default all molecules.
 
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
@@ -225,12 +232,12 @@ class MoleculeStore:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # the fields alone, each once
 
     def to(self, device: torch.device | str) -> MoleculeStore:
-        """Move the tensors to `device`."""
+        """Move the tensors of the store to `device`."""
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self._tensors().items()}
         return replace(self, **moved)
 
     def save(self, path: str | Path, metadata: dict[str, str] | None = None) -> None:
-        """Write to a safetensors file; the same molecules give the same bytes."""
+        """Write the store to a safetensors file; the same molecules give the same bytes."""
         tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
         words = {**(metadata or {}), "atom_columns": " ".join(self.atom_columns)}
         with whole_file(path) as file:  # of several entries the order changes from run to run
@@ -238,7 +245,7 @@ class MoleculeStore:
 
     @classmethod
     def open(cls, path: str | Path) -> MoleculeStore:
-        """Map a file written by `save` into memory."""
+        """Open a file written by `save`, mapped into memory."""
         names = stored_texts(path).get("atom_columns", "")
         return cls(**load_file(path), atom_columns=tuple(names.split()))
 

@@ -35,24 +35,24 @@ Cell = str | float | bool | None
 class TableWriter:
     """Writer of rows to CSV, TSV or Parquet, by the file extension; `.gz` compresses text; "-" is standard output.
 
-    A context manager. The file gets its name when all rows are written; after an error or a kill there is none (a
-    killed process leaves a hidden `.part` file beside it). The same rows give the same bytes.
+    The writer is a context manager. The file gets its final name only when all rows are written. After an error there
+    is no file; a killed process leaves a hidden `.part` file. The same rows give the same bytes.
 
     In text, a number has nine digits, yes and no are 1 and 0, and a missing value is an empty cell. In Parquet, columns
     have types: numbers are float64, and a missing value is null.
 
     Args:
-        path: of the file; missing folders are made. A device or a pipe without a file extension gets CSV.
+        path: path of the file; missing folders are created. A device or a pipe without a file extension gets CSV.
         columns: names of all columns.
-        types: float or bool, by name, of the columns that are not text.
-        schema: `gtx.data.Table.schema` of rows that come out of a Parquet file; the first columns of a Parquet file
-            have these types.
+        types: types of the columns that are not text, float or bool, by name.
+        schema: `gtx.data.Table.schema` of the input, if the rows come from a Parquet file. The first columns of a
+            Parquet output have these types.
 
     Attributes:
-        footer: metadata of a Parquet file, texts by name; to be filled before the end.
+        footer: metadata of a Parquet file, texts by name, which may be set until the writer is closed.
 
     Raises:
-        InputError: the file cannot be written, the disk is full, or the file extension is another.
+        InputError: the file cannot be written, the disk is full, or the file extension is unknown.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """Tables of molecules, read as a stream: CSV, TSV, Parquet, SMILES files, SDF, standard input, a bare SMILES.
 
-Cells stay the strings they were, so that what goes in can come out byte for byte. A damaged row is a row with an error.
+Cells are kept as the strings in the file, so that an output table has the same bytes. A damaged row is a row with an
+error.
 """
 
 from __future__ import annotations
@@ -38,19 +39,21 @@ def open_table(
     """Open a table of molecules (CSV, TSV, SMILES, SDF or Parquet); rows are read one after the other, at any file
     size.
 
-    The kind of a file follows from its name: `.parquet`, `.smi` or `.smiles` (a SMILES, white space, a name), `.sdf`
-    (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Where no name says it, as for standard input,
-    it follows from the first lines. Text is UTF-8, with or without a byte-order mark, and may be gzipped. A list column
+    The ending of the file name determines the kind of the file: `.parquet`, `.smi` or `.smiles` (a SMILES, white space,
+        a name), `.sdf` (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Without a file name, as
+        for standard input, the first lines determine the kind. Text is UTF-8, with or without a byte-order mark, and
+        may be gzipped. A list column
     `coordinates` of a Parquet file holds coordinates in Å and is not among the columns. A row that is too long to be
     kept (`gtx.data.limits`) is a row with an error.
 
     Args:
-        source: a file (an existing one comes before anything else), "-" for standard input, a SMILES, a list of
-            SMILES, or an open binary stream.
-        smiles_column: where there are columns to choose from.
-        usual_column: taken where none is asked for and the table has it. Then comes the one called "smiles", in any
-            case, the only one whose name contains that, and the only one whose first rows can be read as molecules.
-        first: how many rows at the start to pass over; those that follow keep their numbers.
+        source: path of a file, "-" for standard input, a SMILES, a list of SMILES, or an open binary stream. A text
+            that is the path of an existing file is always a file.
+        smiles_column: name of the column of molecules, if the table has several columns.
+        usual_column: name of the column of molecules if `smiles_column` is not given. If the table has no such column,
+            gtx takes the column called "smiles" (in any case), or else the only column whose name contains "smiles", or
+            else the only column whose first rows can be read as molecules.
+        first: number of rows to skip at the start; the following rows keep their numbers.
 
     Raises:
         InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,

@@ -23,8 +23,8 @@ def add_components(table: Table, columns: Sequence[str]) -> Table:
     """Add the molecules of further columns to each row of a table, as components such as solute and solvent.
 
     Args:
-        table: its molecules are the first component.
-        columns: columns of the other components.
+        table: table whose molecules are the first component.
+        columns: names of the columns with the other components.
 
     Raises:
         InputError: the table lacks a column, or has several of that name.
@@ -82,10 +82,10 @@ class Duplicates(NamedTuple):
     """Summary of the molecules that occur in more than one row of a table, and of contradictions between their targets.
 
     Attributes:
-        molecules: how many different molecules are repeated.
-        rows: how many rows they fill.
-        conflicts: of each molecule of which two rows give a target different values, the first such target and the
-            numbers of its rows that have a value.
+        molecules: number of different molecules that are repeated.
+        rows: number of rows with a repeated molecule.
+        conflicts: for each molecule with different values of a target in two rows, the first such target and the
+            numbers of the rows that have a value.
     """
 
     molecules: int
@@ -120,7 +120,8 @@ def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
 
 
 def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger: RowLedger) -> np.ndarray:
-    """Parse the weights in a column, float64 `[n]`, 0 or more; any other cell is an error of its row, which gets 0.
+    """Parse the row weights in a column, float64 `[n]`, 0 or more. Any other cell is an error of the row, which gets
+    weight 0.
 
     Raises:
         InputError: there is no such column, or several.

@@ -39,27 +39,26 @@ class DataSettings:
     """Settings of a data set: the table, its columns, the featuriser and the split.
 
     Attributes:
-        data: path or name that `gtx.data.open_table` reads.
-        target_columns: the targets, unless `task` names them.
-        smiles_column: column of the molecules; default: see `gtx.data.open_table`. Components of a row, see
-            `featuriser`, are named by their columns.
+        data: path of the table, or name of a public data set.
+        target_columns: names of the target columns, unless `task` names the targets.
+        smiles_column: name of the column of molecules; for the default, see `gtx.data.open_table`.
         task: kind of target; default: inferred, see `gtx.tasks.InferredTask`.
         split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
-        split_by: column for the split, of groups for "group", of numbers or dates for "time".
-        split_column: column that defines the split.
-        val: file of validation rows.
-        test: file of test rows.
-        split_sizes: shares of train, val and test, which add up to 1.
+        split_by: column that the split reads: groups for the split "group", numbers or dates for the split "time".
+        split_column: column with the part (train, val, test) of each row.
+        val: path of a file with validation rows.
+        test: path of a file with test rows.
+        split_sizes: shares of training, validation and test rows, which add up to 1.
         folds: number of folds, of which one is the test part, and a tenth of the other rows the validation part; None
             for a split by `split_sizes`.
         fold: the test fold, 1 to `folds`; the folds are those of the first repeat of `gtx benchmark`.
         seed: seed of the split.
-        group_duplicates: keep repeated molecules in one part of the random split.
-        on_error: "report" keeps bad rows with their error, "fail" stops at the first.
+        group_duplicates: whether a random split puts all rows of a molecule into one part.
+        on_error: "report" records the error of a bad row and continues; "fail" stops at the first bad row.
         featuriser: featuriser of the molecules.
         workers: number of processes that read molecules; default: the number of cores.
         units: units of targets, by name, for display.
-        features: further columns that the model reads.
+        features: extra feature columns that the model reads.
         weight_column: weights of the rows in the loss, 0 or more; a training row of weight 0 is left out.
 
     Raises:
@@ -163,8 +162,8 @@ class LabelledMolecules:
     Attributes:
         task: the task, inferred from the table but not fitted.
         store: the m readable molecules, with targets `[m, T]` in their own units, NaN for blanks.
-        smiles: their canonical SMILES.
-        split: indices of the molecules of "train", "val" and "test"; molecules without any label are in none.
+        smiles: canonical SMILES of the m molecules.
+        split: indices of the molecules in "train", "val" and "test"; molecules without any label are in no part.
         split_summary: description of the split.
         smiles_column: name of the column with the molecules.
     """
@@ -219,12 +218,12 @@ class LabelledMolecules:
 
 @dataclass(frozen=True)
 class Dataset(LabelledMolecules):
-    """Labelled molecules that were read from tables, with the numbers of their rows there.
+    """Labelled molecules that were read from tables, with the row number of each molecule.
 
     Attributes:
-        files: the table, then the files of validation and test rows, if any.
+        files: the training table, then the files of validation and test rows, if any.
         rows: int64 `[m]`, index of the row of each molecule among all rows.
-        duplicates: repeated molecules.
+        duplicates: summary of repeated molecules.
         leaked: number of molecules that two parts share.
     """
 
@@ -271,7 +270,7 @@ class Dataset(LabelledMolecules):
         )
 
     def place(self, molecule: int) -> tuple[InputFile, Row]:
-        """Return the file and the row of a molecule."""
+        """Return the input file and the row of a molecule."""
         at = self.rows[molecule]
         file = next(file for file in reversed(self.files) if file.start <= at)
         return file, file.rows[at - file.start]
