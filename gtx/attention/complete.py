@@ -23,7 +23,7 @@ class HeadMerge(nn.Module):
     """Base class of modules that merge the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
 
     def width(self, heads: int, channels: int) -> int:
-        """Channels that come out: as many as of one head, unless said otherwise."""
+        """Channels of the output: by default those of one head."""
         return channels
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class WeightedSumOverHeads(HeadMerge):
     r"""Merge of the heads by a learned weight each, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), initialised to the mean.
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
     """
 
     def __init__(self, heads: int) -> None:
@@ -76,12 +76,12 @@ class WeightedSumOverHeads(HeadMerge):
 class LinearHeadMerge(HeadMerge):
     r"""Merge of the heads by a learned weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
 
-    Written out, this is concatenation followed by \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
+    The merge equals concatenation followed by the matrix \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
 
     Args:
-        heads: H.
-        channels: channels of a head, j.
-        out_channels: l.
+        heads: number H of attention heads.
+        channels: number of channels of a head (index j).
+        out_channels: number of output channels (index l).
     """
 
     def __init__(self, heads: int, channels: int, out_channels: int) -> None:
@@ -110,9 +110,9 @@ class AttentionOutput(NamedTuple):
     """Output of an attention: the weighted sums of the values and, on request, the attention weights and edge states.
 
     Attributes:
-        out: what each receiver collects, `[N, H, D]`.
-        weights: `[num_pairs, H]`, before dropout, or None.
-        states: the score's states, `[num_pairs, H, S]`, or None.
+        out: weighted sum of the values for each receiver, `[N, H, D]`.
+        weights: attention weights before dropout, `[num_pairs, H]`, or None.
+        states: edge states computed by the score, `[num_pairs, H, S]`, or None.
     """
 
     out: Tensor

@@ -34,7 +34,7 @@ class ProjectedEdgeFeatures(NamedTuple):
 
     @property
     def used_channels(self) -> int:
-        """K, or 0 where the features do nothing but stand for a bias."""
+        """Number K of channels, or 0 if the features are used only as a bias."""
         return 0 if all(w is None for w in (self.score, self.key, self.value)) else required(self.features).shape[1]
 
     @property
@@ -44,7 +44,7 @@ class ProjectedEdgeFeatures(NamedTuple):
 
     @property
     def whole_bias(self) -> Tensor | None:
-        r"""All that is added to the scores, \(w_b \cdot e_{rs} + b_{rs}\), `[num_pairs, H]`."""
+        r"""Sum of all terms added to the scores, \(w_b \cdot e_{rs} + b_{rs}\), `[num_pairs, H]`."""
         if self.score is None:
             return self.bias
         linear = F.linear(required(self.features), self.score)
@@ -65,9 +65,9 @@ class ClippedDot(Score):
     (arXiv:2108.03348).
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         edge_dim: channels K of the edge states.
-        clip: c; a published setting is 5.
+        clip: bound c of the score; the paper uses 5.
     """
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
@@ -95,7 +95,7 @@ class ClippedDot(Score):
 class GRITScore(Score):
     r"""Score of GRIT (Graph Inductive bias Transformer), from a vector per head that also becomes the new edge state.
 
-    The vector is made from query, key and edge state.
+    The vector is computed from query, key and edge state.
 
     \[ \hat e_{rs} = \mathrm{ReLU}\bigl( \rho\bigl( (q_r + k_s) \odot W_w e_{rs} \bigr) + W_b e_{rs} \bigr), \qquad
        s_{rs} = a \cdot \hat e_{rs} \]
@@ -108,10 +108,10 @@ class GRITScore(Score):
     Source: Ma et al. 2023, "Graph inductive biases in transformers without message passing" (arXiv:2305.17589), eq. 2.
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
         edge_dim: channels K of the edge states.
-        clip: c.
+        clip: bound c of the score.
     """
 
     def __init__(self, heads: int, channels: int, edge_dim: int, clip: float = 5.0) -> None:

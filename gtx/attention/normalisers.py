@@ -20,19 +20,13 @@ from gtx.graph import CompleteGraph
 class Normaliser(nn.Module):
     """Base class of normalisers, which turn scores into attention weights, such as a softmax.
 
-    Subclasses define `forward`. An edge that is not there must get exactly 0: `into.softmax` and `into.only` see to it.
+    Subclasses define `forward`. A pair that is not an edge must get a weight of exactly 0; the methods `into.softmax`
+    and `into.only` ensure this.
     """
 
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
-        """Weights.
-
-        Args:
-            score: `[..., H]`, one per edge and head.
-            edge: features of the edges, `[..., K]`, or None.
-            into: the edges grouped by receiver.
-
-        Returns:
-            `[..., H]`.
+        """Compute the attention weights. Args: score: `[..., H]`, one per edge and head. edge: features of the edges,
+        `[..., K]`, or None. into: the edges grouped by receiver. Returns: `[..., H]`.
         """
         raise TypeError(f"{type(self).__name__} does not say how to weigh scores")
 
@@ -41,11 +35,12 @@ class Softmax(Normaliser):
     r"""Softmax over the edges into each receiver r, \(b_k = \exp(s_k / T) / \sum_{k' \to r} \exp(s_{k'} / T)\).
 
     Source: Vaswani et al. 2017, eq. 1 (arXiv:1706.03762); the temperature, Hinton et al. 2015 (arXiv:1503.02531). The
-    weights into a receiver sum to 1; one without any edge has no weights, so its sum is zero. As T goes to 0 the
+        weights into a receiver sum to 1. A receiver without any edge has no weights, so its weighted sum is zero. As T
+        goes to 0 the
     weights go to those of `Hardmax`; as T goes to infinity they become uniform.
 
     Args:
-        temperature: T > 0, in units of the score.
+        temperature: temperature T > 0, in units of the score.
     """
 
     def __init__(self, temperature: float = 1.0) -> None:
@@ -64,7 +59,8 @@ class Softmax(Normaliser):
 class Hardmax(Normaliser):
     r"""Normaliser that gives all weight to the largest score (shared by ties): the softmax at temperature T = 0.
 
-    Backward, the gradient is that of the softmax at T = 1 (straight-through), since the step itself has none.
+    In the backward pass, the gradient is that of the softmax at T = 1 (straight-through), because the maximum itself
+    has no gradient.
 
     Sources: hard attention, Xu et al. 2015 (arXiv:1502.03044); the straight-through gradient, Bengio et al. 2013
     (arXiv:1308.3432).
@@ -116,15 +112,15 @@ class DistanceAdjacencyBlend(Normaliser):
     \[ w_{rs} = \lambda_a \operatorname{softmax}_s(s_{rs}) + \lambda_d\, g_{rs} + \lambda_g A_{rs}, \qquad
        g_{rs} = \operatorname{softmax}_s(-d_{rs}) \ \text{or}\ \exp(-d_{rs}) \]
 
-    The edge features are \([d_{rs}, A_{rs}, m_{rs}]\), as `gtx.encodings.DistanceAndAdjacency` yields them: distance in
-    Å, 1 where there is a bond, 1 where the distance is known. Where it is not, \(g_{rs} = 0\).
+    The edge features \([d_{rs}, A_{rs}, m_{rs}]\) come from `gtx.encodings.DistanceAndAdjacency`: the distance in Å, 1
+    for a bond, and 1 for a known distance. If the distance is unknown, \(g_{rs} = 0\).
 
     Source: Maziarka et al. 2020, "Molecule attention transformer", eq. 2 (arXiv:2002.08264).
 
     Args:
-        weights: \(\lambda_a, \lambda_d, \lambda_g\).
-        learned: learn them, kept positive with sum 1 (a softmax of their logarithms); else they are fixed.
-        kernel: g, "softmax" or "exp".
+        weights: the three weights \(\lambda_a, \lambda_d, \lambda_g\).
+        learned: whether the three weights are learned, positive with sum 1 (a softmax of their logarithms), or fixed.
+        kernel: kind of the function g, "softmax" or "exp".
     """
 
     fixed: Tensor
@@ -181,14 +177,15 @@ class GatedSoftmax(Normaliser):
     \[ w_{rs} = \operatorname{softmax}_s(s_{rs})\, g_{rs} \, \log\Bigl(1 + \sum_{s'} g_{rs'}\Bigr), \qquad
        g_{rs} = \sigma(W_g e_{rs}) \]
 
-    The scaler is one factor for all edges into a receiver, so it may stand on the weights or on their sum.
+    The logarithm of the degree is one factor for all edges into a receiver, so scaling the weights equals scaling the
+    sum.
 
     Source: Hussain et al. 2022 (arXiv:2108.03348), eq. 3 and 5.
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         edge_dim: channels K of the edge states.
-        scale: whether the logarithm of the degree scales.
+        scale: whether the weights are scaled by the logarithm of the degree.
     """
 
     def __init__(self, heads: int, edge_dim: int, scale: bool = True) -> None:
@@ -212,8 +209,8 @@ class GatedSoftmax(Normaliser):
 class CutoffSiLU(Normaliser):
     r"""Normaliser of TorchMD-NET: \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\), weights that fall to 0 at a cutoff distance.
 
-    \(\phi_k\) is the last channel of the edge features, as `gtx.encodings.PairDirection` yields it: from 1 at a
-    distance of 0 to 0 at the cutoff. The weights into a receiver sum to anything.
+    The factor \(\phi_k\) is the last channel of the edge features from `gtx.encodings.PairDirection`; it falls from 1
+    at a distance of 0 to 0 at the cutoff. The weights into a receiver need not sum to 1.
 
     Source: Thölke & De Fabritiis 2022, TorchMD-NET (arXiv:2202.02541).
     """
@@ -234,13 +231,13 @@ class HeadGate(nn.Module):
     \[ g_r = \sigma\Bigl( W_g \bigl[ v_r \,\|\, \max_{s \to r} W_m v_s \,\|\,
        \operatorname{mean}_{s \to r} v_s \bigr] \Bigr) \]
 
-    The maximum and the mean over no sender are zero.
+    For a receiver without senders, the maximum and the mean are zero.
 
     Source: Zhang et al. 2018, "GaAN: gated attention networks", eq. 3 (arXiv:1803.07294).
 
     Args:
-        in_channels: channels of the nodes, or of (source, target).
-        heads: H.
+        in_channels: channels of the nodes, or a pair for (source, target).
+        heads: number H of attention heads.
         channels: width of the max-pooled projection.
 
     Shapes:

@@ -12,18 +12,18 @@ from torch_geometric.utils import scatter, softmax
 class ReceiverAggregator(ABC):
     """Base class for sums, maxima and softmaxes over the edges into each receiver.
 
-    What comes in and goes out has one entry per edge: `[E, H]` in an edge list, `[b, receivers, senders, H]` in a
-    bucket of complete graphs. Results that belong to a receiver are given back to each of its edges (or broadcast), so
-    that a normaliser is one equation for both layouts.
+    Inputs and outputs have one entry per edge: `[E, H]` for an edge list, `[b, receivers, senders, H]` for a padded
+        group of complete graphs. A result for a receiver is returned for each of its edges (or broadcast), so that a
+        normaliser is one equation for both layouts.
     """
 
     @abstractmethod
     def softmax(self, score: Tensor) -> Tensor:
-        """exp(s) over the sum of exp(s) of the same receiver; exactly 0 where there is no edge."""
+        """Compute a softmax over the edges into each receiver; the result is exactly 0 for pairs without an edge."""
 
     @abstractmethod
     def sum(self, values: Tensor) -> Tensor:
-        """Sum over all edges into the receiver of each edge."""
+        """Sum the values over all edges into the receiver of each edge."""
 
     @abstractmethod
     def max(self, values: Tensor) -> Tensor:
@@ -31,15 +31,15 @@ class ReceiverAggregator(ABC):
 
     @abstractmethod
     def only(self, values: Tensor) -> Tensor:
-        """Keep the values where there is an edge, 0 elsewhere."""
+        """Set the values of pairs without an edge to 0."""
 
 
 class EdgeListAggregator(ReceiverAggregator):
     """Sums, maxima and softmaxes over the edges into each node, for a graph given as an edge list.
 
     Args:
-        receiver: int64 `[E]`, the receiver of each edge.
-        num_receivers: their number.
+        receiver: receiver of each edge, int64 `[E]`.
+        num_receivers: number of receivers.
     """
 
     def __init__(self, receiver: Tensor, num_receivers: int) -> None:

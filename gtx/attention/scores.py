@@ -18,22 +18,22 @@ from torch_geometric.nn.inits import glorot
 class Score(nn.Module):
     """Base class of scores, each an equation of a query, a key and edge features, written once for all layouts.
 
-    Subclasses define `forward`; that is enough, and it is worked out pair by pair in blocks of receivers. More may
-    stand beside it, and a test holds it equal to `forward`:
+    Subclasses must define `forward`, which is then computed pair by pair for groups of receivers. A subclass may also
+    define faster forms, which tests compare with `forward`:
 
     * `prepare`, if the score is bilinear in query and key, or else `pairs`: a matrix form over all pairs;
     * `state` and `weigh`, with `forward(q, k, e) = weigh(state(q, k, e))` and `state_channels`: a vector behind the
       score, from which an edge state can be updated. For other scores the state is the score itself.
 
-    They belong to the equation that they were written for: a subclass with a `forward` of its own inherits no matrix
-    form, unless it defines that too.
+    A subclass that overrides `forward` inherits no matrix form of its base class.
 
     Attributes:
-        bilinear: whether score(query, key) = prepare(query) · key; found from the methods of the class.
-        matrix_form: whether `pairs` does better than `forward` on every pair; found in the same way.
-        state_channels: channels of the state per head.
-        heads: H, where the score has weights for so many; None for any.
-        channels: channels C of query and key it is made for, per head; None for any.
+        bilinear: whether score(query, key) = prepare(query) · key; determined from the methods of the class.
+        matrix_form: whether the class has a method `pairs` that is faster than `forward`; determined from the methods
+            of the class.
+        state_channels: number of channels of the edge state per head.
+        heads: number H of heads for which the score has weights; None for any number.
+        channels: number C of channels of query and key per head for which the score has weights; None for any number.
 
     Raises:
         TypeError: where a subclass is defined, if it overrides `forward` of a score whose state is a vector, but
@@ -59,7 +59,9 @@ class Score(nn.Module):
             )
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        """`[..., H, C]`, `[..., H, C]` and `[..., K]`, broadcast against each other, to `[..., H]`."""
+        """Score queries `[..., H, C]` and keys `[..., H, C]` with edge features `[..., K]`, broadcast against each
+        other: `[..., H]`.
+        """
         raise TypeError(f"{type(self).__name__} does not say how to score a query and a key")
 
     def state(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
@@ -71,7 +73,9 @@ class Score(nn.Module):
         return state.squeeze(-1)
 
     def prepare(self, query: Tensor) -> Tensor:
-        """Map the query to the query' `[..., H, C]` with score(query, key) = query' · key, if the score is bilinear."""
+        """Map the query to a vector query' `[..., H, C]` with score(query, key) = query' · key, if the score is
+        bilinear.
+        """
         raise TypeError(f"{type(self).__name__} is not bilinear, so it has no matrix form")
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
@@ -109,8 +113,8 @@ class ScaledDot(Score):
     Source: Vaswani et al. 2017, "Attention is all you need", eq. 1 (arXiv:1706.03762).
 
     Args:
-        scale: the factor; default \(1/\sqrt{d_k}\). 1.0 is the plain dot product (Luong et al. 2015, arXiv:1508.04025,
-            "dot").
+        scale: factor of the dot product; default \(1/\sqrt{d_k}\). The value 1.0 gives the plain dot product ("dot" in
+            Luong et al. 2015, arXiv:1508.04025).
     """
 
     def __init__(self, scale: float | None = None) -> None:
@@ -134,7 +138,7 @@ class BilinearScore(Score):
     Source: Luong et al. 2015, "general" (arXiv:1508.04025, eq. 8).
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
     """
 
@@ -181,13 +185,13 @@ class _Additive(Score):
 
 
 class ConcatScore(_Additive):
-    r"""Additive score \(a \cdot \tanh(q + k)\); with the projections in q and k this is \(a \cdot \tanh(W [v_r \,\|\,
-    v_s])\).
+    r"""Additive score \(a \cdot \tanh(q + k)\); with the projections in q and k, it equals \(a \cdot \tanh(W [v_r
+    \,\|\, v_s])\).
 
     Sources: Bahdanau et al. 2015 (arXiv:1409.0473); Luong et al. 2015, "concat" (arXiv:1508.04025, eq. 8).
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
     """
 
@@ -198,15 +202,15 @@ class ConcatScore(_Additive):
 class GATv2Score(_Additive):
     r"""Score of GATv2, \(a \cdot \mathrm{LeakyReLU}(q + k)\): which sender scores highest depends on the receiver.
 
-    With the projections in q and k, and edge features in the key, this is
+    With the projections in q and k, and edge features in the key, the score equals
     \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
 
     Source: Brody et al. 2022, eq. 7 (arXiv:2105.14491).
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
-        slope: of the LeakyReLU below zero.
+        slope: slope of the LeakyReLU for negative inputs.
     """
 
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
@@ -220,16 +224,16 @@ class GATv2Score(_Additive):
 class GATScore(Score):
     r"""Score of graph attention networks (GAT), \(\mathrm{LeakyReLU}(a_r \cdot q + a_s \cdot k)\).
 
-    With one projection shared by query, key and value, \(q = W v_r\) and \(k = W v_s\), this is
-    \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\). The order of the senders is the same for every receiver, which
-    `GATv2Score` mends.
+    With one projection shared by query, key and value, \(q = W v_r\) and \(k = W v_s\), the score equals
+    \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\). The senders have the same order of scores for every receiver;
+    `GATv2Score` does not have this limitation.
 
     Source: Veličković et al. 2018, eq. 3 (arXiv:1710.10903).
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
-        slope: of the LeakyReLU below zero.
+        slope: slope of the LeakyReLU for negative inputs.
     """
 
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
@@ -262,23 +266,23 @@ class GATScore(Score):
 class RelativeDot(Score):
     r"""Score of R-MAT (Relative Molecule Attention Transformer), with a relative embedding of each pair of atoms.
 
-    Query, key and the embedding \(b_{rs} = W e_{rs}\) are multiplied with each other, and there are two global terms.
+    The score sums dot products of query, key and the embedding \(b_{rs} = W e_{rs}\), and two global terms.
 
     \[ s_{rs} = \frac{q_r \cdot k_s + (q_r + k_s) \cdot b_{rs}}{\sqrt{C}} + u \cdot k_s + w \cdot b_{rs} \]
 
-    The global content term \(u \cdot k_s\) is of the SENDER: were it of the receiver, the softmax would cancel it. Add
-    the embedding to the values by `edge_value=True`.
+    The global content term \(u \cdot k_s\) uses the SENDER, because the softmax would cancel a term of the receiver.
+    With `edge_value=True`, the embedding is also added to the values.
 
     Source: Maziarka et al. 2021, "Relative molecule self-attention transformer" (arXiv:2110.05841), after Dai et al.
     2019, Transformer-XL (arXiv:1901.02860).
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
         edge_dim: channels K of the edge features.
 
     Raises:
-        ValueError: no edge features come.
+        ValueError: edge features are missing.
     """
 
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
@@ -325,12 +329,12 @@ class ModulatedDot(Score):
     and f = 1.
 
     Args:
-        heads: H.
+        heads: number H of attention heads.
         channels: channels C of query and key, per head.
         edge_dim: channels K of the edge features.
-        scale: f; default \(1/\sqrt{C}\).
-        activation: a; default none.
-        clip: bound of the score, or None; a published setting is 5.
+        scale: factor f; default \(1/\sqrt{C}\).
+        activation: function a; default: none.
+        clip: largest absolute value of the score, or None; a published setting is 5.
     """
 
     def __init__(

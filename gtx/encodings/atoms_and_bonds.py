@@ -18,16 +18,16 @@ from gtx.graph import CompleteGraph
 class AtomTypes(Encoding):
     """Encoding of atoms by the code of their type, the first column of `x`, for a learned embedding.
 
-    For models that embed the atom type beside other things. The code goes out as it came in: a type that training never
-    met is looked up all the same.
+    The encoding is for models that embed the atom type separately. The code is not changed, so a type that does not
+    occur in training also has an embedding.
 
     Args:
-        size: codes of that column.
+        size: number of codes of the first column of `x`.
 
-    Reads the first column of `x`, int64 `[N, F]`. Yields node codes `[N, 1]`.
+    The encoding reads the first column of `x`, int64 `[N, F]`. The encoding yields node codes `[N, 1]`.
 
     Raises:
-        ValueError: no codes.
+        ValueError: `size` is 0.
     """
 
     node: CategoricalFeatures
@@ -55,7 +55,7 @@ class NodeDegree(Encoding):
 
     Source: the centrality encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 5.
 
-    Reads `edge_index` `[2, E]`. Yields node codes `[N, 1]`.
+    The encoding reads `edge_index` `[2, E]`. The encoding yields node codes `[N, 1]`.
     """
 
     constant_shapes = True
@@ -82,9 +82,10 @@ class BondFeatures(Encoding):
     """Encoding of pairs of atoms by the bond between them: the codes of its features plus one, 0 without a bond.
 
     Args:
-        sizes: codes of each column of `edge_attr`.
+        sizes: number of codes of each column of `edge_attr`.
 
-    Reads `edge_index` `[2, E]` and `edge_attr`, int64 `[E, F]`. Yields pair codes `[num_pairs, F]`.
+    The encoding reads `edge_index` `[2, E]` and `edge_attr`, int64 `[E, F]`. The encoding yields pair codes
+    `[num_pairs, F]`.
 
     Raises:
         ValueError: in `forward`, `edge_attr` of another shape; on a CPU, an edge that is not within a molecule.
@@ -134,25 +135,27 @@ CHUNK = 2**21  # steps worked out together: it bounds the memory
 class SameRing(Encoding):
     r"""Encoding of pairs of atoms: 1 if both are in a common smallest ring, else 0.
 
-    The smallest rings are, for every bond, the shortest of the rings through it: all of them, if there are several.
-    With the bond (i, j) taken away, and \(d'\) the number of bonds between two nodes then, a ring through it is a path
-    from i to j, and the shortest have \(L = d'_{ij} + 1\) bonds. Nodes a and c lie together on one of them if
+    The smallest rings are the shortest rings through each bond; if there are several shortest rings, all of them are
+    used. Let \(d'\) be the number of bonds between two nodes after the bond (i, j) is removed. A ring through the bond
+    is then a path from i to j, and the shortest rings have \(L = d'_{ij} + 1\) bonds. Nodes a and c are on a common
+    shortest ring if
 
     \[ d'_{ia} + d'_{ac} + d'_{cj} = L - 1 \quad\text{or}\quad d'_{ic} + d'_{ca} + d'_{aj} = L - 1. \]
 
-    Each node of a ring lies on it together with itself.
+    For a node of a ring, the pair of the node with itself has the value 1.
 
-    RDKit's `RingInfo.AreAtomsInSameRing` goes by a smallest set of smallest rings. For rings of up to `largest` bonds
-    the two agree, except that a ring all of whose bonds lie on smaller rings is in RDKit's set and not here. That takes
-    a cage or a ring with smaller ones fused to every bond: 1 of 16,000 molecules of QM9, Tox21 and BBBP.
+    RDKit's `RingInfo.AreAtomsInSameRing` uses a smallest set of smallest rings. For rings of up to `largest` bonds,
+    both definitions agree with one exception: a ring whose bonds all lie on smaller rings is in RDKit's set only. The
+    exception occurs in cages and in rings with smaller rings fused to every bond: 1 of 16,000 molecules of QM9, Tox21
+    and BBBP.
 
     Source: a shortest ring through an edge is a shortest path between its ends without it, as in Horton 1987 (SIAM J.
     Comput. 16, 358).
 
     Args:
-        largest: the longest rings that count, in bonds.
+        largest: size of the largest ring that is used, in bonds.
 
-    Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
+    The encoding reads `edge_index` `[2, E]`, undirected. The encoding yields pair codes `[num_pairs, 1]`.
 
     Raises:
         ValueError: `largest` below 3.

@@ -41,7 +41,7 @@ def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
     derivative with respect to `pos` is finite everywhere: where two nodes coincide, as a node does with itself, it is
     set to zero.
 
-    Reads `pos` `[N, 3]`, Å.
+    The encoding reads `pos` `[N, 3]`, Å.
 
     Returns:
         Distances `[num_pairs]`, Å, and known, bool `[num_pairs]`.
@@ -61,10 +61,11 @@ def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
 
 
 class RadialBasis(Encoding):
-    """K functions of the distance between two nodes, which a subclass defines in `basis`.
+    """Base class of encodings by K functions of the distance between two nodes, which a subclass defines in `basis`.
 
-    Reads `pos` `[N, 3]`, Å. Yields pair values `[num_pairs, K + 1]`: the K functions, then 1 where the distance is
-    known and 0, like all K, where it is not. Rotating or moving a molecule changes nothing.
+    The encoding reads `pos` `[N, 3]`, Å. The encoding yields pair values `[num_pairs, K + 1]`: the K functions, then 1
+    if the distance is known. If the distance is unknown, all values are 0. Rotating or moving a molecule does not
+    change the values.
 
     Args:
         channels: K.
@@ -82,7 +83,7 @@ class RadialBasis(Encoding):
         self.pair = ContinuousFeatures(channels + 1)
 
     def basis(self, distance: Tensor) -> Tensor:
-        """`[num_pairs]` distances to `[num_pairs, K]`, finite also for a distance of 0."""
+        """Compute the K functions of distances `[num_pairs]`: `[num_pairs, K]`, finite also for a distance of 0."""
         raise TypeError(f"{type(self).__name__} does not say what its basis is")
 
     def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
@@ -116,9 +117,9 @@ class GaussianDistance(RadialBasis):
 
     \[ \exp\left(-\frac{(a_{t_r t_s} d_{rs} + b_{t_r t_s} - \mu_k)^2}{2\sigma_k^2}\right) \]
 
-    The K centres \(\mu_k\) are spread evenly from 0 to `cutoff` and \(\sigma_k\) is their spacing; both stay so unless
-    they are learned. Scale a and shift b are 1 and 0 unless `pair_types` lets them be learned for each ordered pair of
-    atom types. The distance itself does not enter otherwise, so all pairs far above the cutoff have the same features.
+    The K centres \(\mu_k\) are evenly spaced from 0 to `cutoff`, and \(\sigma_k\) is their spacing; with `learned`,
+    training changes both. The scale a is 1 and the shift b is 0, unless `pair_types` makes both learned parameters for
+    each ordered pair of atom types. All pairs with distances far above the cutoff have the same features.
 
     Sources: fixed, Schütt et al. 2017, SchNet (arXiv:1706.08566), eq. 3; learned, with pair types, Shi et al.
     2022, Graphormer-3D (arXiv:2203.04810), and Zhou et al. 2023, Uni-Mol (ICLR 2023), there with the factor
@@ -126,12 +127,14 @@ class GaussianDistance(RadialBasis):
 
     Args:
         channels: K.
-        cutoff: the last centre, Å.
-        learned: learn centres and widths.
-        pair_types: learn scale and shift for so many atom types, the codes of the first column of `x`.
+        cutoff: the last centre, in Å.
+        learned: whether centres and widths are learned.
+        pair_types: number of atom types (codes of the first column of `x`) for whose pairs scale and shift are learned;
+            0 for none.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown, and with `pair_types` the first column of `x`, int64 `[N, F]`. Yields
-    pair values `[num_pairs, K + 1]`, the last 1 where the distance is known; where it is not, all are 0.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown, and with `pair_types` the first column of `x`, int64 `[N,
+    F]`. Yields pair values `[num_pairs, K + 1]`, where the last value is 1 if the distance is known; all values are 0
+    if the distance is unknown.
 
     Raises:
         ValueError: fewer than 2 channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
@@ -179,18 +182,18 @@ class BesselDistance(RadialBasis):
 
     \[ \sqrt{\frac{2}{c}}\, \frac{\sin(n \pi d_{rs} / c)}{d_{rs}}\, u(d_{rs} / c), \qquad n = 1, \ldots, K \]
 
-    where u is `envelope`. For a node with itself it is the limit, \(\sqrt{2/c}\, n \pi / c\).
+    where u is `envelope`. For the pair of a node with itself, the value is the limit \(\sqrt{2/c}\, n \pi / c\).
 
     Source: Gasteiger et al. 2020, DimeNet (arXiv:2003.03123), eqs. 7 and 8.
 
     Args:
         channels: K.
-        cutoff: c, Å.
-        exponent: p of the envelope.
-        learned: learn the n, as DimeNet does.
+        cutoff: cutoff distance c, in Å.
+        exponent: exponent p of the envelope.
+        learned: whether the frequencies n are learned, as in DimeNet.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, K + 1]`, the last 1 where the distance
-    is known; where it is not, all are 0.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, K + 1]`, where
+    the last value is 1 if the distance is known; all values are 0 if the distance is unknown.
 
     Raises:
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
@@ -224,18 +227,18 @@ class ExpNormDistance(RadialBasis):
 
     \[ u(d_{rs} / c)\, \exp\left(-\beta_k (e^{-d_{rs}} - \mu_k)^2\right) \]
 
-    The K centres \(\mu_k\) are spread evenly from \(e^{-c}\) to 1, \(\beta_k = (\frac{2}{K} (1 - e^{-c}))^{-2}\), d is
+    The K centres \(\mu_k\) are evenly spaced from \(e^{-c}\) to 1, \(\beta_k = (\frac{2}{K} (1 - e^{-c}))^{-2}\), d is
     in Å, and u is `envelope` with p = 3.
 
     Source: Unke & Meuwly 2019, PhysNet (arXiv:1902.08408), the radial basis functions.
 
     Args:
         channels: K.
-        cutoff: c, Å.
-        learned: learn centres and widths, as PhysNet does.
+        cutoff: cutoff distance c, in Å.
+        learned: whether centres and widths are learned, as in PhysNet.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, K + 1]`, the last 1 where the distance
-    is known; where it is not, all are 0.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, K + 1]`, where
+    the last value is 1 if the distance is known; all values are 0 if the distance is unknown.
 
     Raises:
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
@@ -269,17 +272,18 @@ class FourierDistance(RadialBasis):
 
     \[ \left[\sin\frac{\pi k d_{rs}}{c}, \cos\frac{\pi k d_{rs}}{c}\right], \qquad k = 1, \ldots, K/2 \]
 
-    The finest wavelength is \(4c / K\), 1.25 Å by default. Distances that differ by 2c have the same
-    features, so c should be no less than half the longest distance that matters.
+    The shortest wavelength is \(4c / K\), 1.25 Å by default. Distances that differ by 2c have the same features, so c
+    should be at least half of the longest relevant distance.
 
     Source: Fourier features, Tancik et al. 2020 (arXiv:2006.10739), eq. 5, with evenly spaced frequencies \(k / 2c\).
 
     Args:
         channels: K, even.
-        cutoff: c, Å.
+        cutoff: cutoff distance c, in Å.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, K + 1]`, sines, cosines, and last 1
-    where the distance is known; where it is not, all are 0.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, K + 1]`,
+    the sines, the cosines, and a last value of 1 if the distance is known. If the distance is unknown, all values are
+    0.
 
     Raises:
         ValueError: channels not even, or a cutoff that is not positive; in `forward`, if there are no coordinates.
@@ -314,7 +318,8 @@ class DistanceAndAdjacency(Encoding):
 
     Source: Maziarka et al. 2020 (arXiv:2002.08264), eq. 2.
 
-    Reads `edge_index` `[2, E]` and `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, 3]`.
+    The encoding reads `edge_index` `[2, E]` and `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values
+    `[num_pairs, 3]`.
 
     Raises:
         ValueError: in `forward`, if there are no coordinates.
@@ -348,8 +353,8 @@ class DistanceWithCentrality(Encoding):
     Args:
         distance: the radial basis \(\psi\).
 
-    Reads what the basis reads. Yields its pair values `[num_pairs, K + 1]`, and node values `[N, K]`, sums over the
-    edges of the graph.
+    The encoding reads what the radial basis reads. The encoding yields the pair values of the basis, `[num_pairs, K +
+    1]`, and node values `[N, K]`, the sums over the edges of the graph.
 
     Raises:
         ValueError: in `forward`, if there are no coordinates.

@@ -17,8 +17,8 @@ class CategoricalFeatures(NamedTuple):
     """Integer features int64 `[*, len(sizes)]` for learned embeddings; column c has the codes 0 to `sizes[c] - 1`.
 
     Attributes:
-        sizes: codes of each column.
-        sparse: most rows are 0 throughout.
+        sizes: number of codes of each column.
+        sparse: whether most rows have code 0 in all columns.
     """
 
     sizes: tuple[int, ...]
@@ -39,12 +39,12 @@ class Encoding(nn.Module):
     """Base class of encodings of positions or distances, computed for a whole batch on its device.
 
     Attributes:
-        node: what it yields per node, or None.
-        pair: what it yields per ordered pair of nodes, or None.
-        constant_shapes: whether it reads batches of constant shape (`gtx.graph.ConstantShapeGraph`) and asks nothing of
-            the device.
-        fixed: whether it yields the same for a molecule in every call, so that it may be worked out once: it learns
-            nothing and draws nothing.
+        node: kind of the features of nodes, or None.
+        pair: kind of the features of ordered pairs of nodes, or None.
+        constant_shapes: whether the encoding accepts batches of constant shape (`gtx.graph.ConstantShapeGraph`) and
+            copies nothing from the GPU.
+        fixed: whether the features of a molecule are the same in every call, so that they can be computed once: the
+            encoding has no learned weights and no random numbers.
     """
 
     node: Feature | None = None
@@ -53,11 +53,11 @@ class Encoding(nn.Module):
     fixed: bool = False
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
-        """Node features `[N, *]` and pair features `[num_pairs, *]`, flat and receiver-major as in `graph`.
+        """Compute node features `[N, *]` and pair features `[num_pairs, *]`, flat and sorted by receiver as in `graph`.
 
         Args:
             data: a PyG `Data` or `Batch` with `edge_index` and whatever else the encoding reads.
-            graph: the complete graph of its molecules.
+            graph: complete graph of the molecules of the batch.
         """
         raise TypeError(f"{type(self).__name__} does not say what it computes")
 
@@ -67,10 +67,10 @@ class AddEncoding(BaseTransform):
     """PyG transform that adds the features of an encoding to a `Data`.
 
     Args:
-        encoding: any encoding.
-        node: attribute for the node features `[n, *]`.
-        pair: attribute for the pair features, flat `[n * n, *]`, receiver-major: batches of such `Data` put them end to
-            end, as `gtx.nn.EdgeAttention` takes them with a `CompleteGraph`.
+        encoding: the encoding to compute.
+        node: name of the attribute for the node features `[n, *]`.
+        pair: name of the attribute for the pair features, flat `[n * n, *]`, sorted by receiver. In a batch of such
+            `Data`, the pair features are concatenated, as `gtx.nn.EdgeAttention` expects with a `CompleteGraph`.
     """
 
     def __init__(self, encoding: Encoding, node: str = "node_encoding", pair: str = "pair_encoding") -> None:

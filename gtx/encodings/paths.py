@@ -21,16 +21,16 @@ DOUBLINGS = 12
 class ShortestPathLength(Encoding):
     """Encoding of pairs of atoms by the number of bonds on the shortest path between them.
 
-    Codes 0 (a node with itself) to `largest` are distances, `largest + 1` means farther, `largest + 2` not connected.
-    For all molecules of a size bucket this takes one batched matrix product per step, `largest` steps at most. On a
-    CPU a compiled loop instead updates the distances of each node from those of its neighbours.
+    Codes 0 (a node with itself) to `largest` are distances; code `largest + 1` means farther, and `largest + 2` means
+    not connected. For all molecules of similar size, the computation takes one batched matrix product per step, at most
+    `largest` steps. On a CPU a compiled loop instead updates the distances of each node from those of its neighbours.
 
     Source: the spatial encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 6.
 
     Args:
-        largest: longest distance with a code of its own.
+        largest: longest distance with a separate code.
 
-    Reads `edge_index` `[2, E]`, undirected. Yields pair codes `[num_pairs, 1]`.
+    The encoding reads `edge_index` `[2, E]`, undirected. The encoding yields pair codes `[num_pairs, 1]`.
 
     Raises:
         ValueError: `largest` below 1; in `forward`, on a CPU, an edge that is not within a molecule.
@@ -98,16 +98,16 @@ class ShortestPathLength(Encoding):
 class HopMasks(Encoding):
     r"""Encoding of pairs of atoms by masks: channel k is 1 where the shortest path has exactly k bonds, else 0.
 
-    With the shortest-path distance d, \([d_{rs} = 0, d_{rs} = 1, \ldots, d_{rs} = K]\). Pairs farther apart than K
-    bonds, or not connected, have zeros.
+    The channels of a pair with shortest-path distance d are \([d_{rs} = 0, d_{rs} = 1, \ldots, d_{rs} = K]\). Pairs
+    farther apart than K bonds, or not connected, have zeros.
 
     Source: the k-hop adjacency matrices of MixHop, Abu-El-Haija et al. 2019 (arXiv:1905.00067), here of exact
     distances rather than of walks.
 
     Args:
-        largest: K.
+        largest: largest number K of bonds.
 
-    Reads `edge_index` `[2, E]`, undirected. Yields pair values `[num_pairs, K + 1]`.
+    The encoding reads `edge_index` `[2, E]`, undirected. The encoding yields pair values `[num_pairs, K + 1]`.
     """
 
     pair: ContinuousFeatures
@@ -147,17 +147,18 @@ class ShortestPathBonds(Encoding):
     Counts are summed along all bonds that lead away from r, one distance after the other: a pair at distance d has the
     paths of all pairs (r, w) at d - 1 with w bonded to s. On a CPU a compiled loop over the molecules does so.
 
-    Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. There ONE shortest path is
-    taken, whichever the numbering of the atoms brings first; here it is the MEAN OVER ALL of them, which no numbering
-    changes. The two are equal where there is one shortest path only, as for any two atoms of a molecule without rings.
+    Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. Graphormer uses ONE shortest
+        path, which depends on the numbering of the atoms. The encoding uses the MEAN OVER ALL shortest paths, which
+        does not depend on the numbering. Both are equal if there is only one shortest path, as for any two atoms of a
+        molecule without rings.
 
     Args:
-        bond_size: T, codes of the first column of `edge_attr`.
-        length: L, the largest position on a path that is distinguished.
-        farthest: pairs with more bonds between them have zeros; it bounds the work.
+        bond_size: number T of codes of the first column of `edge_attr`.
+        length: largest position L on a path that has separate features.
+        farthest: largest distance in bonds; pairs farther apart have zeros, which limits the computing time.
 
-    Reads `edge_index` `[2, E]`, undirected, and the first column of `edge_attr`, int64 `[E, F]`. Yields pair values
-    `[num_pairs, L * T]`, position-major.
+    The encoding reads `edge_index` `[2, E]`, undirected, and the first column of `edge_attr`, int64 `[E, F]`. The
+    encoding yields pair values `[num_pairs, L * T]`, position-major.
 
     Raises:
         ValueError: a size, length or distance below 1; in `forward`, on a CPU, a bond type that is not there

@@ -32,7 +32,7 @@ def sinusoidal_encoding(positions: Tensor, channels: int, convention: Convention
     (Vaswani et al. 2018, arXiv:1803.07416).
 
     Args:
-        positions: t, whole or real numbers, `[*]`.
+        positions: positions t, integers or real numbers, `[*]`.
         channels: D, even, and at least 4 for `halves`.
         convention: `interleaved` or `halves`.
 
@@ -54,14 +54,14 @@ def sinusoidal_encoding(positions: Tensor, channels: int, convention: Convention
 class SinusoidalPosition(Encoding):
     """Sinusoidal position encoding of each node in its graph (from 0), for graphs that are sequences.
 
-    NOT invariant under renumbering: it tells nodes apart by the order they come in, which for the atoms of a molecule
-    means nothing.
+    The encoding is NOT invariant under renumbering: the features depend on the order of the nodes, which is arbitrary
+        for the atoms of a molecule.
 
     Args:
-        channels: D.
+        channels: number D of channels.
         convention: as in `sinusoidal_encoding`.
 
-    Reads nothing but the graph. Yields node values `[N, D]`.
+    The encoding reads only the graph. The encoding yields node values `[N, D]`.
 
     Raises:
         ValueError: as `sinusoidal_encoding` does.

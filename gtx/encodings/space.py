@@ -20,14 +20,14 @@ class PairDirection(Encoding):
 
     \[ \bigl[\, u_{rs} = (x_s - x_r) / d_{rs} \;\|\; \phi(d_{rs} / c) \,\bigr] \]
 
-    with \(\phi\) from 1 at a distance of 0 to 0 at the cutoff (`envelope`, p = 3). Unlike other encodings it turns with
-    the molecule: it is for layers that know what a vector is, such as `gtx.nn.EquivariantAttentionLayer`.
+    with \(\phi\) from 1 at a distance of 0 to 0 at the cutoff (`envelope`, p = 3). Unlike other encodings, the vectors
+    rotate with the molecule. Only equivariant layers, such as `gtx.nn.EquivariantAttentionLayer`, can use the vectors.
 
     Args:
-        cutoff: c, Å.
+        cutoff: cutoff distance c, in Å.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown. Yields pair values `[num_pairs, 4]`; u is 0 where the distance is 0, and
-    all is 0 where it is unknown.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, 4]`; u is 0
+    where the distance is 0, and all is 0 where it is unknown.
 
     Raises:
         ValueError: a cutoff that is not positive; in `forward`, if there are no coordinates.
@@ -72,21 +72,22 @@ class SpatialMoments(Encoding):
     with the radial basis \(\phi\), a vector t for every type of atom, Y the real spherical harmonics without their
     factors (so that \(|Y^l| = 1\)), inner products over the \(2l + 1\) components of a channel, learned W, t, L and R,
     a cutoff function c (`envelope`, p = 3) and a layer norm. Products of degree 1 hold the angles between neighbours,
-    \(\sum_{ss'} m_{rs} m_{rs'} \cos\theta\); those of degree 2 their \((3 \cos^2\theta - 1) / 2\). No mirror changes
-    them either: they know of no handedness.
+    \(\sum_{ss'} m_{rs} m_{rs'} \cos\theta\); those of degree 2 their \((3 \cos^2\theta - 1) / 2\). Reflections do not
+    change the products, so the encoding does not distinguish mirror images.
 
     Sources: learned radial functions and one product of two first moments, Zhang et al. 2018, DeepPot-SE
     (arXiv:1805.09003); moments of any degree, Shapeev 2016 (arXiv:1512.06054) and Drautz 2019 (Phys. Rev. B 99,
     014104). Here with learned products and no more than two factors.
 
     Args:
-        distance: the radial basis \(\phi\); one with pair types lets it differ by the pair.
+        distance: radial basis \(\phi\), which may depend on the types of the two atoms.
         types: number of atom types, the codes of the first column of `x`.
-        channels: C, per degree.
-        cutoff: Å; no message comes from farther away.
+        channels: number C of channels per degree.
+        cutoff: largest distance of a neighbour, in Å.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. Yields node values
-    `[N, 3C]`. An atom without neighbours or coordinates has moments of 0, and so the bias of the norm.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. The encoding
+    yields node values `[N, 3C]`. An atom without neighbours or coordinates has moments of 0, and so the bias of the
+    norm.
 
     Raises:
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
@@ -174,8 +175,8 @@ class NeighbourTypes(Encoding):
         types: number of atom types, the codes of the first column of `x`.
         channels: width.
 
-    Reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. Yields node values
-    `[N, channels]`; 0 for an atom without neighbours or coordinates.
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown, and the first column of `x`, int64 `[N, F]`. The encoding
+    yields node values `[N, channels]`; 0 for an atom without neighbours or coordinates.
 
     Raises:
         ValueError: in `forward`, if there are no coordinates.

@@ -36,11 +36,11 @@ class RandomWalkProbabilities(Encoding):
     (arXiv:2305.17589), eq. 1.
 
     Args:
-        steps: K.
-        nodes: yield the node part.
-        pairs: yield the pair part.
+        steps: number K of steps.
+        nodes: whether the features of nodes are computed.
+        pairs: whether the features of pairs are computed.
 
-    Reads `edge_index` `[2, E]`. Yields node values `[N, K]` and pair values `[num_pairs, K]`.
+    The encoding reads `edge_index` `[2, E]`. The encoding yields node values `[N, K]` and pair values `[num_pairs, K]`.
 
     Raises:
         ValueError: no steps; in `forward`, on a CPU, an edge that is not within a molecule.
@@ -108,14 +108,14 @@ class SignInvariant(nn.Module):
 
     where \(\phi\) is a graph isomorphism network of one round over the bonds,
     \(\phi(v, \lambda)_i = \mathrm{MLP}(h_i + \sum_{j \sim i} h_j)\) with \(h_i = \mathrm{MLP}(v_i, \lambda)\), so that
-    it sees where neighbours differ in sign. An eigenvector that is not there, of eigenvalue 0, yields zeros. The
-    linear map that models apply to node values takes the place of \(\rho\) over all l.
+    the function depends on whether neighbours have different signs. A missing eigenvector (eigenvalue 0) yields zeros.
+    The linear map that models apply to node values takes the place of \(\rho\) over all l.
 
     Source: SignNet, Lim et al. 2022 (arXiv:2202.13013), eq. 3.
 
     Args:
-        channels: C, of the result.
-        hidden: width within.
+        channels: number C of output channels.
+        hidden: width of the hidden layers.
 
     Shapes:
         entries and eigenvalues `[N, k]`, `edge_index` `[2, E]` to `[N, k, C]`.
@@ -171,9 +171,10 @@ class LaplacianEigenvectors(Encoding):
     Args:
         k: number of eigenvectors.
         signs: `random`, `absolute` or `invariant`.
-        channels: of the learned function, per eigenvector; for `invariant` alone.
+        channels: output channels of the learned function per eigenvector, only for `invariant`.
 
-    Reads `edge_index` `[2, E]`, undirected. Yields node values `[N, 2k]`, or `[N, k * channels]` for `invariant`.
+    The encoding reads `edge_index` `[2, E]`, undirected. The encoding yields node values `[N, 2k]`, or `[N, k *
+    channels]` for `invariant`.
 
     Raises:
         ValueError: k below 1, or another word for signs.

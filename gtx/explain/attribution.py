@@ -63,7 +63,7 @@ def compute_shapley_values(
         change: from sets of players, bool `[m, n]`, to the change of the prediction `[m]` when each set is taken away.
         players: their number, n.
         permutations: number of orders drawn, each with its reverse; 2 or more.
-        seed: of the orders.
+        seed: seed of the random orders.
     """
     return _exact(change, players) if players <= EXACT else _sampled(change, players, permutations, seed)
 
@@ -197,7 +197,7 @@ def attribute_prediction(
         parts: what is taken away: single atoms, or substructures (`gtx.molecules.assign_substructures`).
         member: number of the network in an ensemble.
         draws: number of orders drawn, each with its reverse, where there are too many sets to take all; 2 or more.
-        seed: of the orders.
+        seed: seed of the random orders.
         features: values of the feature columns: numbers, or lists of numbers, by name.
 
     Raises:

@@ -146,7 +146,7 @@ def explain_prediction(
         head: from 0; default the mean over heads.
         receiver: the atom whose attention is drawn, in the order of the SMILES, from 0; default the one whose attention
             is farthest from even (of lowest entropy).
-        seed: of the random weights and the random removals.
+        seed: seed of the random weights and of the random removals.
         member: number of the network in an ensemble.
         draws: random removals per number of atoms.
         features: values of the feature columns: numbers, or lists of numbers, by name.

@@ -57,7 +57,7 @@ def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int
     Args:
         subject: the molecule and target.
         model: in float64, on the CPU, in evaluation mode.
-        seed: of the random removals.
+        seed: seed of the random removals.
         draws: random removals per number of atoms.
     """
     with torch.enable_grad():
@@ -120,7 +120,7 @@ class Findings(AttentionAnalysis):
         target: name of the target.
         quantity: the predicted quantity, in words.
         layer, head, receiver: what the pictures show, from 0; head None is the mean over heads.
-        seed: of the random weights and the random removals.
+        seed: seed of the random weights and of the random removals.
         random: the account of the network with random weights.
         blend: the prediction of the whole model in words, if a kernel is blended with the network.
         notes: remarks on this model and molecule, for the reader.

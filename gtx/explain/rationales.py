@@ -214,7 +214,7 @@ def find_rationale(
         threshold: in the target's own units; for classes a probability, 0.5 by default.
         most, least: bounds of the number of atoms of the substructure.
         draws: number of rollouts of the search; each predicts some tens of substructures.
-        seed: of the search.
+        seed: seed of the search.
         features: values of the feature columns, by name.
 
     Raises:

@@ -181,7 +181,7 @@ def measure_faithfulness(
         scores: by name, `[n]`.
         sizes: how many atoms to remove, each from 1 to n - 1; default `set_sizes(n)`.
         draws: random sets for each size.
-        seed: of the random sets.
+        seed: seed of the random sets.
 
     Returns:
         A table per score, one `RemovalEffect` per size; empty for a single atom, where there is nothing to compare.

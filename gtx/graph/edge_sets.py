@@ -130,7 +130,7 @@ class BondedPairs(EdgeRule):
     Attributes:
         loops: whether a node also attends to itself.
 
-    Reads `edge_index`.
+    The rule reads `edge_index`.
     """
 
     loops: bool = True
@@ -149,7 +149,7 @@ class WithinHops(EdgeRule):
     Attributes:
         hops: k >= 0; larger than the molecule is the same as all pairs of each of its parts.
 
-    Reads `edge_index`.
+    The rule reads `edge_index`.
     """
 
     hops: int
@@ -178,7 +178,7 @@ class WithinDistance(EdgeRule):
     Attributes:
         cutoff: Å.
 
-    Reads `pos` `[N, 3]`, Å; NaN where unknown.
+    The rule reads `pos` `[N, 3]`, Å; NaN where unknown.
 
     Raises:
         ValueError: if there are no coordinates.
@@ -231,7 +231,7 @@ class ExpanderEdges(EdgeRule):
         seed: of the hash; each cycle has a factor drawn by it.
         radius: bonds.
 
-    Reads the codes `x`, int64 `[N, A]`, and `edge_attr`, int64 `[E, F]`, and `edge_index`.
+    The rule reads the codes `x`, int64 `[N, A]`, and `edge_attr`, int64 `[E, F]`, and `edge_index`.
     """
 
     degree: int = 4

@@ -425,7 +425,7 @@ class DataOnDisk(MoleculeDataModule):
         train: training molecules; the checks before training use their sample.
         val: validation molecules.
         settings: the pair budget and other settings of batches.
-        seed: of this ensemble member.
+        seed: seed of the ensemble member.
     """
 
     def __init__(

@@ -49,8 +49,8 @@ def transformer(
     Source: Vaswani et al. 2017 (arXiv:1706.03762); the positions, Dwivedi et al. 2022 (arXiv:2110.07875).
 
     Args:
-        steps: steps of the random walks.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        steps: number of steps of the random walks.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -96,10 +96,10 @@ def graphormer(
     Source: Ying et al. 2021 (arXiv:2106.05234).
 
     Args:
-        farthest: longest path distance with a code of its own, bonds.
-        path: how many bonds of a path are told apart.
-        readout: how atoms are pooled beside the virtual node; default not at all.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        farthest: longest path distance with a separate code, in bonds.
+        path: number of bonds of a path that have separate features.
+        readout: pooling of the atoms in addition to the virtual node; by default none.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -144,13 +144,14 @@ def gps(
 
     Atoms have random walks as encodings; the readout is a sum.
 
-    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
+    Layer norms replace the batch norms of the paper, so that a prediction does not depend on the other molecules of the
+    batch.
 
     Source: Rampášek et al. 2022 (arXiv:2205.12454).
 
     Args:
-        steps: steps of the random walks.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        steps: number of steps of the random walks.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GPSLayer:
@@ -190,16 +191,16 @@ def grit(
     A vector per pair and head, from query, key and edge state, gives the score, is summed, and becomes the new edge
     state; a scaler of the log-degree follows, and the norm comes last.
 
-    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates. The scaler
-    stands after the heads are merged, where the authors' code has it before.
+    Layer norms replace the batch norms of the paper, so that a prediction does not depend on the other molecules of the
+    batch. The scaler stands after the heads are merged, where the authors' code has it before.
 
     Source: Ma et al. 2023 (arXiv:2305.17589).
 
     Args:
         channels: width of nodes and edge states.
-        layers: number of layers; the last has no use for new edge states.
-        steps: steps of the random walks.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        layers: number of layers; the last layer does not update edge states.
+        steps: number of steps of the random walks.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -271,12 +272,12 @@ def egt(
     Source: Hussain et al. 2022 (arXiv:2108.03348).
 
     Args:
-        layers: number of layers; the last has no use for new edge states.
+        layers: number of layers; the last layer does not update edge states.
         pair_channels: width of the edge states.
-        clip: bound of the score.
-        farthest: longest path distance with a code of its own, bonds.
-        steps: steps of the random walks.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        clip: largest absolute value of the score.
+        farthest: longest path distance with a separate code, in bonds.
+        steps: number of steps of the random walks.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
     encodings = [BondFeatures(bond_sizes), ShortestPathLength(farthest), RandomWalkProbabilities(steps, pairs=False)]
     sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
@@ -312,14 +313,14 @@ def tgt(
 
     Args:
         coordinates: also encode distances in space; the batch must have `pos`.
-        layers: number of layers; the last has no use for new edge states.
+        layers: number of layers; the last layer does not update edge states.
         pair_channels: width of the edge states.
         triplet_heads: heads of the triplets; they divide `pair_channels`.
-        clip: bound of the score.
-        farthest: longest path distance with a code of its own, bonds.
-        steps: steps of the random walks.
-        cutoff: reach of the distance encoding, Å.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        clip: largest absolute value of the score.
+        farthest: longest path distance with a separate code, in bonds.
+        steps: number of steps of the random walks.
+        cutoff: cutoff of the distance encoding, in Å.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
     encodings = [BondFeatures(bond_sizes), ShortestPathLength(farthest), RandomWalkProbabilities(steps, pairs=False)]
     if coordinates:

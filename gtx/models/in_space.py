@@ -52,7 +52,7 @@ def mat(
         blend: weights of attention, distance and adjacency.
         learned: learn them.
         kernel: of the distance, "softmax" or "exp".
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -111,10 +111,10 @@ def rmat(
 
     Args:
         pair_channels: width of the relative embedding before each layer's own map.
-        farthest: longest path distance with a code of its own, bonds.
+        farthest: longest path distance with a separate code, in bonds.
         radial: functions of the distance in space.
         cutoff: their reach, Å.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GraphTransformerLayer:
@@ -176,7 +176,7 @@ def torchmd_net(
         radial: functions of the distance.
         cutoff: Å; atoms farther apart do not attend to each other.
         dropout: in the head.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
     head_width(channels, heads)
 
@@ -233,13 +233,13 @@ def transformer_m(
     Args:
         coordinates: also have the channel of space; the batch must have `pos`, NaN where unknown.
         pair_channels: width of the pairs before the bias of each head.
-        farthest: longest path distance with a code of its own, bonds.
-        path: how many bonds of a path are told apart.
+        farthest: longest path distance with a separate code, in bonds.
+        path: number of bonds of a path that have separate features.
         gaussians: of the distance, learned, with a scale and shift for each pair of elements.
         cutoff: the last Gaussian's centre at first, Å.
         modes: in training, how often a molecule with coordinates has the graph alone, space alone, or both.
-        readout: how atoms are pooled beside the virtual node; default not at all.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        readout: pooling of the atoms in addition to the virtual node; by default none.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
     flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])

@@ -27,7 +27,7 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
     Source: Veličković et al. 2018 (arXiv:1710.10903).
 
     Args:
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def parts() -> dict[str, Any]:
@@ -54,7 +54,7 @@ def gatv2(
 
     Args:
         pair_channels: width of the bonds' embedding.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def parts() -> dict[str, Any]:
@@ -78,7 +78,7 @@ def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: 
     Source: Zhang et al. 2018 (arXiv:1803.07294).
 
     Args:
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def parts() -> dict[str, Any]:
@@ -148,10 +148,10 @@ def exphormer(
     Args:
         pair_channels: width of the edge features.
         steps: steps of the random walks on the atoms.
-        degree: of the expander, even.
-        seed: of the expander.
+        degree: degree of the expander graph, even.
+        seed: seed of the expander graph.
         virtual_nodes: how many; their states join the readout.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GPSLayer:
@@ -209,8 +209,8 @@ def tokengt(
     Source: Kim et al. 2022 (arXiv:2207.02505).
 
     Args:
-        readout: how atoms are pooled beside the token of the molecule; default not at all.
-        arguments: as `GraphTransformer` takes them, by name; so are those not named here.
+        readout: pooling of the atoms in addition to the token of the molecule; by default none.
+        arguments: further arguments of `GraphTransformer`, by name.
     """
 
     def layer(i: int) -> GraphTransformerLayer:

@@ -52,9 +52,9 @@ def standard(
             codes say nothing of rings.
         substructures: arguments of `gtx.nn.SubstructureEmbedding` by name, such as the columns `atoms` and `bonds` by
             which it tells them apart; their counts join the readout. None does without, {} has its defaults.
-        steps: steps of the random walks.
-        farthest: longest path distance with a code of its own, bonds.
-        cutoff: reach of the distance encoding, Å.
+        steps: number of steps of the random walks.
+        farthest: longest path distance with a separate code, in bonds.
+        cutoff: cutoff of the distance encoding, in Å.
         moments: channels of `gtx.encodings.SpatialMoments`, which tell atoms the angles around them, for targets that
             hang on the geometry; 0 for none.
         arguments: anything else `GraphTransformer` takes, by name.

@@ -24,8 +24,7 @@ class EmbeddedBondFeatures:
     """Bond features as codes with their embedding, which is computed only where it is needed.
 
     Attributes:
-        codes: int64 `[E, F]`.
-        embedding: of the codes.
+        codes: codes of the bonds, int64 `[E, F]`. embedding: embedding of the codes.
     """
 
     codes: Tensor
@@ -42,8 +41,8 @@ class BondMessagePassing(GINEConv):
 
     \[ v'_r = \mathrm{MLP}\Bigl((1 + \epsilon) v_r + \sum_{s \to r} \mathrm{ReLU}(v_s + W b_{sr} + c)\Bigr) \]
 
-    PyG's `GINEConv`, which can also be given the codes of bonds. In single precision on a CPU, W is then applied
-    to the table of codes and not to every bond, and one compiled loop sums (`gtx/nn/fast/bonds.c`).
+    The layer equals PyG's `GINEConv`, and also accepts bond codes. For codes in single precision on a CPU, W is applied
+    to the table of codes instead of every bond, and one compiled loop computes the sums (`gtx/nn/fast/bonds.c`).
 
     Source: Hu et al. 2020 (arXiv:1905.12265).
 
@@ -76,11 +75,11 @@ class BondReadout(nn.Module):
 
     \[ \left[\, v_s + v_r,\; |v_s - v_r|,\; E(c) \,\right] \]
 
-    with a learned embedding E. A bond in both directions has the same vector twice.
+    The embedding E is learned. Both directions of a bond have the same vector.
 
     Args:
         channels: width of the nodes.
-        bond_sizes: codes of each bond column; code 0 means "other".
+        bond_sizes: number of codes of each bond column; code 0 means "other".
 
     Shapes:
         x `[N, channels]`, bond_index int64 `[2, E]`, codes int64 `[E, F]`, to `[E, width]`, `width = 3 * channels`.
@@ -112,9 +111,9 @@ class AddVirtualNodes(nn.Module):
     Source: Ying et al. 2021, Graphormer, section 3.1.3 (arXiv:2106.05234).
 
     Args:
-        count: virtual nodes per molecule.
-        channels: of the nodes.
-        pair_channels: of the pairs, or None.
+        count: number of virtual nodes per molecule.
+        channels: width of the node features.
+        pair_channels: width of the pair features, or None.
 
     Shapes:
         a graph, x `[N, channels]` and pairs `[num_pairs, pair_channels]` or None, to the larger graph, its
@@ -157,22 +156,23 @@ class AddBondNodes(nn.Module):
     r"""Module that adds a node for every bond, and features for every pair of nodes that share an atom.
 
     In TokenGT an atom i is the token \([x_i, P_i, P_i]\) and a bond between i and j the token \([b_{ij}, P_i, P_j]\),
-    with orthonormal identifiers P: \(P_i \cdot P_j\) is 1 if i = j, else 0. So attention can find out which tokens
-    share an atom: queries and keys that hold P have products of P in their score,
+    with orthonormal identifiers P: \(P_i \cdot P_j\) is 1 if i = j, else 0. Attention can therefore detect which tokens
+        share an atom: the score of queries and keys that contain P contains products of P,
 
     \[ q_t \cdot k_u / \sqrt d + w_{\mathrm{kind}(t)\, \mathrm{kind}(u)\, c(t, u)} \]
 
-    where c tells whether t and u have no atom in common, share one (an atom and its bond, two bonds of an atom), or are
-    the same token, and kind tells atoms from bonds. Which orthonormal P is drawn is arbitrary, and the published model
-    gives another prediction for every draw. Of bilinear forms in P, only multiples of the products are the same for
-    every draw; so here the learned w stands in place of P, and no draw and no numbering of the atoms matters.
+    where c is one of three cases: t and u have no atom in common, share an atom (an atom and its bond, or two bonds of
+        an atom), or are the same token. The kind of a token is atom or bond. The orthonormal P is random, and the
+        published model gives another prediction for every draw. Among bilinear forms in P, only multiples of the
+        products do not depend on the draw. The module therefore learns w in place of P, so that predictions depend
+        neither on a random draw nor on the numbering of the atoms.
 
     Source: Kim et al. 2022, TokenGT (arXiv:2207.02505).
 
     Args:
-        bond_sizes: codes of each column of the bonds.
-        channels: of the nodes.
-        pair_channels: of the pairs, and of w.
+        bond_sizes: number of codes of each bond column.
+        channels: width of the node features.
+        pair_channels: width of the pair features and of w.
 
     Shapes:
         a graph, x `[N, channels]`, pairs `[num_pairs, pair_channels]` or None, every bond in both directions, int64

@@ -20,19 +20,19 @@ from gtx.nn.edge_attention import EdgeAttention
 class TokenEmbedding(nn.Module):
     r"""Embedding of tokens and their positions; the same weights, transposed, score the next token.
 
-    For a token w at place t, in d channels,
+    For a token w at position t, in d channels,
 
     \[ x = \sqrt{d}\, E_w + p_t, \qquad \mathrm{score}_w = E_w \cdot x + b_w \]
 
-    with the sinusoids p of `gtx.encodings.sinusoidal_encoding`. E starts with the variance 1/d, so both are of order
-    one.
+    with the sinusoids p of `gtx.encodings.sinusoidal_encoding`. The initial variance of E is 1/d, so that both terms
+    have similar size.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 3.5; the tied weights, Press & Wolf 2017
     (arXiv:1608.05859).
 
     Args:
-        size: tokens V.
-        channels: d, even.
+        size: number V of tokens.
+        channels: number d of channels, even.
 
     Shapes:
         tokens and places int64 `[N]` to `[N, d]`; `scores` from `[N, d]` to `[N, V]`.
@@ -55,7 +55,7 @@ class TokenEmbedding(nn.Module):
         return x * x.shape[-1] ** 0.5 + waves[places - first]
 
     def scores(self, x: Tensor) -> Tensor:
-        """Scores of every token as the one that comes after each x; a softmax makes them probabilities."""
+        """Score every token as the next token after each x; a softmax of the scores gives probabilities."""
         return nn.functional.linear(x, self.table.weight, self.bias)
 
     def __repr__(self) -> str:
@@ -68,8 +68,9 @@ class TokenEmbedding(nn.Module):
 class KeyValues:
     r"""Key-value cache for decoding: keys and values of the earlier tokens of R sequences.
 
-    A later token changes no key or value of an earlier one, since it is no sender to it. So keys and values are worked
-    out once, and the new token's attention is one row of the matrix:
+    A later token does not change the keys and values of earlier tokens, because later tokens are not senders to earlier
+    tokens. Keys and values are therefore computed once, and the attention of a new token is one row of the attention
+    matrix:
 
     \[ o = \sum_{s \le t} b_s V_s, \qquad b = \mathrm{normalise}_{s \le t}(\mathrm{score}(q_t, K_s)) \]
 
@@ -148,30 +149,32 @@ Branch = Callable[[Tensor], Tensor]
 class DecoderLayer(nn.Module):
     r"""Transformer decoder layer: self-attention of tokens, cross-attention to the source, and an MLP, each a residual.
 
-    For each branch f of these three in turn, with norms first (pre-norm) or last (post-norm),
+    For each of the three branches f in turn, with norms first (pre-norm) or last (post-norm),
 
     \[ v \leftarrow v + f(\mathrm{norm}(v)) \qquad \text{or} \qquad v \leftarrow \mathrm{norm}(v + f(v)) \]
 
-    The graph decides which tokens attend to which: over the edges j <= i (`gtx.graph.CausalPairs`) this is the decoder
-    of the Transformer, without cross-attention that of GPT; over all pairs without cross-attention it is the encoder.
+    The graph determines which tokens attend to which. With the edges j <= i (`gtx.graph.CausalPairs`), the layer is the
+    decoder layer of the Transformer, or without cross-attention the layer of GPT. With all pairs and without
+    cross-attention, the layer is the encoder layer of the Transformer.
 
     Sources: Vaswani et al. 2017, section 3.1 (arXiv:1706.03762); Xiong et al. 2020 (arXiv:2002.04745) for pre-norm;
     Radford et al. 2018 (GPT) for the decoder alone.
 
     Args:
-        attention: between tokens, from `channels` to `channels`.
-        cross: from (source, `channels`) to `channels`, or None.
+        attention: attention between tokens, from `channels` to `channels`.
+        cross: cross-attention from (source, `channels`) to `channels`, or None.
         channels: width d of the tokens.
-        hidden: width within the MLP; default 4d.
-        dropout: on every branch's output, in training.
-        norm_first: pre-norm; if False, post-norm.
-        activation: within the MLP; default ReLU.
+        hidden: width of the hidden layer of the MLP; default 4d.
+        dropout: dropout rate on the output of every branch, in training.
+        norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
+        activation: activation function of the MLP; default ReLU.
 
     Shapes:
         x `[N, d]` to `[N, d]`; source `[M, *]`.
 
     Raises:
-        ValueError: an attention that does not give d channels, or has parts that a single step could not work out.
+        ValueError: the attention does not return d channels, or contains modules that cannot be computed for a single
+            step.
     """
 
     def __init__(
@@ -208,14 +211,14 @@ class DecoderLayer(nn.Module):
         list_cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """All tokens at once.
+        """Compute the layer for all tokens at once.
 
         Args:
             x: the tokens.
-            edges: which token attends to which.
+            edges: edges between tokens.
             source: what is read.
-            list_cross_edges: which token attends to which of it, an edge list or a bipartite graph.
-            weights: a list to put the weights of the cross-attention into, `[E, H]`.
+            list_cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
+            weights: list to which the weights of the cross-attention are appended, `[E, H]`.
         """
         branches: list[Branch] = [lambda x: self.attention(x, edges)]
         cross = self.cross

@@ -43,12 +43,12 @@ class EdgeAttention(MessagePassing):
 
     and the heads are concatenated, averaged, or merged by the weight tensor
     \(\bar e_{rl} = \sum_{kjh} e'_{kjh} w_{jhl}\) (concatenation and \(W_o\)). By default the score is the scaled dot
-    product, the normaliser a softmax, and there is no gate \(g_r\); a published attention is another choice of these
-    parts (see `gtx.attention`).
+    product, the normaliser a softmax, and there is no gate \(g_r\). A published attention is another choice of score,
+    normaliser and gate (see `gtx.attention`).
 
     The graph is an edge list, int64 `[2, E]`, or a `gtx.graph.CompleteGraph`, or for a pair (source, target) a
-    `gtx.graph.BipartiteGraph`; the weights and the result are the same.
-    No root weight is added and no self-loops.
+    `gtx.graph.BipartiteGraph`. The learned weights and the output do not depend on the form of the graph. The layer
+    adds no root weight and no self-loops.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762) for the attention; Battaglia et al. 2018 (arXiv:1806.01261) for
     graph networks; Shaw et al. 2018 (arXiv:1803.02155) for edge features in key and value.
@@ -58,23 +58,25 @@ class EdgeAttention(MessagePassing):
             first input.
         out_channels: channels of the values, PER HEAD.
         heads: number of heads H.
-        concat: give the heads side by side, `H * out_channels` wide; if False, their mean.
+        concat: whether the outputs of the heads are concatenated (`H * out_channels` channels) or averaged.
         dropout: share of the attention weights set to zero in training.
         edge_dim: channels K of the edge features, or None.
         bias: whether the projections of nodes have a bias.
         key_channels: channels of queries and keys per head, d_k; default `out_channels`.
-        project: merge the heads by \(W_o\), to `H * out_channels` if `concat`, else to `out_channels`.
-        score: the score.
-        normaliser: from the scores of a receiver to weights.
-        edge_bias: edge features enter the score as a bias per head; a module from `[*, K]` to `[*, H]` in place of the
-            linear map (`torch.nn.Identity()` where the features are the bias already).
-        edge_key: edge features enter the key.
-        edge_value: edge features enter the value; "state" for the score's states in their place (see `Score.state`).
-        projections: "separate" \(W_q, W_k, W_v\); "key_value" for \(W_k = W_v\); "shared" for one of all three;
-            "none" for the nodes as they are.
-        value_activation: on the values, or None.
-        gate: a factor per receiver and head, such as `gtx.attention.HeadGate`.
-        merge: how heads are merged, in place of `concat` and `project`.
+        project: whether a learned matrix \(W_o\) merges the heads, to `H * out_channels` channels if `concat`, else to
+            `out_channels`.
+        score: score of query and key; default: the scaled dot product.
+        normaliser: function from the scores of a receiver to attention weights; default: the softmax.
+        edge_bias: whether edge features are added to the score as a bias per head, by a linear map. A module from `[*,
+            K]` to `[*, H]` replaces the linear map (`torch.nn.Identity()` if the features already are the bias).
+        edge_key: whether a linear map of the edge features is added to the key.
+        edge_value: whether a linear map of the edge features is added to the value; with "state", the states of the
+            score are used instead of the edge features (see `Score.state`).
+        projections: "separate" for three matrices \(W_q, W_k, W_v\); "key_value" for \(W_k = W_v\); "shared" for one
+            matrix; "none" for no projection.
+        value_activation: activation function of the values, or None.
+        gate: module that computes a factor per receiver and head, such as `gtx.attention.HeadGate`; or None.
+        merge: module that merges the heads, in place of `concat` and `project`.
 
     Shapes:
         x `[N, in_channels]`, or (`[N_s, ...]`, `[N_t, ...]`); edge_attr flat, `[E, edge_dim]`; for a complete graph
@@ -189,20 +191,17 @@ class EdgeAttention(MessagePassing):
         return_attention_weights: bool | None = None,
         size: tuple[int, int] | None = None,
     ) -> Tensor | tuple[Tensor, tuple[Tensor | CompleteGraph, Tensor]]:
-        """Attend.
-
-        Args:
-            x: node features, flat; a pair (source, target) for a bipartite graph. A target of None has features of
-                zero, so that its queries are their bias.
+        """Compute the attention. Args: x: node features, flat; a pair (source, target) for a bipartite graph. If the
+        target is None, the receivers have features of zero, so their queries equal the bias.
             edge_index: int64 `[2, E]`, senders and receivers, or a complete graph.
-            edge_attr: edge features, flat; of one channel also `[E]`.
-            return_attention_weights: also give `(edge_index, weights [E, H])`, the weights before dropout; for a
-                complete graph of all pairs, 0 where a pair is no edge.
-            size: numbers of senders and receivers; receivers without features are as many as
-                senders by default, as in PyG.
+            edge_attr: edge features, flat; features with one channel may have the shape `[E]`.
+            return_attention_weights: whether `(edge_index, weights [E, H])` is also returned, with the weights before
+                dropout. For a complete graph, all pairs are returned, with weight 0 for a pair that is not an edge.
+            size: numbers of senders and receivers; by default there are as many receivers without features as senders,
+                as in PyG.
 
         Raises:
-            ValueError: where shapes or types do not fit, naming what was expected and what came.
+            ValueError: a shape or type is wrong; the message gives the expected and the actual one.
         """
         out, alpha, _ = self.attend(x, edge_index, edge_attr, weights=bool(return_attention_weights), size=size)
         if not return_attention_weights:
@@ -220,7 +219,7 @@ class EdgeAttention(MessagePassing):
         states: bool = False,
         size: tuple[int, int] | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Return the output of `forward`, and if asked for the weights `[E, H]` and the states `[E, state_width]`.
+        """Return the output of `forward` and, on request, the weights `[E, H]` and the states `[E, state_width]`.
 
         With `ChunkedPairEmbedding` some receivers attend at a time, and there are neither weights nor states.
         """
@@ -296,7 +295,9 @@ class EdgeAttention(MessagePassing):
     def edge_update(
         self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int
     ) -> tuple[Tensor, Tensor]:
-        """phi^e, first half: the weight of every edge, `[E, H]`, and the state behind it, `[E, H, S]`."""
+        """Compute the weight of every edge, `[E, H]`, and the state of the score, `[E, H, S]` (first half of the edge
+        update).
+        """
         if self.lin_edge_key is not None:
             key_j = key_j + self.lin_edge_key(edge_attr).view_as(key_j)
         state = self.score.state(query_i, key_j, edge_attr)
@@ -306,7 +307,9 @@ class EdgeAttention(MessagePassing):
         return self.normaliser(score, edge_attr, EdgeListAggregator(index, size_i)), state
 
     def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, edge_attr: Tensor | None) -> Tensor:
-        """phi^e, second half: the weighted value of every edge, `[E, H, C]`; the sum over edges is `aggr="add"`."""
+        """Compute the weighted value of every edge, `[E, H, C]` (second half of the edge update); `aggr="add"` sums
+        over edges.
+        """
         if self.lin_edge_value is not None:
             value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)
         if self.state_value is not None:

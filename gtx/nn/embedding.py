@@ -23,9 +23,9 @@ class CategoricalEmbedding(nn.Module):
     Args:
         sizes: codes of each column.
         channels: width of the vectors.
-        silent_first: code 0 of each column starts at zero: it means "other", and where training never meets it, it has
-            no effect.
-        sparse: most rows of the codes are 0 throughout; on a CPU, one vector then stands for all of these.
+        silent_first: whether the vector of code 0 ("other") of each column starts at zero, so that code 0 has no effect
+            if it never occurs in training.
+        sparse: whether most rows have code 0 in all columns; on a CPU, these rows are then embedded once.
 
     Shapes:
         codes int64 `[*, len(sizes)]` to `[*, channels]`; `[R, len(sizes)]` where sparse.
@@ -75,9 +75,9 @@ def make_embedding(feature: Feature, channels: int) -> nn.Module:
 
 
 class CategoryVocabulary(nn.Module):
-    """Set of the codes that occur in training; any other becomes code 0, "other".
+    """Set of the codes that occur in training; any other code is replaced by code 0, "other".
 
-    Until `observe` is called every code counts as seen.
+    Before `observe` is called, every code is treated as seen.
 
     Args:
         sizes: codes of each column; code 0 of each means "other".
@@ -93,7 +93,7 @@ class CategoryVocabulary(nn.Module):
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
 
     def observe(self, codes: Tensor, more: bool = False) -> None:
-        """Count these codes, integers `[*, len(sizes)]`, as seen: no others, or `more` than before."""
+        """Record codes, integers `[*, len(sizes)]`, as seen; with `more`, codes seen before remain seen."""
         if not more:
             self.seen.zero_()
         self.seen[(codes.long() + self.offsets).flatten()] = True
@@ -123,18 +123,18 @@ class PairEmbedding(nn.Module):
     \[ e_{rs} = \mathrm{MLP}\Bigl( \sum_f W_f\, f_{rs} \Bigr), \qquad \mathrm{MLP} = \mathrm{GELU} \circ W \circ
        \mathrm{GELU} \]
 
-    In single precision on a CPU, one compiled loop does it (`gtx/nn/fast/features.c`).
+    In single precision on a CPU, one compiled loop computes the embedding (`gtx/nn/fast/features.c`).
 
     Args:
-        features: what the encodings yield per pair.
-        channels: width of the embedding; None for the values as they are, side by side.
-        mlp: whether the MLP follows the sum.
+        features: kinds of the pair features that the encodings yield.
+        channels: width of the embedding; None to concatenate the values without an embedding.
+        mlp: whether an MLP follows the sum.
 
     Shapes:
         one tensor `[num_pairs, *]` per feature to `[num_pairs, width]`; None where there are no features.
 
     Raises:
-        ValueError: codes are to go in as they are.
+        ValueError: `channels` is None, but a feature consists of integer codes.
     """
 
     def __init__(self, features: Sequence[Feature], channels: int | None, mlp: bool = True) -> None:
@@ -204,21 +204,23 @@ class GraphAndSpaceEncoding(Encoding):
 
     \[ g^{2D}_b \sum_{f \in 2D} W_f f \;+\; g^{3D}_b\, \mathrm{MLP}\Bigl(\sum_{f \in 3D} W_f f\Bigr) \]
 
-    for pairs, and the same without the MLP for nodes. The switches g are 0 or 1 for each molecule b. One without
-    coordinates has the graph's channel alone. One with coordinates has both; in training, it is drawn whether it has
-    the graph's alone, that of space alone, or both, so that each learns to do without the other.
+    for pairs, and the same without the MLP for nodes. The switches g are 0 or 1 for each molecule b. A molecule without
+    coordinates uses the graph channel alone. A molecule with coordinates uses both channels; in training, the molecule
+    uses the graph channel, the space channel or both, chosen at random, so that the model learns to predict from each
+    channel alone.
 
     Source: Luo et al. 2022, Transformer-M (arXiv:2210.01765).
 
     Args:
         flat: encodings of the graph.
-        space: encodings of the coordinates; none for a model without coordinates.
-        channels: of the nodes.
+        space: encodings of the coordinates; empty for a model without coordinates.
+        channels: width of the node features.
         pair_channels: of the pairs.
-        modes: probabilities of the graph's channel alone, that of space alone, and both; they sum to 1.
+        modes: probabilities of the graph channel alone, of the space channel alone, and of both channels, which sum to
+            1.
 
-    Reads what the encodings read, and with `space` `pos` `[N, 3]`, Å, NaN where unknown. Yields node values
-    `[N, channels]` and pair values `[num_pairs, pair_channels]`.
+    The module reads what the encodings read, and with `space` also `pos` `[N, 3]` in Å, NaN where unknown. The module
+    yields node values `[N, channels]` and pair values `[num_pairs, pair_channels]`.
 
     Raises:
         ValueError: no encoding of the graph, or modes that are no three probabilities.

@@ -46,12 +46,12 @@ class TrainingMolecules(Protocol):
 class ClippedScaler(nn.Module):
     """Scaler to z-scores by the mean and standard deviation of the training rows, clipped.
 
-    A value that is unknown (NaN) counts as the training mean, so it has no effect; a feature that does not vary in
+    An unknown value (NaN) is replaced by the training mean, so it has no effect. A feature that does not vary in
     training is always 0.
 
     Args:
         channels: number of features D.
-        clip: largest z-score that comes out.
+        clip: largest absolute z-score of the output.
 
     Shapes:
         `[*, D]` to `[*, D]`.
@@ -67,7 +67,7 @@ class ClippedScaler(nn.Module):
         self.register_buffer("scale", torch.ones(channels))  # one over the standard deviation
 
     def observe(self, values: Tensor) -> None:
-        """Fit to the training rows, `[M, D]`."""
+        """Fit mean and standard deviation to the training rows, `[M, D]`."""
         values = values.double()
         known = values.isfinite()
         count = known.sum(0).clamp(min=1)
@@ -90,12 +90,12 @@ class ClippedScaler(nn.Module):
 class UserFeatures(nn.Module):
     """Linear map of additional atom or bond features from the user, which are scaled first.
 
-    One that is unknown (NaN), or as it is on average, adds nothing.
+    A feature that is unknown (NaN), or equal to the training mean, adds nothing.
 
     Args:
-        name: where a batch, and the training molecules, have them.
-        features: how many K; 0 for none, and nothing is added.
-        channels: width of the embedding that they are added to; None where there is none.
+        name: attribute of batches and training molecules with the features.
+        features: number K of features; with 0, nothing is added.
+        channels: width of the embedding to which the features are added; None without an embedding.
 
     Shapes:
         a batch, and an embedding `[*, channels]`, to `[*, channels]`.
@@ -115,7 +115,7 @@ class UserFeatures(nn.Module):
         return embedded if self.embedding is None else embedded + self.embedding(self.scaled(batch))
 
     def scaled(self, batch: Batch) -> Tensor:
-        """Their z-scores, `[*, K]`."""
+        """Compute the z-scores of the features, `[*, K]`."""
         if self.scaler is None:
             raise ValueError(f"{self.name}: expected a model that reads some, got one that reads none")
         return self.scaler(self._of(batch))
@@ -128,7 +128,7 @@ class UserFeatures(nn.Module):
         return pairs
 
     def observe(self, molecules: TrainingMolecules) -> None:
-        """Learn from the TRAINING molecules how they are distributed."""
+        """Fit the scaling of the features to the TRAINING molecules."""
         if self.scaler is not None:
             self.scaler.observe(self._of(molecules))
 
@@ -149,8 +149,9 @@ FARTHEST = 20
 class SubstructureEmbedding(nn.Module):
     r"""Linear map of the logarithms of the counts of circular substructures of each molecule.
 
-    Every atom starts with a label made of its codes; in each round it takes the labels of its neighbours in, with the
-    codes of the bonds to them, so that after r rounds a label stands for all within r bonds:
+    Every atom starts with a label computed from its codes. In each round, the label is combined with the labels of the
+    neighbours and the codes of the bonds to them. After r rounds, a label identifies the substructure within r bonds of
+    the atom:
 
     \[ l_i^{r+1} = h\Bigl(l_i^r, \sum_{j \to i} h(l_j^r, b_{ij})\Bigr), \qquad
        u = W\, \mathrm{dropout}\bigl(\log(1 + c)\bigr), \quad
@@ -159,17 +160,17 @@ class SubstructureEmbedding(nn.Module):
     Source: the subtree kernel of Shervashidze et al. 2011 (JMLR 12:2539); with atoms and bonds of molecules the labels
     are those of Morgan's fingerprint (Rogers and Hahn 2010, 10.1021/ci100050t), folded to K.
 
-    Counts that too few training molecules have are left out, once `observe` has seen these: nothing can be learned of
-    them but the molecules themselves. Integers wrap around alike everywhere.
+    `observe` leaves out substructures that occur in too few training molecules, because a model could only memorise
+    these molecules.
 
     Args:
-        channels: width of u.
-        atoms: columns of `batch.x` that make the first label; default all.
-        bonds: columns of `batch.edge_attr`; default all.
-        radius: R, in bonds.
-        folded: K, kinds of substructures told apart.
-        least: a count is used if so many training molecules have it.
-        dropout: of counts, in training.
+        channels: width of the output u.
+        atoms: columns of `batch.x` from which the first label is computed; by default all columns.
+        bonds: columns of `batch.edge_attr` that are used; by default all columns.
+        radius: largest radius R of a substructure, in bonds.
+        folded: number K of counts; substructures are assigned to counts by a hash.
+        least: smallest number of training molecules in which a substructure must occur to be used.
+        dropout: dropout rate of the counts, in training.
 
     Shapes:
         a batch of B molecules (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`, `batch` `[N]`) to

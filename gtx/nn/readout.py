@@ -15,13 +15,13 @@ class DegreeScaler(nn.Module):
     r"""Scaling by the node degree, \(v \odot \theta_1 + \log(1 + \deg) \, v \odot \theta_2\), initialised to the
     identity.
 
-    The sum under a softmax does not depend on the number of senders; this scaler adds it.
+    A softmax average does not depend on the number of senders; the scaler adds this information.
 
     Sources: Corso et al. 2020 (arXiv:2004.05718) for degree scalers; Ma et al. 2023, GRIT (arXiv:2305.17589), eq. 4,
     for this form.
 
     Args:
-        channels: of the nodes.
+        channels: width of the node features.
 
     Shapes:
         x `[N, channels]` and degree `[N]` (bonds into each node) to `[N, channels]`.
@@ -47,11 +47,11 @@ class Readout(nn.Module):
     r"""Readout from nodes to molecules: sum, mean, maximum or attention pooling, or several of them concatenated.
 
     Attention pooling is \(\sum_i \operatorname{softmax}_i(g(v_i))\, v_i\) with a learned linear g (Li et al. 2016,
-    arXiv:1511.05493). A molecule without nodes gives zeros.
+    arXiv:1511.05493). For a molecule without nodes, the readout returns zeros.
 
     Args:
         channels: width of the nodes.
-        kinds: any of "sum", "mean", "max", "attention".
+        kinds: one or more of "sum", "mean", "max" and "attention".
 
     Shapes:
         x `[N, channels]`, batch int64 `[N]` sorted, to `[num_graphs, width]`, `width = len(kinds) * channels`.

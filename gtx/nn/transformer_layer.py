@@ -18,19 +18,19 @@ class EdgeStateUpdate(nn.Module):
 
     With norms first, \(e \leftarrow e + W \hat e\), then \(e \leftarrow e + \mathrm{MLP}(\mathrm{norm}(e))\); with
     norms last, \(e \leftarrow \mathrm{norm}(e + W \hat e)\), then
-    \(e \leftarrow \mathrm{norm}(e + \mathrm{MLP}(e))\). \(\hat e\) is the state of `gtx.attention.Score.state`, all
-    heads side by side: the score itself in EGT, a vector in GRIT. Between the two, edges may attend to each other, a
-    residual of the same form.
+    \(e \leftarrow \mathrm{norm}(e + \mathrm{MLP}(e))\). The vector \(\hat e\) is the state from
+    `gtx.attention.Score.state`, with all heads concatenated: the score itself in EGT, a vector in GRIT. Between the two
+    updates, edges may attend to each other, with a residual connection of the same form.
 
     Sources: Hussain et al. 2022, EGT (arXiv:2108.03348), eq. 6 to 9; Ma et al. 2023, GRIT (arXiv:2305.17589), eq. 3,
     without the MLP; Hussain et al. 2024, TGT (arXiv:2402.04538), with triplets.
 
     Args:
-        channels: K, of the edge states.
+        channels: number K of channels of the edge states.
         state_width: channels of \(\hat e\), see `EdgeAttention.state_width`.
-        hidden: width within the MLP; 0 leaves it out.
-        dropout: on both branches, in training.
-        norm_first: pre-norm; if False, post-norm.
+        hidden: width of the hidden layer of the MLP; 0 for no MLP.
+        dropout: dropout rate on both branches, in training.
+        norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
         triplets: attention between edges, such as `gtx.nn.TripletAttention`, or None.
 
     Shapes:
@@ -90,8 +90,8 @@ class GraphTransformerLayer(nn.Module):
     \[ v \leftarrow v + \mathrm{attend}(\mathrm{norm}(v)) + \mathrm{local}(\mathrm{norm}(v)), \qquad
        v \leftarrow v + \mathrm{MLP}(\mathrm{norm}(v)) \]
 
-    and with norms last (post-norm) \(v \leftarrow \mathrm{norm}(v + \ldots)\), twice. Edge features stay as they are,
-    or are states that an edge update changes; with norms first the attention then sees \(\mathrm{norm}(e)\).
+    and with norms last (post-norm) \(v \leftarrow \mathrm{norm}(v + \ldots)\), twice. Edge features do not change,
+    unless the layer has an edge update. With norms first and an edge update, the attention reads \(\mathrm{norm}(e)\).
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762) for the layer; Xiong et al. 2020 (arXiv:2002.04745) for pre-norm;
     Rampášek et al. 2022, GPS (arXiv:2205.12454) for a local branch beside the global one.
@@ -100,14 +100,14 @@ class GraphTransformerLayer(nn.Module):
         attention: attention from `channels` to `channels`.
         local: message passing over the bonds, called as `local(x, bond_index, bond_attr)`, or None.
         channels: width of the nodes.
-        hidden: width within the MLP; default `2 * channels`.
-        dropout: on every branch's output and within the MLP, in training.
-        norm_first: pre-norm; if False, post-norm.
-        edge_update: how edge states change, or None.
-        scaler: of what the attention gives, by the number of bonds, or None.
+        hidden: width of the hidden layer of the MLP; default `2 * channels`.
+        dropout: dropout rate on the output of every branch and within the MLP, in training.
+        norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
+        edge_update: module that updates edge states, or None.
+        scaler: module that scales the output of the attention by the number of bonds, or None.
 
     Shapes:
-        x `[N, channels]` to `[N, channels]`; edge_attr flat as the attention wants it; bond_attr `[E, *]`.
+        x `[N, channels]` to `[N, channels]`; edge_attr flat, as for the attention; bond_attr `[E, *]`.
     """
 
     def __init__(
@@ -152,11 +152,11 @@ class GraphTransformerLayer(nn.Module):
 
         Args:
             x: node features.
-            edge_index: the pairs that attend, an edge list or a complete graph.
-            edge_attr: features of those pairs.
-            bond_index: int64 `[2, E]`, the bonds, for the local branch and the scaler.
+            edge_index: pairs between which there is attention, an edge list or a complete graph.
+            edge_attr: features of the pairs.
+            bond_index: bonds, int64 `[2, E]`, for the local branch and the scaler.
             bond_attr: features of the bonds.
-            weights: a list to put the attention weights into, `[E, H]`.
+            weights: list to which the attention weights are appended, `[E, H]`.
 
         Returns:
             Nodes and edge features.
@@ -198,16 +198,17 @@ class GPSLayer(nn.Module):
     \[ v_M = \mathrm{norm}(v + \mathrm{local}(v)), \quad v_T = \mathrm{norm}(v + \mathrm{attend}(v)), \quad
        v' = \mathrm{norm}(v_M + v_T + \mathrm{MLP}(v_M + v_T)) \]
 
-    Norms are over channels, where the paper has batch norms: so a molecule does not see its batch-mates.
+    Layer norms replace the batch norms of the paper, so that a prediction does not depend on the other molecules of the
+    batch.
 
     Source: Rampášek et al. 2022, eq. 2 to 5 and section 3.2 (arXiv:2205.12454).
 
     Args:
-        attention: attention from `channels` to `channels`; if it has edge features, they come as `edge_attr`.
+        attention: attention from `channels` to `channels`; its edge features are passed as `edge_attr`.
         local: message passing over the bonds, called as `local(x, bond_index, bond_attr)`.
         channels: width of the nodes.
-        hidden: width within the MLP; default `2 * channels`.
-        dropout: on every branch's output and within the MLP, in training.
+        hidden: width of the hidden layer of the MLP; default `2 * channels`.
+        dropout: dropout rate on the output of every branch and within the MLP, in training.
 
     Shapes:
         as in `gtx.nn.GraphTransformerLayer`.

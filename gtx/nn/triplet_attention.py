@@ -32,7 +32,7 @@ class TripletAttention(nn.Module):
     Source: Hussain et al. 2024, TGT (arXiv:2402.04538), triplet attention.
 
     Args:
-        channels: K, of the states.
+        channels: number K of channels of the states.
         heads: H; they divide K.
 
     Shapes:

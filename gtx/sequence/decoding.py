@@ -145,7 +145,7 @@ def sample_sequences(
         model, source, limit, cached: as in `greedy`.
         count: sequences per source.
         temperature, top_k, top_p: which tokens are drawn how often, see `Sampler`.
-        seed: of the draws.
+        seed: seed of the random draws.
     """
     state = model.begin(source, limit + 1, cached)
     if count != 1:

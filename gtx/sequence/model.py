@@ -40,7 +40,7 @@ class TokenTransformer(nn.Module):
         hidden: width within the MLPs; default 4d.
         dropout: on the sum of embedding and place and on each branch's output, in training.
         attention_dropout: on attention weights, in training.
-        norm_first: pre-norm; if False, post-norm.
+        norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
         activation: within the MLPs, "relu" or "gelu".
         source_channels: width of the source that the tokens also attend to; None for no source.
 
