@@ -123,35 +123,37 @@ class MoleculeEstimator(BaseEstimator):
 
         Args:
             epochs: passes over the training molecules; default 60, for classification 20.
-            ensemble: number of networks with seeds of their own; their mean is the prediction.
+            ensemble: number of networks with different seeds, whose mean is the prediction.
             lr: peak learning rate.
-            loss: loss of numbers: "auto", which is "mse", or "mae" or "huber".
+            loss: loss for numeric targets: "mse" (also "auto"), "mae" or "huber".
             patience: number of epochs without a better validation score after which training stops; 0 never stops.
             model: name of an architecture that `gtx models` lists.
             model_arguments: arguments of the architecture, such as `{"channels": 64, "layers": 4}`.
-            start: model file to start from, or "foundation", the pretrained model of gtx; it replaces `model` and
-                `model_arguments`.
+            start: model file from which training starts, or "foundation", the pretrained model of gtx; `start` replaces
+                `model` and `model_arguments`.
             settings: further fields of `gtx.training.TrainSettings`, by name, such as `{"accelerator": "cpu"}`.
-            task_options: options of the task, by name, such as `{"element_reference": False}` of numbers or
-                `{"class_weights": "balanced"}` of classes.
-            max_atoms: largest number of atoms of a molecule; larger ones are refused.
-            standardise: keep the largest fragment of a molecule, neutralised.
-            descriptors: also use global descriptors.
-            conformers: make a conformer of every molecule, for models that use coordinates.
+            task_options: options of the task, by name, such as `{"element_reference": False}` for numbers or
+                `{"class_weights": "balanced"}` for classes.
+            max_atoms: largest number of atoms of a molecule; larger molecules are refused.
+            standardise: whether only the largest fragment of a molecule is kept, and neutralised.
+            descriptors: whether the model also reads descriptors of the molecule.
+            conformers: whether a conformer of every molecule is computed, for models that use coordinates.
             molecule_features: further features of the molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
-            ignore_stereo: ignore stereocentres and the stereochemistry of double bonds.
-            smiles_columns: names of the components of a row, such as `("solute", "solvent")`; X is then a pandas table
-                with these columns, or rows of as many SMILES.
-            feature_columns: columns of numbers, such as a temperature, that the model reads beside the molecule; X is
-                then a pandas table of them and the SMILES, in a column with the name of training or "smiles".
-            atom_feature_columns, bond_feature_columns: columns of lists of numbers, one for each atom or bond of the
-                molecule; X is then a table, too.
-            missing_features: "error", or "blank" to replace a blank by the mean of training, with an indicator.
+            ignore_stereo: whether stereocentres and the stereochemistry of double bonds are ignored.
+            smiles_columns: names of the columns with several molecules per row, such as `("solute", "solvent")`. X is
+                then a pandas table with these columns, or a list of rows with one SMILES per column.
+            feature_columns: names of numeric columns, such as a temperature, that the model reads in addition to the
+                molecule. X is then a pandas table with these columns and a column of SMILES, called as in training or
+                "smiles".
+            atom_feature_columns, bond_feature_columns: names of columns with lists of numbers, one number for each atom
+                or bond of the molecule. X is then a pandas table.
+            missing_features: "error" to refuse blank features, or "blank" to replace a blank by the mean of the
+                training rows and mark it as missing.
             validation_fraction: share of the molecules that `fit` holds out to select the best epoch; 0 for none.
-            random_state: seed of the molecules held out, initial weights, batches and dropout: an int, a
-                `numpy.random.RandomState`, or None for another result each time.
-            workers: number of processes that read molecules; by default none for a few, all cores for many.
-            progress: show progress bars.
+            random_state: seed of the held-out molecules, initial weights, batches and dropout: an int, a
+                `numpy.random.RandomState`, or None for a different result in each fit.
+            workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
+            progress: whether progress bars are shown.
         """
         self.epochs = epochs
         self.ensemble = ensemble

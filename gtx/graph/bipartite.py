@@ -18,15 +18,15 @@ from gtx.graph.packing import Buckets, RowPacking, alike
 def list_cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
     """List the edges from every source node to every target node of the same graph, sorted by target.
 
-    They join two sets of nodes, as tokens attend to atoms (Vaswani et al. 2017, section 3.2.3, arXiv:1706.03762): pass
-    them to `gtx.nn.EdgeAttention` with `x=(source, target)`.
+    The edges join two sets of nodes, such as atoms and the tokens that attend to them (Vaswani et al. 2017, section
+    3.2.3, arXiv:1706.03762). Pass the edges to `gtx.nn.EdgeAttention` with `x=(source, target)`.
 
     Args:
         source_ptr: int64 `[B + 1]`; graph b has the source nodes `source_ptr[b]` to `source_ptr[b + 1]`.
-        target_ptr: int64 `[B + 1]`, the same for the target nodes.
+        target_ptr: int64 `[B + 1]`; graph b has the target nodes `target_ptr[b]` to `target_ptr[b + 1]`.
 
     Returns:
-        int64 `[2, E]`, senders among the source and receivers among the target nodes.
+        The edges, int64 `[2, E]`, from senders among the source nodes to receivers among the target nodes.
 
     Raises:
         ValueError: the two are of different numbers of graphs.
@@ -69,10 +69,10 @@ class BipartiteGraph(CompleteGraph):
     r"""Graph for cross-attention: edges from each sender (such as an atom) to each receiver (such as a token) of a
     graph.
 
-    A `CompleteGraph` pairs one set of nodes with itself. The nodes (`ptr`, `batch`, `num_nodes`) are the receivers. In
-    graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
+    Unlike a `CompleteGraph`, the graph has two sets of nodes. The attributes `ptr`, `batch` and `num_nodes` describe
+    the receivers. In graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
     \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is `gtx.graph.list_cross_edges(source_ptr, ptr)`.
-    Make one with `between`.
+    The method `between` makes a `BipartiteGraph`.
 
     Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
 
@@ -90,10 +90,7 @@ class BipartiteGraph(CompleteGraph):
             source_ptr: int64 `[B + 1]`, offsets of the senders.
             target_ptr: int64 `[B + 1]`, offsets of the receivers.
             max_buckets: at most this many buckets of like size.
-            pack: as in `from_ptr`.
-
-        Raises:
-            ValueError: the two are of different numbers of graphs.
+            pack: as in `from_ptr`. Raises: ValueError: `source_ptr` and `target_ptr` have different lengths.
         """
         if source_ptr.shape != target_ptr.shape or source_ptr.dim() != 1:
             raise ValueError(
@@ -109,7 +106,7 @@ class BipartiteGraph(CompleteGraph):
 
     @property
     def num_senders(self) -> int:
-        """The number of senders in all graphs."""
+        """Number of senders in all graphs."""
         return self._once("num_senders", lambda: int(self.source_ptr[-1]))
 
     @property
@@ -211,11 +208,8 @@ def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice,
     """Split a complete graph into parts with some of the receivers and all senders of their graphs.
 
     Args:
-        graph: who attends to whom.
-        most: pairs of a portion, at most; but a receiver is never cut.
-
-    Yields:
-        which nodes receive, which pairs these are, and the graph of receivers and senders.
+        graph: graph to split. most: largest number of pairs of a part, unless a single receiver has more pairs. Yields:
+            The receivers of a part, the pairs of the part, and the graph of its receivers and senders.
     """
     ends = graph.ptr.diff()[graph.batch].cumsum(0)  # of each receiver's pairs
     first, before = 0, 0

@@ -13,13 +13,14 @@ from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
 
 
 class BatchShape(NamedTuple):
-    """Constant shape of a batch: places for B molecules, ordered by size, and for a padding molecule (the ghost).
+    """Constant shape of a batch: places for B molecules, sorted by size, and for a padding molecule (the ghost).
 
     Attributes:
-        atoms: N, at least one more than the molecules have: the ghost has an atom.
-        pairs: P, at least one more than the molecules have.
-        bonds: directed bonds E.
-        buckets: (count, size): a molecule in one of the first `count` places has at most `size` atoms, and so on.
+        atoms: number N of atoms, at least one more than the molecules have, because the ghost has an atom.
+        pairs: number P of pairs, at least one more than the molecules have.
+        bonds: number E of directed bonds.
+        buckets: tuples (count, size): a molecule in one of the first `count` places has at most `size` atoms, and so on
+            for the next places.
     """
 
     atoms: int
@@ -29,11 +30,11 @@ class BatchShape(NamedTuple):
 
     @property
     def molecules(self) -> int:
-        """B, how many molecules there is a place for."""
+        """Number B of places for molecules."""
         return sum(count for count, _ in self.buckets)
 
     def grown(self, count: int) -> BatchShape:
-        """Add `count` nodes to every molecule, the ghost and empty places included."""
+        """Add `count` nodes to every molecule, including the ghost and empty places."""
         places = self.molecules + 1
         pairs = self.pairs + 2 * count * self.atoms + count**2 * places
         return BatchShape(
@@ -45,14 +46,12 @@ class BatchShape(NamedTuple):
 class ConstantShapeGraph(CompleteGraph):
     r"""Complete graphs of the molecules of a batch of constant shape.
 
-    The batch has `capacity.molecules` places, some of them perhaps empty, and as its last graph a ghost, which owns all
-    atoms and pairs that the molecules leave over. A ghost's pairs are not \(n^2\): each counts as a pair of the last
-    atom with itself. Nothing that belongs to a molecule depends on the ghost.
+    The batch has `capacity.molecules` places for molecules, some of which may be empty. The last graph is an artificial
+    molecule, the ghost, with all atoms and pairs that the molecules do not use. Each pair of the ghost is treated as a
+    pair of the last atom with itself. The results of molecules do not depend on the ghost. All indices are computed on
+    the device by arithmetic of constant shape, without copies to the host, so a CUDA graph can contain the computation.
 
-    Every index is made on the device by arithmetic of constant shape: nothing is read back, so a CUDA graph can hold
-    all of it.
-
-    Make one with `from_sizes`.
+    The method `from_sizes` makes a `ConstantShapeGraph`.
     """
 
     has_ghost: ClassVar[bool] = True
@@ -64,9 +63,10 @@ class ConstantShapeGraph(CompleteGraph):
         """Build the graph from the number of atoms in each place.
 
         Args:
-            sizes: int64 `[B]`, descending, within the buckets; 0 for an empty place. It is not read back, and so not
-                checked: `gtx.data.ConstantShapeSampler` keeps to it.
-            capacity: of the batch.
+            sizes: number of atoms in each place, int64 `[B]`, descending, within the buckets; 0 for an empty place. The
+                sizes are not checked, because a check would copy them to the host; `gtx.data.ConstantShapeSampler`
+                yields valid sizes.
+            capacity: shape of the batch.
         """
         zero = sizes.new_zeros(1)
         ptr = torch.cat([zero, sizes.cumsum(0), zero + capacity.atoms])
@@ -91,7 +91,9 @@ class ConstantShapeGraph(CompleteGraph):
         return pairs
 
     def pair_of(self, edge_index: Tensor) -> Tensor:
-        """Return the pair of each edge, as `CompleteGraph.pair_of`; an edge of the ghost gets one of its pairs."""
+        """Return the pair number of each edge, as `CompleteGraph.pair_of`; an edge of the ghost gets one of the pairs
+        of the ghost.
+        """
         sender, receiver = edge_index
         graph = self.batch[receiver]
         start = self.ptr[graph]

@@ -15,32 +15,32 @@ from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
 
 @dataclass(frozen=True)
 class CompleteGraph:
-    r"""Batch of complete graphs: all ordered pairs of nodes of each graph are edges, also a node with itself.
+    r"""Batch of complete graphs: all ordered pairs of nodes of a graph are edges, including each node with itself.
 
-    Pairs are receiver-major: in graph b with \(n_b\) nodes, the pair (receiver r, sender s) is number
+    Pairs are sorted by receiver: in graph b with \(n_b\) nodes, the pair (receiver r, sender s) is number
     \(p = \mathrm{pair\_ptr}_b + r\, n_b + s\), so that `edge_index[0] = s` and `edge_index[1] = r`. A tensor of pair
     features is flat, `[num_pairs, K]` with `num_pairs` \(= \sum_b n_b^2\).
 
-    `masked(mask)` keeps only some of the pairs as edges; the others get no attention weight.
-    Features stay flat over all pairs.
+    With `masked(mask)`, only some of the pairs are edges; other pairs get no attention weight. Pair features have a row
+    for every pair, with or without a mask.
 
-    For matrix products the graphs are put into a few buckets of like size. Bucket k holds `buckets[k] = (count, size)`
-    graphs padded to `size` nodes; its nodes fill the next `count * size` slots of `nodes`, its pairs the next
-    `count * size**2` slots of `pairs`. The indices are made once here and shared by all layers.
+    For matrix products, graphs of similar size are grouped into a few buckets. Bucket k has `count` graphs padded to
+    `size` nodes, with `buckets[k] = (count, size)`. The nodes of a bucket fill the next `count * size` slots of
+    `nodes`, and the pairs fill the next `count * size**2` slots of `pairs`. All layers share these indices.
 
-    Under `torch.compile(dynamic=True)` one compilation serves all batches with as many buckets, so with `max_buckets=1`
-    it serves all.
+    With `torch.compile(dynamic=True)`, one compilation is used for all batches with the same number of buckets, so with
+    `max_buckets=1` for all batches.
 
-    Make one with `from_batch` or `from_ptr`.
+    The methods `from_batch` and `from_ptr` make a `CompleteGraph`.
 
     Attributes:
         ptr: int64 `[B + 1]`; graph b has the nodes `ptr[b]` to `ptr[b + 1]`.
         batch: int64 `[N]`, the graph of each node.
         pair_ptr: int64 `[B + 1]`; graph b has the pairs `pair_ptr[b]` to `pair_ptr[b + 1]`.
-        num_pairs: the number of pairs, \(\sum_b n_b^2\).
-        mask: bool `[num_pairs]`, the pairs that are edges, or None if all are.
-        max_buckets: the largest number of buckets.
-        shared: values computed once, by name, shared with the graphs that `masked` makes of this one.
+        num_pairs: number of pairs, \(\sum_b n_b^2\).
+        mask: mask of the pairs that are edges, bool `[num_pairs]`, or None if all pairs are edges.
+        max_buckets: largest number of buckets.
+        shared: values computed once, by name, shared with the graphs that `masked` returns.
     """
 
     has_ghost: ClassVar[bool] = False  # whether the last graph is no molecule, and its pairs are not n²
@@ -58,9 +58,10 @@ class CompleteGraph:
         """Build the graph from offsets.
 
         Args:
-            ptr: int64 `[B + 1]`, from 0, never descending.
-            max_buckets: at most this many buckets of like size; 1 pads every graph to the largest.
-            pack: make the buckets' indices now, as code under `torch.compile` needs them; else at their first use.
+            ptr: offsets of the graphs, int64 `[B + 1]`, ascending from 0.
+            max_buckets: largest number of buckets; with 1, every graph is padded to the size of the largest graph.
+            pack: whether the indices of the buckets are computed at once, as code under `torch.compile` needs, or at
+                first use.
         """
         sizes = ptr.diff()
         if ptr.dim() != 1 or len(ptr) == 0 or int(ptr[0]) != 0 or bool((sizes < 0).any()):
@@ -76,14 +77,14 @@ class CompleteGraph:
         """Build the graph from a batch vector.
 
         Args:
-            batch: int64 `[N]`, the graph of each node, sorted.
-            num_graphs: B, where the last graphs have no nodes; default `batch.max() + 1`.
+            batch: graph of each node, int64 `[N]`, sorted.
+            num_graphs: number B of graphs, needed if the last graphs have no nodes; default `batch.max() + 1`.
             max_buckets: as in `from_ptr`.
             pack: as in `from_ptr`.
 
         Raises:
-            TypeError: `batch` is no tensor, but a `torch_geometric.data.Batch`, say.
-            ValueError: it is not a vector, or not sorted.
+            TypeError: `batch` is not a tensor (but for example a `torch_geometric.data.Batch`).
+            ValueError: `batch` is not a vector, or not sorted.
         """
         if not isinstance(batch, Tensor):
             raise TypeError(f"expected a batch vector [N], such as batch.batch of a Batch, got {type(batch).__name__}")
@@ -109,17 +110,17 @@ class CompleteGraph:
 
     @property
     def num_senders(self) -> int:
-        """The number of those that send: here the number of nodes."""
+        """Number of senders; in a complete graph, the number of nodes."""
         return self.num_nodes
 
     @property
     def all_receive(self) -> bool:
-        """True if every node receives from some node; here each receives from itself."""
+        """True if every node has a sender; in a complete graph, each node is a sender to itself."""
         return True
 
     @property
     def packed(self) -> Buckets:
-        """The graphs in buckets of like size."""
+        """Packing of the graphs into buckets of similar size."""
         return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
 
     @property
@@ -129,7 +130,7 @@ class CompleteGraph:
 
     @property
     def senders(self) -> RowPacking:
-        """Packing of those that send: the nodes themselves."""
+        """Packing of the senders; in a complete graph, the nodes."""
         return self.nodes
 
     @property
@@ -144,7 +145,7 @@ class CompleteGraph:
 
     @property
     def size_order(self) -> MoleculeSizeOrder:
-        """The molecules in order of size; of their sizes the host knows the buckets."""
+        """Order of the molecules by size, with bounds on the sizes that are known without reading from the device."""
         return self._once("size_order", self._size_order)
 
     def _size_order(self) -> MoleculeSizeOrder:
@@ -158,12 +159,12 @@ class CompleteGraph:
 
     @property
     def num_edges(self) -> int:
-        """The number of pairs that are edges: all, if there is no mask."""
+        """Number of pairs that are edges; without a mask, all pairs."""
         return self.num_pairs if self.mask is None else int(self.mask.sum())
 
     @property
     def pair_index(self) -> Tensor:
-        """All pairs written out: int64 `[2, num_pairs]`, senders and receivers."""
+        """Senders and receivers of all pairs, int64 `[2, num_pairs]`."""
         return self._once("pair_index", self._pair_index)
 
     def _pair_index(self) -> Tensor:
@@ -174,21 +175,23 @@ class CompleteGraph:
 
     @property
     def edge_index(self) -> Tensor:
-        """The edges written out: int64 `[2, num_edges]`, senders and receivers."""
+        """Senders and receivers of all edges, int64 `[2, num_edges]`."""
         return self.pair_index if self.mask is None else self.pair_index[:, self.mask]
 
     def select(self, pairs: Tensor) -> Tensor:
-        """Features of all pairs, `[num_pairs, *]`, to those of the edges, `[num_edges, *]`, ordered as `edge_index`."""
+        """Select the features of the edges, `[num_edges, *]`, in the order of `edge_index`, from features of all pairs,
+        `[num_pairs, *]`.
+        """
         return pairs if self.mask is None else pairs[self.mask]
 
     def masked(self, mask: Tensor | None) -> Self:
-        """Keep only some of the pairs as edges.
+        """Return a graph in which only some of the pairs are edges.
 
         Args:
-            mask: bool `[num_pairs]`, the pairs that stay edges; None keeps all.
+            mask: mask of the pairs that remain edges, bool `[num_pairs]`; None for all pairs.
 
         Raises:
-            ValueError: the mask is not bool or not of that length.
+            ValueError: the mask is not bool or has another length.
         """
         if mask is None:
             return self
@@ -205,12 +208,14 @@ class CompleteGraph:
 
     @property
     def diagonal(self) -> Tensor:
-        """The pair of each node with itself: int64 `[N]`."""
+        """Pair number of each node with itself, int64 `[N]`."""
         each = torch.arange(self.num_nodes, device=self.ptr.device)
         return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
 
     def grown(self, count: int | Tensor) -> Self:
-        """Add `count` nodes to each graph, or count[b] of graph b, after their own; all pairs are edges."""
+        """Return a graph with `count` more nodes in each graph, or `count[b]` in graph b, after the existing nodes; all
+        pairs are edges.
+        """
         if isinstance(count, Tensor):
             return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
@@ -230,7 +235,7 @@ class CompleteGraph:
         return [p.view(c, n, n, *slots.shape[1:]) for p, (c, n) in zip(parts, self.buckets, strict=True)]
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the indices to `device`."""
+        """Move the indices of the graph to `device`."""
         return pytree.tree_map_only(Tensor, lambda t: t.to(device), self)
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:

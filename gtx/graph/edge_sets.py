@@ -40,13 +40,13 @@ def hash_atom_environments(
 ) -> Tensor:
     r"""Hash the circular environment of each atom up to radius 0, 1, ... bonds; equal environments have equal hashes.
 
-    These are the \(l_i^r\) of `gtx.nn.SubstructureEmbedding`.
+    The hashes are the labels \(l_i^r\) of `gtx.nn.SubstructureEmbedding`.
 
     Args:
         batch: molecules, with `x` `[N, A]`, `edge_index` `[2, E]` and `edge_attr` `[E, F]`.
-        radius: the largest, in bonds.
-        atoms: columns of `batch.x` that make the first label; default all.
-        bonds: columns of `batch.edge_attr`; default all.
+        radius: largest radius, in bonds.
+        atoms: columns of `batch.x` from which the first label is computed; by default all columns.
+        bonds: columns of `batch.edge_attr` that are used; by default all columns.
 
     Returns:
         int64 `[radius + 1, N]`.
@@ -104,7 +104,7 @@ class EdgeUnion(EdgeRule):
     """Union of the edges of two rules, made by `one | other`.
 
     Attributes:
-        one, other: the sets.
+        one, other: the two rules.
     """
 
     one: EdgeRule
@@ -117,7 +117,8 @@ class EdgeUnion(EdgeRule):
 
 @dataclass(frozen=True)
 class AllPairs(EdgeRule):
-    """Rule by which all ordered pairs of nodes are edges, also a node with itself: the Transformer encoder."""
+    """Rule by which all ordered pairs of nodes are edges, including a node with itself, as in the Transformer encoder.
+    """
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
         return None
@@ -144,10 +145,10 @@ class BondedPairs(EdgeRule):
 
 @dataclass(frozen=True)
 class WithinHops(EdgeRule):
-    """Rule by which pairs of nodes at most a given number of bonds apart are edges, also a node with itself.
+    """Rule by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
 
     Attributes:
-        hops: k >= 0; larger than the molecule is the same as all pairs of each of its parts.
+        hops: largest number of bonds, 0 or more. A number larger than the molecule gives all pairs of connected atoms.
 
     The rule reads `edge_index`.
     """
@@ -173,10 +174,10 @@ class WithinHops(EdgeRule):
 
 @dataclass(frozen=True)
 class WithinDistance(EdgeRule):
-    """Rule by which pairs of nodes nearer than a cutoff in space are edges; all pairs if coordinates are unknown.
+    """Rule by which pairs of nodes within a cutoff distance in space are edges; all pairs if coordinates are unknown.
 
     Attributes:
-        cutoff: Å.
+        cutoff: cutoff distance in Å.
 
     The rule reads `pos` `[N, 3]`, Å; NaN where unknown.
 
@@ -213,23 +214,23 @@ class CausalPairs(EdgeRule):
 class ExpanderEdges(EdgeRule):
     r"""Rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
 
-    Each cycle puts the kinds of atoms in the order of a hash of its own and joins every kind with the next, the last
-    with the first; atoms are joined as their kinds are. The union of \(d / 2\) random cycles is a random d-regular
-    graph, which is an expander with a probability that goes to 1 (Friedman 2008, arXiv:cs/0405020): any two of n kinds
-    are \(O(\log n)\) edges apart.
+    Each random cycle sorts the kinds of atoms by a different hash, and joins every kind with the next and the last with
+    the first. Two atoms are joined if their kinds are joined. The union of \(d / 2\) random cycles is a random
+    d-regular graph, which is an expander with a probability that goes to 1 (Friedman 2008, arXiv:cs/0405020): any two
+    of n kinds are \(O(\log n)\) edges apart.
 
-    A kind is what the codes of an atom and of all within `radius` bonds of it say (`hash_atom_environments`). Published
-    expanders join atoms by their numbers, and so another numbering of the same molecule gives another graph, and
-    another prediction. Here the edges follow from the seed and the molecule alone: renumber the atoms, and the edges
-    are renumbered. The price is that atoms of a kind have the same neighbours: the graph is regular over kinds, k atoms
-    of a kind bring k edges to each neighbour, and where all atoms are of one kind (benzene) all pairs are edges.
+    The kind of an atom is defined by the codes of all atoms within `radius` bonds (`hash_atom_environments`). Published
+    expander graphs join atoms by their numbers, so that another numbering of the same molecule gives another graph and
+    another prediction. The edges of `ExpanderEdges` depend only on the seed and the molecule; if the atoms are
+    renumbered, the edges are renumbered in the same way. As a consequence, atoms of one kind have the same neighbours.
+    The graph is regular over kinds, not over atoms, and if all atoms have one kind (benzene), all pairs are edges.
 
-    Source: Shirzad et al. 2023, Exphormer (arXiv:2303.06147); over kinds of atoms here.
+    Source: Shirzad et al. 2023, Exphormer (arXiv:2303.06147), there over atoms.
 
     Attributes:
-        degree: d, edges of a kind to others: even, at least 2; less where there are no more kinds.
-        seed: of the hash; each cycle has a factor drawn by it.
-        radius: bonds.
+        degree: number d of edges of a kind to other kinds, even, at least 2; fewer if the molecule has too few kinds.
+        seed: seed of the hashes that sort the kinds in each cycle.
+        radius: radius of the environment that defines a kind, in bonds.
 
     The rule reads the codes `x`, int64 `[N, A]`, and `edge_attr`, int64 `[E, F]`, and `edge_index`.
     """
@@ -275,10 +276,10 @@ class GraphWithVirtualNodes(NamedTuple):
     """Graph with virtual nodes, and the new indices of the original nodes and pairs.
 
     Attributes:
-        graph: the larger graph; a molecule's virtual nodes come after its own.
-        nodes: int64 `[N]`, the new number of each old node.
-        virtual: int64 `[B * count]`, or `[sum of the counts]`, the numbers of the virtual nodes, molecule by molecule.
-        pairs: int64 `[num_pairs]`, the new number of each old pair.
+        graph: the larger graph; the virtual nodes of a molecule come after its own nodes.
+        nodes: new index of each original node, int64 `[N]`.
+        virtual: indices of the virtual nodes, molecule by molecule, int64 `[B * count]` or `[sum of the counts]`.
+        pairs: new index of each original pair, int64 `[num_pairs]`.
     """
 
     graph: CompleteGraph
@@ -288,14 +289,14 @@ class GraphWithVirtualNodes(NamedTuple):
 
 
 def add_virtual_nodes(graph: CompleteGraph, count: int | Tensor = 1) -> GraphWithVirtualNodes:
-    """Add virtual nodes to each molecule of a graph; they attend to all its nodes, and all its nodes attend to them.
+    """Add virtual nodes to each molecule of a graph, with edges to and from all nodes of the molecule.
 
     Source: Gilmer et al. 2017, the "master node" (arXiv:1704.01212); Ying et al. 2021, Graphormer's VNode
     (arXiv:2106.05234).
 
     Args:
-        graph: of the molecules; masked pairs stay masked, and a node that has no edge at all gets none.
-        count: virtual nodes per molecule; int64 `[B]` where molecules have unlike numbers of them.
+        graph: graph of the molecules. Masked pairs remain masked, and a node without any edge gets no edge.
+        count: number of virtual nodes per molecule; int64 `[B]` if the number differs between molecules.
     """
     device = graph.ptr.device
     larger = graph.grown(count)

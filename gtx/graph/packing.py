@@ -11,7 +11,8 @@ from torch import Tensor
 
 
 class SizeBucket(NamedTuple):
-    """Molecules of similar size: those from `first` to `stop` in order of size, of `least` <= n <= `most` atoms."""
+    """Molecules of similar size: positions `first` to `stop` in order of size, with `least` <= n <= `most` atoms.
+    """
 
     first: int
     stop: int
@@ -23,8 +24,9 @@ class MoleculeSizeOrder(NamedTuple):
     """Positions of the molecules of a batch when sorted by size, ascending or descending.
 
     Attributes:
-        molecules: first node, first pair and size n of each, int64 `[3, M]`, contiguous.
-        ranges: bounds on the sizes that need no reading of the device, in the same order; molecules in none are empty.
+        molecules: first node, first pair and size n of each molecule, int64 `[3, M]`, contiguous.
+        ranges: bounds on the sizes that are known without reading from the device, in the same order; molecules in no
+            range are empty.
         whole: whether all molecules are listed, so that every node and every pair belongs to one of them.
     """
 

@@ -14,9 +14,9 @@ class SubstructureCounts:
     """Sparse table of how often each kind of circular substructure occurs in each of B molecules; E counts are above 0.
 
     Attributes:
-        ptr: int64 `[B + 1]`; molecule b has the entries `ptr[b]` to `ptr[b + 1]`.
-        kind: int64 `[E]`, the kind that is counted, ascending within a molecule.
-        count: int64 `[E]`, 1 or more.
+        ptr: offsets of the molecules, int64 `[B + 1]`; molecule b has the entries `ptr[b]` to `ptr[b + 1]`.
+        kind: kind of substructure of each entry, int64 `[E]`, ascending within a molecule.
+        count: number of occurrences of each entry, int64 `[E]`, 1 or more.
     """
 
     ptr: Tensor
@@ -25,11 +25,8 @@ class SubstructureCounts:
 
     @classmethod
     def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> SubstructureCounts:
-        """Count labels.
-
-        Args:
-            labels: int64 `[n]`, any numbers.
-            owner: int64 `[n]`, the molecule that each belongs to.
+        """Count the labels of each molecule. Args: labels: labels of substructures, int64 `[n]`, any numbers. owner:
+        molecule of each label, int64 `[n]`.
             molecules: number of molecules.
         """
         order = labels.argsort()
@@ -46,12 +43,12 @@ class SubstructureCounts:
 
     @property
     def owner(self) -> Tensor:
-        """int64 `[E]`: the molecule of each entry."""
+        """Molecule of each entry, int64 `[E]`."""
         return torch.repeat_interleave(self.ptr.diff())
 
     @property
     def sizes(self) -> Tensor:
-        """int64 `[B]`: the sum of each molecule's counts."""
+        """Sum of the counts of each molecule, int64 `[B]`."""
         return torch.zeros_like(self.ptr[1:]).index_add_(0, self.owner, self.count)
 
     def restrict(self, kinds: Tensor) -> SubstructureCounts:
@@ -62,7 +59,7 @@ class SubstructureCounts:
         return SubstructureCounts(offsets(kept), place[same], self.count[same])
 
     def subset(self, rows: Tensor) -> SubstructureCounts:
-        """Select the molecules `rows`, int64 `[b]`, in that order."""
+        """Select the molecules with indices `rows`, int64 `[b]`, in the order of `rows`."""
         lengths = self.ptr.diff()[rows]
         ptr = offsets(lengths)
         entry = torch.arange(int(ptr[-1]), device=rows.device) - torch.repeat_interleave(

@@ -27,10 +27,10 @@ class TanimotoKernel(nn.Module):
 
     \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
 
-    between molecules and reference molecules, those of the training rows. Counts are those of
-    `gtx.nn.hash_atom_environments`, unfolded.
+    The reference molecules of the kernel are training molecules. The counts are those of the labels of
+    `gtx.graph.hash_atom_environments`, without folding.
 
-    Source: Ralaivola et al. 2005 (https://doi.org/10.1016/j.neunet.2005.07.009); it is positive definite.
+    The kernel is positive definite. Source: Ralaivola et al. 2005 (https://doi.org/10.1016/j.neunet.2005.07.009).
 
     Args:
         labels: definition of the substructures: one or more sets of arguments of `gtx.nn.hash_atom_environments` by
@@ -39,9 +39,10 @@ class TanimotoKernel(nn.Module):
             there are references.
 
     Attributes:
-        kind_label: int64 `[kinds]`, the label of each kind, ascending.
-        ptr, kind, count: counts of the references as in `SubstructureCounts`; a kind is a position in `kind_label`.
-        row: int64 `[rows]`, the number of each reference among the training molecules.
+        kind_label: label of each kind of substructure, int64 `[kinds]`, ascending.
+        ptr, kind, count: counts of the reference molecules as in `SubstructureCounts`; a kind is a position in
+            `kind_label`.
+        row: index of each reference molecule among the training molecules, int64 `[rows]`.
     """
 
     kind_label: Tensor
@@ -95,7 +96,7 @@ class TanimotoKernel(nn.Module):
     # reference molecules
 
     def set_references(self, molecules: TrainingMolecules) -> None:
-        """Make molecules the references."""
+        """Set the reference molecules."""
         rows = torch.arange(len(molecules))
         self._set_counts(self._count(molecules, rows), rows)
 
@@ -131,7 +132,9 @@ class TanimotoKernel(nn.Module):
         return SubstructureCounts(self.ptr, self.kind.long(), self.count.long())
 
     def similarity(self, batch: Batch) -> Tensor:
-        """Compute the kernel between the molecules of a batch and the references, float64 `[B, rows]`, from 0 to 1."""
+        """Compute the kernel between the molecules of a batch and the reference molecules, float64 `[B, rows]`, from 0
+        to 1.
+        """
         return self._similarity(self.counts(batch))
 
     @cached_property
@@ -164,10 +167,11 @@ class TanimotoKernel(nn.Module):
         return common / (sizes[:, None] + sizes - common)
 
     def nearest(self, batch: Batch, count: int = 3) -> tuple[Tensor, Tensor]:
-        """Find the references that are most similar to each molecule of a batch.
+        """Find the reference molecules that are most similar to each molecule of a batch.
 
         Returns:
-            Their row numbers, int64 `[B, count]`, and their similarity, float64 `[B, count]`, the highest first.
+            Row numbers of the reference molecules, int64 `[B, count]`, and their similarity, float64 `[B, count]`, the
+            highest first.
         """
         similarity, place = self.similarity(batch).topk(min(count, len(self.row)), dim=1)
         return self.row[place], similarity
@@ -187,22 +191,22 @@ class DescriptorKernel(nn.Module):
 
     \[ k(a, b) = (1 + \sqrt 3\, r)\, e^{-\sqrt 3\, r}, \qquad r = \frac{\lVert z_a - z_b \rVert}{\ell \sqrt D} \]
 
-    with D the number of features that vary in training. So r is the root mean square difference of the features, in
-    units of \(\ell\) standard deviations. An unknown feature counts as the training mean.
+    The number D counts the features that vary in training, so r is the root mean square difference of the features, in
+    units of \(\ell\) standard deviations. An unknown feature is replaced by the training mean.
 
     Source: Rasmussen & Williams 2006, equation 4.17 (http://gaussianprocess.org/gpml).
 
     Args:
-        channels: features of a molecule, such as descriptors.
-        rows: number of reference molecules; 0 before there are any.
+        channels: number of features of a molecule, such as descriptors.
+        rows: number of reference molecules; 0 before reference molecules are set.
 
     Attributes:
-        share: float32 `[]`, weight of this kernel in a weighted mean of two, from 0 to 1.
-        length: float32 `[]`, \(\ell\).
-        steps: int16 `[rows, channels]`, z-scores of the references in units of `STEP`.
+        share: weight of the kernel in a weighted mean of two kernels, from 0 to 1, float32 `[]`.
+        length: length scale \(\ell\), float32 `[]`.
+        steps: z-scores of the reference molecules in units of `STEP`, int16 `[rows, channels]`.
 
     Shapes:
-        `[B, channels]`, NaN for unknown features, to float64 `[B, rows]`, from 0 to 1.
+        features `[B, channels]`, NaN if unknown, to kernel values float64 `[B, rows]`, from 0 to 1.
     """
 
     share: Tensor

@@ -57,23 +57,23 @@ class KernelRidge(TanimotoKernel):
 
     over the training molecules i, see `gtx.kernel.solve_kernel_ridge`. \(k_T\) compares substructures
     (`TanimotoKernel`), \(k_D\) descriptors and \(k_F\) embeddings by a pretrained network (both `DescriptorKernel`).
-    There is nothing to train by gradients: `solve` finds the weights in closed form, and chooses the kernel of the
-    least leave-one-out error: first \(k_T\) and \(k_D\), then \(k_F\).
+    The model is not trained by gradients. The method `solve` computes the weights in closed form, and chooses the
+    kernel with the smallest leave-one-out error: first \(k_T\) and \(k_D\), then \(k_F\).
 
     Sources: Griffiths et al. 2023 (arXiv:2212.04450) for Gaussian processes of molecules; Rasmussen & Williams 2006,
     section 4.2.4, for the sum of kernels.
 
     Args:
-        out_channels: C, predictions per molecule.
-        labels: one or more alternatives of `TanimotoKernel.labels` to choose from.
-        num_descriptors: descriptors D of each molecule in `batch.u`; 0 for none, \(s_D = 0\).
-        rows, kinds, entries: sizes of a solved model, see `TanimotoKernel`; 0 before it is solved.
+        out_channels: number C of predictions per molecule.
+        labels: one or more alternatives of `TanimotoKernel.labels`, from which `solve` chooses.
+        num_descriptors: number D of descriptors of each molecule in `batch.u`; with 0, \(s_D = 0\).
+        rows, kinds, entries: sizes of a solved model, see `TanimotoKernel`; 0 before `solve`.
         foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`; None for none,
             \(s_F = 0\).
 
     Attributes:
-        embed: the pretrained network, from a batch of B molecules to `[B, width]`; set from outside, and no part of the
-            state dict (`gtx.prediction.loading.attach_foundation`).
+        embed: pretrained network, from a batch of B molecules to `[B, width]`, which
+            `gtx.prediction.loading.attach_foundation` sets; not part of the state dict.
 
     Shapes:
         a batch of B molecules to `[B, C]`.
@@ -109,7 +109,7 @@ class KernelRidge(TanimotoKernel):
 
     @property
     def learned_arguments(self) -> dict[str, Any]:
-        """Arguments that make a module of the same sizes and kernels."""
+        """Arguments for a module with the same sizes and kernels."""
         sizes = {"rows": len(self.row), "kinds": len(self.kind_label), "entries": len(self.kind)}
         num_descriptors = 0 if self.descriptors is None else self.descriptors.steps.shape[1]
         found = {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
@@ -141,16 +141,13 @@ class KernelRidge(TanimotoKernel):
     # learning
 
     def solve(self, molecules: TrainingMolecules, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
-        """Learn from training molecules.
-
-        Args:
-            molecules: n of them.
-            y: `[n, C]`, NaN for blanks; every column has a value.
-            embeddings: `[n, width]`, the result of `embed` for these molecules, for a kernel that compares embeddings.
+        """Fit the model to training molecules. Args: molecules: the n training molecules. y: targets `[n, C]`, NaN for
+        blanks; every column has a value. embeddings: result of `embed` for the training molecules, `[n, width]`, for a
+        kernel that compares embeddings.
 
         Returns:
-            Leave-one-out predictions, float64 `[n, C]`; NaN for blanks, and for rows beyond `MOST_ROWS`, which are not
-            drawn.
+            Leave-one-out predictions, float64 `[n, C]`; NaN for blanks, and for rows that are not used because there
+            are more than `MOST_ROWS`.
         """
         y = y.double().cpu()
         drawn = draw(len(y), MOST_ROWS)
@@ -302,18 +299,18 @@ class KernelRidge(TanimotoKernel):
         return found.to(self.offset.dtype)
 
     def contributions(self, molecule: Batch) -> tuple[Tensor, Tensor]:
-        r"""Compute the contributions of the atoms, and of the features, of one molecule to a prediction: float64
-        `[N, C]` and `[C]`. With \(\mu\) they sum to it.
+        r"""Compute the contributions of the atoms `[N, C]`, and of the features `[C]`, of one molecule to a prediction.
+        The contributions and the mean \(\mu\) sum to the prediction.
 
-        The Tanimoto kernel is a sum over substructures k, of which the molecule has \(a_k\) and training molecule i has
-        \(b_{ik}\), so the prediction is one too:
+        The Tanimoto kernel is a sum over substructures k, which occur \(a_k\) times in the molecule and \(b_{ik}\)
+        times in training molecule i. The prediction is therefore also a sum over substructures:
 
         \[ \hat y - \mu = \sum_k c_k + \sum_i \alpha_i \bigl[(1 - s_F) s_D\, k_D(x, x_i) + s_F\, k_F(x, x_i)\bigr],
            \qquad c_k = (1 - s_F)(1 - s_D) \sum_i \alpha_i \frac{\min(a_k, b_{ik})}{\sum_l \max(a_l, b_{il})} \]
 
-        The \(a_k\) occurrences of a substructure share \(c_k\) equally, and so do the atoms of an occurrence, those
-        within r bonds of its centre. The denominator is that of the whole molecule: a contribution is that of a
-        substructure in this molecule, not the change of the prediction without it.
+        The contribution \(c_k\) is divided equally among the \(a_k\) occurrences of the substructure, and then among
+        the atoms of an occurrence (within r bonds of its centre). The denominator contains all substructures of the
+        molecule. A contribution is therefore not the change of the prediction if the substructure is removed.
         """
         counts, dual = self.counts(molecule), self.dual.double()
         (inverted, sizes), matched = self._inverted_index, counts.restrict(self.kind_label)
@@ -340,8 +337,8 @@ class KernelRidge(TanimotoKernel):
     def variance(self, batch: Batch) -> Tensor:
         r"""Compute the posterior variance \(\sigma^2 (1 - k^\top (K + \lambda I)^{-1} k)\), float64 `[B, C]`.
 
-        It does not include the noise of a measurement, whose variance is \(\lambda \sigma^2\). With more training rows
-        than `MOST_EXACT` only the references count, so it is an upper bound.
+        The variance does not include the noise of a measurement, \(\lambda \sigma^2\). With more training rows than
+        `MOST_EXACT`, only the reference molecules are used, and the variance is an upper bound.
         """
         kernel = self.kernel(batch)
         explained = []
@@ -352,7 +349,7 @@ class KernelRidge(TanimotoKernel):
         return self.scale.double() * (1 - torch.stack(explained, 1)).clamp(min=0)
 
     def values(self) -> Tensor:
-        r"""Recover the targets that the references were solved for, \((K + \lambda I)\alpha + \mu\).
+        r"""Recover the targets of the reference molecules, \((K + \lambda I)\alpha + \mu\).
 
         Returns:
             float64 `[rows, C]`, in units of the outputs; NaN for blanks.
@@ -366,7 +363,7 @@ class KernelRidge(TanimotoKernel):
         return self._blend(self._gram(), None)
 
     def with_references(self, molecules: TrainingMolecules, embeddings: Tensor | None = None) -> KernelRidge:
-        """Return the same kernel with other references, to compare molecules; it does not predict.
+        """Return the same kernel with other reference molecules, which compares molecules but does not predict.
 
         Args:
             molecules: n of them.

@@ -20,11 +20,12 @@ class RidgeSolution(NamedTuple):
     """Solution of kernel ridge regression for C targets: the weights of m reference molecules, fitted to n rows.
 
     Attributes:
-        dual: float64 `[m, C]`; a prediction is `centre + k @ dual` with k the kernel between a molecule and the m rows.
-        centre: float64 `[C]`, the mean of each target.
-        ridge: float64 `[C]`, the chosen ridge of each target.
-        scale: float64 `[C]`, the variance of the signal.
-        left_out: float64 `[n, C]`, the leave-one-out predictions: of each row by all others; NaN for blanks.
+        dual: weights of the m reference molecules, float64 `[m, C]`. A prediction is `centre + k @ dual`, with k the
+            kernel between a molecule and the m reference molecules.
+        centre: mean of each target, float64 `[C]`.
+        ridge: chosen ridge of each target, float64 `[C]`.
+        scale: variance of the signal, float64 `[C]`.
+        left_out: leave-one-out predictions of each row from all other rows, float64 `[n, C]`; NaN for blanks.
     """
 
     dual: Tensor
@@ -45,7 +46,8 @@ class _Spectrum(NamedTuple):
 def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> RidgeSolution:
     r"""Solve kernel ridge regression (the mean of a Gaussian process) in closed form; blanks of a target are left out.
 
-    With the kernel K of the rows and \(\lambda\) the ridge of the least squared leave-one-out error,
+    With the kernel K of the rows, and \(\lambda\) the ridge with the smallest squared leave-one-out error, the weights
+    and the leave-one-out errors are
 
     \[ \alpha = (K + \lambda I)^{-1} (y - \bar y), \qquad
        y_i - \hat y_i^{(-i)} = \frac{\alpha_i}{[(K + \lambda I)^{-1}]_{ii}} \]
@@ -59,9 +61,9 @@ def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> RidgeSoluti
     Sources: Rasmussen & Williams 2006, equations 2.25, 5.12 and 8.14 (http://gaussianprocess.org/gpml).
 
     Args:
-        kernel: float64 `[n, m]`, between all rows and the chosen ones.
-        chosen: int64 `[m]`, the chosen rows, ascending; with all rows the solution is exact.
-        y: float64 `[n, C]`, NaN for blanks; every column has a value.
+        kernel: kernel between all n rows and the m chosen rows, float64 `[n, m]`.
+        chosen: indices of the chosen rows, int64 `[m]`, ascending; with all rows the solution is exact.
+        y: targets, float64 `[n, C]`, NaN for blanks; every column has a value.
     """
     n, m = kernel.shape
     found = RidgeSolution(

@@ -42,9 +42,9 @@ def transformer(
 ) -> GraphTransformer:
     """Make the Transformer encoder: every atom attends to every atom, without pair encodings.
 
-    The norm comes last, and the MLP has the width 4d.
+    Norms come last in each layer (post-norm), and the hidden layer of the MLP has width 4d.
 
-    Positions in a sequence mean nothing in a molecule: random-walk probabilities of the atoms take their place.
+    Random-walk probabilities of the atoms replace positions in a sequence, which a molecule does not have.
 
     Source: Vaswani et al. 2017 (arXiv:1706.03762); the positions, Dwivedi et al. 2022 (arXiv:2110.07875).
 
@@ -87,11 +87,12 @@ def graphormer(
 ) -> GraphTransformer:
     """Make Graphormer, whose attention scores have biases for path lengths and for the bonds along the shortest paths.
 
-    The degree is an encoding of the atoms, the biases are one per head and shared by all layers, the norm comes first,
-    the MLP has the nodes' width, and a virtual node is read out.
+    The degree is an encoding of the atoms. The biases differ between heads and are shared by all layers. Norms come
+    first in each layer, the hidden layer of the MLP has the width of the nodes, and the readout is the state of a
+    virtual node.
 
-    The types of the bonds along the path are averaged over all shortest paths, so that no numbering of the atoms
-    matters; the paper takes one.
+    The types of the bonds along the path are averaged over all shortest paths, so that the numbering of the atoms has
+    no effect; the paper uses one shortest path.
 
     Source: Ying et al. 2021 (arXiv:2106.05234).
 
@@ -139,8 +140,8 @@ def gps(
     readout: Sequence[str] = ("sum",),
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make GPS (general, powerful, scalable graph transformer) as for ZINC: GINE and attention over all pairs in
-    parallel.
+    """Make GPS (general, powerful, scalable graph transformer) with the settings for ZINC: GINE and attention over all
+    pairs in parallel.
 
     Atoms have random walks as encodings; the readout is a sum.
 
@@ -188,11 +189,12 @@ def grit(
     """Make GRIT (Graph Inductive bias Transformer), whose pairs of atoms have states made from random-walk
     probabilities.
 
-    A vector per pair and head, from query, key and edge state, gives the score, is summed, and becomes the new edge
-    state; a scaler of the log-degree follows, and the norm comes last.
+    For each pair and head, a vector is computed from query, key and edge state. The vector gives the score, is added to
+    the value, and becomes the new edge state. The output is scaled by the logarithm of the degree, and norms come last
+    in each layer.
 
     Layer norms replace the batch norms of the paper, so that a prediction does not depend on the other molecules of the
-    batch. The scaler stands after the heads are merged, where the authors' code has it before.
+    batch. The scaler is applied after the heads are merged; the authors' code applies the scaler before.
 
     Source: Ma et al. 2023 (arXiv:2305.17589).
 
@@ -263,10 +265,10 @@ def egt(
 ) -> GraphTransformer:
     """Make EGT (Edge-augmented Graph Transformer), whose edge states are updated in every layer.
 
-    The clipped score has a bias from the edge state; sigmoid gates and a scaler of the log-degree act on the weights,
-    and edge states have an MLP of their own.
+    The clipped score has a bias from the edge state. Sigmoid gates and the logarithm of the degree scale the attention
+    weights, and edge states have a separate MLP.
 
-    There are no virtual nodes. Random-walk probabilities of the atoms stand in for the paper's SVD encodings, whose
+    The model has no virtual nodes. Random-walk probabilities of the atoms replace the SVD encodings of the paper, whose
     signs are arbitrary.
 
     Source: Hussain et al. 2022 (arXiv:2108.03348).
@@ -305,17 +307,17 @@ def tgt(
 ) -> GraphTransformer:
     """Make TGT (Triplet Graph Transformer): EGT whose edge states also attend to each other, over triplets of atoms.
 
-    Time grows with the cube of the number of atoms, and so does memory up to a bound, see `gtx.nn.TripletAttention`.
-    The paper predicts distances first and trains in three stages; here distances come from the coordinates, if there
-    are any.
+    Time is proportional to the cube of the number of atoms, and so is memory up to a limit, see
+    `gtx.nn.TripletAttention`. The paper predicts distances first and trains in three stages; the model of gtx computes
+    distances from the coordinates, if any.
 
     Source: Hussain et al. 2024 (arXiv:2402.04538), with triplet attention.
 
     Args:
-        coordinates: also encode distances in space; the batch must have `pos`.
+        coordinates: whether distances in space are encoded; the batch must then have `pos`.
         layers: number of layers; the last layer does not update edge states.
         pair_channels: width of the edge states.
-        triplet_heads: heads of the triplets; they divide `pair_channels`.
+        triplet_heads: number of heads of the triplet attention, a divisor of `pair_channels`.
         clip: largest absolute value of the score.
         farthest: longest path distance with a separate code, in bonds.
         steps: number of steps of the random walks.

@@ -27,8 +27,8 @@ class Architecture(NamedTuple):
 
     Attributes:
         make: makes the model: `make(out_channels, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`.
-        about: what it is, in a line.
-        source: the paper.
+        about: description of the model, in a line.
+        source: citation of the paper.
     """
 
     make: Callable[..., GraphTransformer]
@@ -37,7 +37,7 @@ class Architecture(NamedTuple):
 
     @property
     def bonds(self) -> bool:
-        """True if it embeds bonds or pairs of atoms, and so can read features of bonds."""
+        """True if the model embeds bonds or pairs of atoms, and can therefore read features of bonds."""
         return DESCRIBED[self.make.__name__].bonds
 
     @property
@@ -87,11 +87,11 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
 
     Args:
         spec: `{"name": one of ARCHITECTURES or CLOSED_FORM_MODELS, or WRITER, "arguments": {...}}`, see `gtx models`;
-            for rows of several molecules, `"components"` too, the arguments of `gtx.models.MultiComponentModel`, in
-            which the model encodes each of them.
+            for rows of several molecules, also `"components"`, the arguments of `gtx.models.MultiComponentModel`, in
+            which the model encodes each molecule of a row.
 
     Raises:
-        InputError: there is no such model, or an argument is of another kind than the model takes.
+        InputError: the name of the model is unknown, or an argument has the wrong type.
         TypeError, ValueError: the model itself refuses its arguments.
     """
     SPEC.check(spec, "model")

@@ -45,19 +45,20 @@ class MultiComponentModel(nn.Module):
 
     \[ z = \mathrm{head}\bigl([f_1(m_1), \ldots, f_K(m_K)]\bigr), \qquad f_k = f \text{ unless separate} \]
 
-    Molecules see nothing of each other before the head. Their order counts, with one encoder too. Source: the shared
-    and the separate encoders of Chemprop (Heid et al. 2024, https://doi.org/10.1021/acs.jcim.3c01250).
+    Each molecule is encoded independently of the other molecules. The order of the molecules matters, also with one
+    encoder. Source: the shared and the separate encoders of Chemprop (Heid et al. 2024,
+        https://doi.org/10.1021/acs.jcim.3c01250).
 
     Args:
-        make: makes a `GraphTransformer`, or another module with `embed`, `observe`, `unseen` and a `head` of which the
-            first module is linear; the head's shape is kept but for its width.
+        make: function that makes a `GraphTransformer`, or another module with `embed`, `observe`, `unseen` and a `head`
+            that starts with a linear layer. The input width of the head is adapted to K embeddings.
         count: K.
-        separate: an encoder for each component; otherwise one for all.
+        separate: whether each component has a separate encoder, or all components share one encoder.
         further: how many of the last columns of `batch.u` are no component's, such as a temperature; every encoder
             reads them.
 
     Raises:
-        InputError: `make` makes no such module.
+        InputError: `make` does not return a suitable module.
 
     Shapes:
         a batch of B rows, of which each is one molecule made of its components (`component_sizes` `[B, K]`, atoms of
@@ -94,14 +95,14 @@ class MultiComponentModel(nn.Module):
         return torch.cat([f.embed(every_nth(every, k, self.count)) for k, f in enumerate(self.encoders)], -1)
 
     def observe(self, molecules: ComponentSet, more: bool = False) -> None:
-        """Learn from the TRAINING molecules, see `GraphTransformer.observe`."""
+        """Record the codes and scales of the TRAINING molecules, see `GraphTransformer.observe`."""
         every = molecules.as_molecules(self.further)
         for k, encoder in enumerate(self.encoders):
             own = torch.arange(k, len(every), len(self.encoders))
             encoder.observe(every if len(self.encoders) == 1 else every.subset(own), more)
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Per row, the codes treated as "other", see `GraphTransformer.unseen`."""
+        """List for each row the codes that are treated as "other", see `GraphTransformer.unseen`."""
         every = separate_components(batch, self.count, self.further)
         found: list[set[tuple[str, int, int]]] = [set() for _ in range(batch.num_graphs)]
         for k, encoder in enumerate(self.encoders):
@@ -167,21 +168,21 @@ class MultiConformerModel(nn.Module):
     \[ y = \mathrm{head}\Bigl( \sum_k a_k z_k \Bigr), \qquad a_k = 1 / K \quad \text{or} \quad
        a_k = \operatorname{softmax}_k (w \cdot z_k) \]
 
-    with the model's vector \(z_k\) of conformer k (`GraphTransformer.embed`), over the K conformers that are known. No
-    energy enters and no Boltzmann weight. Neither the order of the conformers matters, nor, for the mean, that all are
-    there twice. A molecule without any is read as one whose coordinates are unknown. Time and memory are those of K
-    molecules.
+    The vector \(z_k\) is the embedding of conformer k (`GraphTransformer.embed`), and the sum runs over the known
+    conformers. Energies and Boltzmann weights are not used. The prediction does not depend on the order of the
+    conformers. A molecule without conformers is read as a molecule with unknown coordinates. Time and memory are those
+    of K molecules.
 
     Source: attention over the members of a set, Ilse et al. 2018 (arXiv:1802.04712), without the gate; over conformers,
     Axelrod & Gómez-Bombarelli 2020 (arXiv:2012.08452).
 
     Args:
-        model: of one conformer, which predicts for molecules.
-        pool: "mean" or "attention".
+        model: model that reads one conformer and predicts for molecules.
+        pool: kind of pooling over conformers, "mean" or "attention".
 
     Shapes:
-        a batch whose `pos` is `[N, 3 K]`, the coordinates of the first conformer and then of the next, Å, NaN where
-        unknown, to `[B, out_channels]`. `gtx.data.MoleculeStore` cuts such batches out of `positions` of this shape.
+        a batch with `pos` `[N, 3 K]`, the coordinates of the first conformer, then of the next, in Å, NaN where
+        unknown, to `[B, out_channels]`. A `gtx.data.MoleculeStore` with `positions` `[N, 3 K]` makes such batches.
 
     Raises:
         ValueError: another word for pool, or a model of atoms or bonds; in `forward`, coordinates of another shape.

@@ -78,10 +78,11 @@ class AttentionMaps(NamedTuple):
     """Result of a forward pass with the attention weights of all layers and heads.
 
     Attributes:
-        out: predictions, `[B, T]`.
-        edge_index: int64 `[2, E]`, senders and receivers of the edges.
-        weights: per layer, `[E, H]`, before dropout; `out` depends on them, so gradients can be taken.
-        place: int64 `[N]`, the number of each atom among the nodes of `edge_index`; other nodes are bonds or virtual.
+        out: predictions `[B, T]`.
+        edge_index: senders and receivers of the edges, int64 `[2, E]`.
+        weights: attention weights of each layer, `[E, H]`, before dropout; `out` can be differentiated with respect to
+            the weights.
+        place: index of each atom among the nodes of `edge_index`, int64 `[N]`; other nodes are bonds or virtual nodes.
     """
 
     out: Tensor
@@ -98,55 +99,57 @@ class AttentionMaps(NamedTuple):
 class GraphTransformer(nn.Module):
     r"""Graph transformer that predicts values for each molecule, atom or bond of a batch.
 
-    Atoms and bonds are embedded by their codes; encodings add features of nodes and pairs; the layers let every
-    atom attend to the atoms it has an edge from; a readout and an MLP give the prediction. Every part can be another
-    module.
+    The codes of atoms and bonds are embedded, and encodings add features of nodes and pairs. In each layer, every atom
+    attends to the atoms from which it has an edge. A readout and an MLP compute the prediction. The arguments can
+    replace each of these modules.
 
     Args:
-        out_channels: predictions per molecule, atom or bond.
-        atom_sizes: codes of each column of `batch.x`; code 0 means "other".
-        bond_sizes: the same for `batch.edge_attr`.
-        num_descriptors: global features D of each molecule in `batch.u`, joined to the readout as clipped z-scores; 0
-            for none.
+        out_channels: number of predictions per molecule, atom or bond.
+        atom_sizes: number of codes of each column of `batch.x`; code 0 means "other".
+        bond_sizes: number of codes of each column of `batch.edge_attr`; code 0 means "other".
+        num_descriptors: number D of descriptors of each molecule in `batch.u`, which are concatenated to the readout as
+            clipped z-scores; 0 for none.
         encodings: position and distance encodings.
         channels: width of the nodes.
         layers: number of layers.
-        heads: attention heads; they divide `channels`.
-        pair_channels: width of the pair features, shared by all layers; None for the encodings' own values, side by
-            side and not embedded.
+        heads: number of attention heads, a divisor of `channels`.
+        pair_channels: width of the pair embeddings, shared by all layers; None to concatenate the values of the
+            encodings without an embedding.
         pair_mlp: whether an MLP follows the sum of the pair embeddings.
-        dropout: on branches, in training.
-        attention_dropout: on attention weights, in training.
-        edge_value: pair features enter the values too, not the scores alone.
-        local: a bond message-passing branch (GINE, Hu et al. 2020, arXiv:1905.12265) beside the attention.
-        readout: how atoms are pooled, see `gtx.nn.Readout`; may be empty if there are virtual nodes.
-        substructures: counts of substructures, joined to the readout; default none.
-        score: the attention's score, copied for every layer with weights of its own; default scaled dot product.
-        normaliser: from scores to weights, copied in the same way; default softmax.
-        norm_first: pre-norm layers.
-        edges: which pairs are edges; default all.
-        virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
-        bond_tokens: bonds are nodes too, which attend and are attended to, see `gtx.nn.AddBondNodes`.
-        layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
-            `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value` and
-            `attention_dropout`, which are then to be left out.
-        zero_head: the last layer of the head starts at 0, and so do all outputs. A sum over atoms makes the usual first
-            outputs large; many targets at once can then drive the head to a constant output.
-        edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
-            explainers and checks.
+        dropout: dropout rate of the branches, in training.
+        attention_dropout: dropout rate of the attention weights, in training.
+        edge_value: whether pair features are added to the values, in addition to the scores.
+        local: whether each layer also passes messages over bonds (GINE, Hu et al. 2020, arXiv:1905.12265).
+        readout: kinds of pooling of the atoms, see `gtx.nn.Readout`; may be empty for a model with virtual nodes.
+        substructures: module of counts of substructures, concatenated to the readout; default: none.
+        score: score of the attention, copied for every layer with separate weights; default: scaled dot product.
+        normaliser: function from scores to attention weights, copied for every layer; default: softmax.
+        norm_first: whether norms come first (pre-norm) in each layer.
+        edges: rule that decides which pairs are edges; by default all pairs.
+        virtual_nodes: number of virtual nodes per molecule, which have edges to and from all atoms, and whose states
+            are concatenated to the readout.
+        bond_tokens: whether bonds are nodes of the graph too, see `gtx.nn.AddBondNodes`.
+        layer: function that makes layer number i, as `layer(i)`, in place of the default layer; the layer is called
+            like a `gtx.nn.GraphTransformerLayer`. The arguments `heads`, `score`, `normaliser`, `edge_value` and
+            `attention_dropout` must then be left out.
+        zero_head: whether the last layer of the head, and so every initial output, is 0. With a sum over atoms, initial
+            outputs are otherwise large, and with many targets the head can converge to a constant output.
+        edge_list: whether attention is computed on an edge list instead of a complete graph; useful for few edges
+            (bonds), explainers and checks.
         per: level of the predictions: "molecule"; "atom", in the order of `batch.x`; or "bond", in the order of
             `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
             bond's what `gtx.nn.BondReadout` makes of its atoms, in place of `readout`; what would join the readout of
             the molecule joins that of each atom or bond.
-        also: outputs for each "atom" or "bond" beside those of `per`, by word, each with a head of its own, to which
-            the molecule's descriptors and virtual nodes are joined.
-        atom_features: how many numbers of each atom the user gives in `batch.atom_features`, see
-            `gtx.nn.UserFeatures`; they are added to the embedding of the atoms.
-        bond_features: likewise of each bond, both directions alike. They are added to the embedding of the bonds that
-            `local` reads and to that of the pairs, and join what the head of a bond reads.
+        also: number of additional outputs for each "atom" or "bond", each with a separate head, which also reads
+            descriptors and virtual nodes of the molecule.
+        atom_features: number of extra features of each atom in `batch.atom_features`, which are added to the embedding
+            of the atoms, see `gtx.nn.UserFeatures`.
+        bond_features: number of extra features of each bond in `batch.bond_features`, equal for both directions. The
+            features are added to the bond embeddings that `local` reads and to the pair embeddings; the head of a bond
+            also reads them.
 
     Raises:
-        ValueError: arguments that do not fit together, or that `layer` would ignore.
+        ValueError: arguments contradict each other, or `layer` would ignore an argument.
 
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,
@@ -281,9 +284,9 @@ class GraphTransformer(nn.Module):
 
     @property
     def fixed(self) -> dict[str, bool]:
-        """The encodings that are the same in every epoch, by name.
+        """Names of the encodings that are the same in every epoch.
 
-        The value is True if batches of constant shape need them to be worked out before, see
+        The value of a name is True if batches of constant shape need the encoding to be precomputed, see
         `gtx.data.precompute_features`.
         """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
@@ -294,11 +297,12 @@ class GraphTransformer(nn.Module):
         return {name: self.encodings[int(name)](batch, graph) for name in names}
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor | tuple[Tensor, ...]:
-        """Predict `[B, out_channels]`, or for atoms or bonds, in the scaled units of training; with `also` a tuple.
+        """Predict for molecules `[B, out_channels]`, or for atoms or bonds, in the scaled units of training; a tuple
+        with `also`.
 
         Args:
             batch: the molecules.
-            graph: who attends to whom; default `self.graph(batch)`.
+            graph: edges between the atoms; default `self.graph(batch)`.
         """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         output = self.head(self._pool(x, nodes, batch))
@@ -311,14 +315,14 @@ class GraphTransformer(nn.Module):
         )
 
     def graph(self, batch: Batch) -> CompleteGraph:
-        """Return the atoms of the batch, with this model's edges between them."""
+        """Return the graph of the atoms of a batch, with the edges of the model."""
         graph = batch.graph if "graph" in batch else CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)
         return graph.masked(self.edges(batch, graph))
 
     def embed(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Embed each molecule (or atom, or bond), `[B, width]`: the input of the head.
 
-        It joins the readout, virtual nodes, descriptors and counts of substructures.
+        The embedding concatenates the readout, virtual nodes, descriptors and counts of substructures.
         """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
         return self._pool(x, nodes, batch)
@@ -329,7 +333,7 @@ class GraphTransformer(nn.Module):
         return x[nodes.atoms]
 
     def attention(self, batch: Batch, graph: CompleteGraph | None = None) -> AttentionMaps:
-        """Predict, and keep every layer's attention weights; worked out on the edge list, the definition."""
+        """Predict, and return the attention weights of every layer, computed on an edge list."""
         weights: list[Tensor] = []
         x, nodes, edges = self._encode(batch, graph, True, weights)
         edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
@@ -432,11 +436,12 @@ class GraphTransformer(nn.Module):
         return torch.cat([own, *(part[molecule] for part in joined)], -1)
 
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
-        """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
+        """Record which codes occur in the TRAINING molecules, and fit the scaling of the descriptors.
 
         Args:
             molecules: the training molecules.
-            more: this model was trained before: codes add to those it knows, and its scale of descriptors stays.
+            more: whether the model was trained before; new codes are then added to the recorded codes, and the scaling
+                of descriptors does not change.
         """
         self.atom_vocabulary.observe(molecules.atoms, more)
         self.bond_vocabulary.observe(molecules.bond_codes, more)
@@ -448,7 +453,7 @@ class GraphTransformer(nn.Module):
             self.substructures.observe(molecules)
 
     def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Per molecule, the codes treated as "other": ("atom" or "bond", column, code)."""
+        """List for each molecule the codes that are treated as "other": ("atom" or "bond", column, code)."""
         return unseen_codes(batch, self.atom_vocabulary, self.bond_vocabulary)
 
 

@@ -43,15 +43,16 @@ def mat(
 ) -> GraphTransformer:
     """Make MAT (Molecule Attention Transformer), which blends attention weights with distances in space and bonds.
 
-    The readout is a mean over atoms. The adjacency enters as it is, as in the paper's equation; the authors' code
-    divides its rows by their sums. The paper's dummy node is left out.
+    The readout is a mean over atoms. The adjacency matrix is used unchanged, as in the equation of the paper; the
+    authors' code divides the rows of the matrix by their sums. The model has no dummy node, unlike the model of the
+    paper.
 
     Source: Maziarka et al. 2020 (arXiv:2002.08264).
 
     Args:
         blend: weights of attention, distance and adjacency.
-        learned: learn them.
-        kernel: of the distance, "softmax" or "exp".
+        learned: whether these weights are learned.
+        kernel: function of the distance, "softmax" or "exp".
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
@@ -101,19 +102,19 @@ def rmat(
 ) -> GraphTransformer:
     """Make R-MAT (Relative Molecule Attention Transformer), with relative embeddings of bonds, hops and distances.
 
-    The embeddings enter keys and values, with global terms.
+    The embeddings are added to keys and values, and the score has global terms.
 
-    All layers share a network that embeds the pair, and each has a linear map of its own from there to keys and one to
-    values; the paper has two networks in every layer.
-    The readout is attention pooling. The paper's dummy node is left out.
+    All layers share one network that embeds pairs, and each layer has one linear map of the embedding to keys and one
+    to values; the model of the paper has two networks in every layer. The readout is attention pooling. The model has
+    no dummy node, unlike the model of the paper.
 
     Source: Maziarka et al. 2021 (arXiv:2110.05841).
 
     Args:
         pair_channels: width of the relative embedding before each layer's own map.
         farthest: longest path distance with a separate code, in bonds.
-        radial: functions of the distance in space.
-        cutoff: their reach, Å.
+        radial: number of radial functions of the distance in space.
+        cutoff: cutoff of the radial functions, in Å.
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
@@ -163,19 +164,20 @@ def torchmd_net(
 ) -> GraphTransformer:
     """Make TorchMD-NET's equivariant transformer, whose atoms also have vectors in space that rotate with the molecule.
 
-    Attention within a cutoff, with filters of the distance in score and value; no bonds, no MLP.
+    Atoms attend to atoms within a cutoff. Functions of the distance multiply score and value. The layers have no bonds
+    and no MLP.
 
-    All codes of an atom are embedded, where the paper has its element alone. Radial functions and cutoff are PhysNet's,
-    with a polynomial where the paper has a cosine. The readout pools atoms before the head, which the paper applies to
-    each atom and sums.
+    The model differs from the paper in three points: all codes of an atom are embedded, not only the element; radial
+        functions and cutoff are those of PhysNet, with a polynomial in place of a cosine; and the readout pools atoms
+        before the head, while the paper sums the outputs of the head over atoms.
 
     Source: Thölke & De Fabritiis 2022 (arXiv:2202.02541).
 
     Args:
-        layers: number of layers; the last has no use for new vectors.
-        radial: functions of the distance.
-        cutoff: Å; atoms farther apart do not attend to each other.
-        dropout: in the head.
+        layers: number of layers; the last layer does not update vectors.
+        radial: number of radial functions of the distance.
+        cutoff: largest distance, in Å, at which atoms attend to each other.
+        dropout: dropout rate in the head.
         arguments: further arguments of `GraphTransformer`, by name.
     """
     head_width(channels, heads)
@@ -224,20 +226,21 @@ def transformer_m(
 ) -> GraphTransformer:
     """Make Transformer-M: Graphormer with a channel for the graph and, given coordinates, one for distances in space.
 
-    Molecules without coordinates have the first channel alone; those with coordinates have both, and in training one of
-    them or both, by chance. Both channels end in a bias per head that all layers share. The paper's second task, to
-    guess how coordinates were moved, is left out.
+    Molecules without coordinates use the graph channel alone. Molecules with coordinates use both channels; in
+    training, they use one channel or both, at random. Both channels give a bias per head that all layers share. The
+    second training task of the paper, the prediction of added noise, is left out.
 
     Source: Luo et al. 2022 (arXiv:2210.01765); the channel of the graph, Ying et al. 2021 (arXiv:2106.05234).
 
     Args:
-        coordinates: also have the channel of space; the batch must have `pos`, NaN where unknown.
+        coordinates: whether the model has a space channel; the batch must then have `pos`, NaN where unknown.
         pair_channels: width of the pairs before the bias of each head.
         farthest: longest path distance with a separate code, in bonds.
         path: number of bonds of a path that have separate features.
-        gaussians: of the distance, learned, with a scale and shift for each pair of elements.
-        cutoff: the last Gaussian's centre at first, Å.
-        modes: in training, how often a molecule with coordinates has the graph alone, space alone, or both.
+        gaussians: number of learned Gaussians of the distance, with a scale and shift for each pair of elements.
+        cutoff: initial centre of the last Gaussian, in Å.
+        modes: probabilities, in training, that a molecule with coordinates uses the graph channel alone, the space
+            channel alone, or both.
         readout: pooling of the atoms in addition to the virtual node; by default none.
         arguments: further arguments of `GraphTransformer`, by name.
     """

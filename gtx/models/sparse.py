@@ -21,8 +21,8 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
     r"""Make GAT (graph attention network) along the bonds, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W
     v_s])\).
 
-    Bond types do not enter; heads are merged by W_o. Residuals, norms and an MLP stand around the attention as in a
-    Transformer.
+    Bond types are not used, and the heads are merged by W_o. As in a Transformer, each layer also has residual
+    connections, norms and an MLP.
 
     Source: Veličković et al. 2018 (arXiv:1710.10903).
 
@@ -48,12 +48,13 @@ def gatv2(
 ) -> GraphTransformer:
     r"""Make GATv2 along the bonds, with scores \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
 
-    The edge feature \(e_{rs}\) is the bond. Residuals, norms and an MLP stand around the attention as in a Transformer.
+    The edge feature \(e_{rs}\) is the embedding of the bond. As in a Transformer, each layer also has residual
+    connections, norms and an MLP.
 
     Source: Brody et al. 2022 (arXiv:2105.14491).
 
     Args:
-        pair_channels: width of the bonds' embedding.
+        pair_channels: width of the embedding of the bonds.
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
@@ -71,9 +72,10 @@ def gatv2(
 def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
     r"""Make GaAN (Gated Attention Network): dot-product attention along the bonds, with a gate on each head.
 
-    Dot products are unscaled, and values pass a LeakyReLU.
+    Dot products are not scaled, and a LeakyReLU is applied to the values.
 
-    The paper's last layer reads \([v_r \,\|\, \text{heads}]\); here the residual brings \(v_r\), as in a Transformer.
+    The last layer of the paper reads \([v_r \,\|\, \text{heads}]\); in gtx, a residual connection adds \(v_r\), as in a
+    Transformer.
 
     Source: Zhang et al. 2018 (arXiv:1803.07294).
 
@@ -139,9 +141,9 @@ def exphormer(
 ) -> GraphTransformer:
     """Make Exphormer, a GPS model with sparse attention along bonds, an expander graph, and edges to virtual nodes.
 
-    The kind of edge, a bond with its type, of the expander, or of a virtual node, multiplies query and key. The
-    expander is drawn over kinds of atoms and not over their numbers (`gtx.graph.ExpanderEdges`), so that no numbering
-    matters. Norms are over channels, as in `gps`.
+    An embedding of the kind of edge (a bond with its type, an edge of the expander graph, or an edge of a virtual node)
+    multiplies query and key. The expander graph is drawn over kinds of atoms (`gtx.graph.ExpanderEdges`), so that the
+    numbering of the atoms has no effect. Layer norms replace batch norms, as in `gps`.
 
     Source: Shirzad et al. 2023 (arXiv:2303.06147).
 
@@ -150,7 +152,7 @@ def exphormer(
         steps: steps of the random walks on the atoms.
         degree: degree of the expander graph, even.
         seed: seed of the expander graph.
-        virtual_nodes: how many; their states join the readout.
+        virtual_nodes: number of virtual nodes, whose states are concatenated to the readout.
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
@@ -200,11 +202,11 @@ def tokengt(
 ) -> GraphTransformer:
     """Make TokenGT (Tokenized Graph Transformer): atoms and bonds are tokens, and all tokens attend to each other.
 
-    A token of the whole molecule is read out.
+    The readout is the state of a token for the whole molecule.
 
-    Which tokens share an atom enters each head's score as a bias, shared by all layers, in place of the random
-    orthonormal identifiers of atoms that the paper puts into the tokens (`gtx.nn.AddBondNodes` tells why). A bond is
-    one token and not two.
+    A bias in the score of each head, shared by all layers, depends on whether two tokens share an atom. The bias
+    replaces the random orthonormal identifiers of the paper (for the reason, see `gtx.nn.AddBondNodes`). A bond is one
+    token, not two.
 
     Source: Kim et al. 2022 (arXiv:2207.02505).
 

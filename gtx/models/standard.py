@@ -37,9 +37,8 @@ def standard(
     moments: int = 0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make the default model: attention over all pairs of atoms beside bond message passing.
-
-    Its encodings are bonds, path lengths, random walks and degrees.
+    """Make the default model: attention over all pairs of atoms, and message passing over bonds. The encodings of the
+    model are bonds, path lengths, random walks and degrees.
 
     Args:
         out_channels: predictions per molecule.
@@ -47,20 +46,20 @@ def standard(
         bond_sizes: codes per bond column.
         channels: width of the nodes.
         num_descriptors: global features per molecule.
-        coordinates: also encode distances in space; the batch must have `pos`.
-        encodings: which of the encodings of the graph are used; "ring" (`gtx.encodings.SameRing`) is for atoms whose
-            codes say nothing of rings.
-        substructures: arguments of `gtx.nn.SubstructureEmbedding` by name, such as the columns `atoms` and `bonds` by
-            which it tells them apart; their counts join the readout. None does without, {} has its defaults.
+        coordinates: whether distances in space are encoded; the batch must then have `pos`.
+        encodings: names of the encodings of the graph; "ring" (`gtx.encodings.SameRing`) is for atoms whose codes
+            contain no information on rings.
+        substructures: arguments of `gtx.nn.SubstructureEmbedding` by name, such as the columns `atoms` and `bonds`; the
+            embedding is concatenated to the readout. None for no counts of substructures, {} for the default arguments.
         steps: number of steps of the random walks.
         farthest: longest path distance with a separate code, in bonds.
         cutoff: cutoff of the distance encoding, in Å.
-        moments: channels of `gtx.encodings.SpatialMoments`, which tell atoms the angles around them, for targets that
-            hang on the geometry; 0 for none.
-        arguments: anything else `GraphTransformer` takes, by name.
+        moments: number of channels of `gtx.encodings.SpatialMoments`, which encode angles between neighbours, for
+            targets that depend on the geometry; 0 for none.
+        arguments: further arguments of `GraphTransformer`, by name.
 
     Raises:
-        ValueError: an encoding that there is not; moments without coordinates.
+        ValueError: the name of an encoding is unknown, or moments are requested without coordinates.
     """
     makers = {
         "bonds": lambda: BondFeatures(bond_sizes),
@@ -103,19 +102,20 @@ def kernel(
 ) -> KernelRidge:
     """Make the kernel model: kernel ridge regression on circular substructures, descriptors and embeddings.
 
-    By default leaving out training rows decides between two ways to count: substructures of elements and bond types
-    within 2 bonds; or within 3 bonds, and beside them atoms and their neighbours by all codes. They decide the shares
-    of descriptors and embeddings too.
+    By default, the leave-one-out error on training rows chooses between two kinds of substructures: elements and bond
+    types within 2 bonds; or within 3 bonds, and also atoms and their neighbours with all codes. The leave-one-out error
+    also chooses the weights of descriptors and embeddings.
 
     Args:
         out_channels: predictions per molecule.
         atom_sizes: codes per atom column, to check `labels`; the first is the element.
-        bond_sizes: codes per bond column, the same; the first is the type.
-        num_descriptors: 0, the default, is the Tanimoto kernel of substructures (Ralaivola et al. 2005).
+        bond_sizes: number of codes of each bond column, to check `labels`; the first column is the bond type.
+        num_descriptors: number of descriptors; with 0, the default, the kernel is the Tanimoto kernel of substructures
+            (Ralaivola et al. 2005).
         labels, rows, kinds, entries, foundation: see `gtx.kernel.KernelRidge`.
 
     Raises:
-        ValueError: a column that there is not, or an argument of labels.
+        ValueError: `labels` has an unknown column or an unknown argument.
     """
     elements = {"atoms": [0], "bonds": [0]}
     labels = labels or [[{"radius": 2, **elements}], [{"radius": 3, **elements}, {"radius": 1}]]

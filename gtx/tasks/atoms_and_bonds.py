@@ -40,8 +40,8 @@ class LevelRegression(LevelTask, LevelOptions):
 
     Args:
         targets: names of the target columns; a cell is a list, see `gtx.data.feature_columns.parse_list`.
-        loss: of z-scores: "mse", "mae" or "huber" (delta 1); no part of a model file.
-        scaler: fitted to the training molecules.
+        loss: loss of the z-scores, "mse", "mae" or "huber" (delta 1); not stored in a model file.
+        scaler: scaler of the targets, fitted to the training molecules.
 
     Raises:
         InputError: there is no such loss.
@@ -153,22 +153,23 @@ CHARGE = "charge"
 class AtomRegression(OfAtoms, LevelRegression, AtomOptions):
     r"""Task of predicting T numbers for each atom, in the order of the atoms in the SMILES or mol block.
 
-    With `sum_to` the numbers of a molecule sum to a total Q. The network predicts a value \(y_i\) of each atom i and a
-    logit \(u_i\); the softmax of the logits distributes the difference to the total:
+    With `sum_to`, the predictions for the atoms of a molecule sum to a total Q. The network predicts a value \(y_i\)
+    and a logit \(u_i\) for each atom i. The softmax of the logits distributes the difference to the total over the
+    atoms:
 
     \[ \hat y_i = y_i + w_i \Big( Q - \sum_j y_j \Big), \qquad w_i = \frac{e^{u_i}}{\sum_j e^{u_j}} \]
 
-    Source: Guan et al. 2021 (https://doi.org/10.1039/D0SC04823B), as chemprop's constrained predictions of atoms.
+    Source: Guan et al. 2021 (https://doi.org/10.1039/D0SC04823B), as in chemprop.
 
     Args:
         targets: names of the target columns.
-        sum_to: "charge", the formal charge of the molecule, a number, or the name of a column that the model reads
-            beside the molecule (`gtx.data.FeatureColumns`); of every target. None: no constraint.
-        gap: distance of the training values from that sum, mean over molecules and targets.
-        place: index of that column among the descriptors, from their end; set by `reading`.
+        sum_to: total Q of every target: "charge" (the formal charge of the molecule), a number, or the name of a
+            feature column (`gtx.data.FeatureColumns`). None for no constraint.
+        gap: difference between the sum of the training values and Q, averaged over molecules and targets.
+        place: index of the feature column among the descriptors, counted from the end; set by `reading`.
 
     Raises:
-        InputError: `sum_to` is no finite number.
+        InputError: `sum_to` is not a finite number.
     """
 
     name: ClassVar[str] = "atoms"
@@ -307,17 +308,16 @@ def as_molecules(y: Tensor) -> MoleculeStore:
 class LevelClassification(LevelTask, LevelClassOptions):
     r"""Classification of each atom or bond, for each of T targets, learned by cross-entropy: \(-\ln p_y\).
 
-    An atom or bond is learned like a molecule: by `BinaryClassification` if all targets have two classes, else by
-    `MulticlassClassification`. Answers are those of that task, in lists: of two classes the probability of the second,
-    `<target>_pred`; of more the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`. A
-    subclass sets the level.
-
-    The best epoch is that of the least validation loss.
+    Each atom or bond is treated like a molecule: by `BinaryClassification` if all targets have two classes, else by
+        `MulticlassClassification`. Predictions are lists. For two classes, `<target>_pred` has the probability of the
+        second class. For more classes, `<target>_pred` has the likeliest class, and `<target>_<class>` has the
+        probability of each class. A subclass sets the level. The best epoch is the epoch with the smallest validation
+        loss.
 
     Args:
         targets: names of the target columns; a cell is a list, see `gtx.data.feature_columns.parse_labels`.
         class_weights: "balanced" gives all classes of a target the same total weight in the loss.
-        each: the task of one atom or bond, chosen by the table.
+        each: task for a single atom or bond, chosen from the cells of the table.
     """
 
     items: ClassVar[tuple[str, str]] = ("class", "classes")

@@ -58,17 +58,19 @@ BETWEEN = "|"
 class ClassTask(NumericTask, ClassOptions):
     r"""Task that predicts the probability of each class or, if there are two classes, of the second class.
 
-    With `sets`, \(\{ c : s_c \le q \}\) and the likeliest class is the set of a molecule: q is the
-    \(\lceil (n + 1) \cdot coverage \rceil\)-th of the scores \(s_y\) of the true classes of n held-out rows, so that
-    this share of sets holds the true class; see `gtx.tasks.calibration.unlikeliness` for both kinds of score.
+    With `sets`, the prediction set of a molecule contains the likeliest class and the classes \(\{ c : s_c \le q \}\).
+    The threshold q is the \(\lceil (n + 1) \cdot coverage \rceil\)-th smallest of the scores \(s_y\) of the true
+    classes of n held-out rows, so that the wanted share of sets contains the true class. The function
+    `gtx.tasks.calibration.unlikeliness` defines both kinds of score.
 
-    With `uncertainty` "evidential" one more output per target is the evidence for the probabilities, and
-    `<target>_vacuity` is the lack of it; see `gtx.tasks.uncertainty.evidence`.
+    With `uncertainty` "evidential", one more output per target is the evidence for the probabilities, and the column
+    `<target>_vacuity` is the lack of evidence; see `gtx.tasks.uncertainty.evidence`.
 
     Args:
-        temperatures: of each target, fitted to validation rows if the calibration is "temperature".
-        curves: of each target and class, see `gtx.tasks.calibration.fit_isotonic`, if it is "isotonic".
-        margins: q of each target, None where there are too few validation rows.
+        temperatures: temperature of each target, fitted to validation rows if the calibration is "temperature".
+        curves: calibration curve of each target and class if the calibration is "isotonic", see
+            `gtx.tasks.calibration.fit_isotonic`.
+        margins: threshold q of each target, None if there are too few validation rows.
     """
 
     temperatures: tuple[float, ...] | None = learned()
@@ -312,8 +314,9 @@ class BinaryClassification(ClassTask):
     Args:
         targets: names of the target columns.
         class_weights: "balanced" gives both classes of a target the same total weight in the loss.
-        classes: two labels of each target, the positive one last; read from the table; default: 0 and 1.
-        positive_weights: of each target, fitted to the training rows if weights are balanced.
+        classes: two labels of each target, the positive label last, read from the table; default: 0 and 1.
+        positive_weights: weight of the positive class of each target, fitted to the training rows if weights are
+            balanced.
     """
 
     name: ClassVar[str] = "classification"
@@ -429,13 +432,13 @@ def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
 class MulticlassClassification(ClassTask):
     r"""Task of predicting one of C classes per target, by a softmax of C outputs and cross-entropy: \(-\ln p_y\).
 
-    Answers are the likeliest class, `<target>_pred`, and the probability of each, `<target>_<class>`.
+    The predictions are the likeliest class, `<target>_pred`, and the probability of each class, `<target>_<class>`.
 
     Args:
         targets: names of the target columns.
         class_weights: "balanced" gives all classes of a target the same total weight in the loss.
         classes: labels of each target in order, read from the table.
-        weights: of each target the weights of its classes, fitted to the training rows if they are balanced.
+        weights: weights of the classes of each target, fitted to the training rows if weights are balanced.
     """
 
     name: ClassVar[str] = "multiclass"

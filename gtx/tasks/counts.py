@@ -40,18 +40,17 @@ def deviance(p: Tensor, y: Tensor) -> Tensor:
 class CountRegression(NumericTask, CountOptions):
     r"""Task of predicting counts (0, 1, 2, ...); the network's output is the logarithm of a Poisson rate.
 
-    An output o predicts the count \(m e^o\), m the mean of the training rows.
-
-    The loss is the negative log-likelihood in units of m, and a constant that makes 0 the least:
+    An output o predicts the count \(m e^o\), with m the mean of the training rows. The loss is the negative
+    log-likelihood in units of m, plus a constant such that the smallest loss is 0:
 
     \[ \ell = e^o - t\, o + t \ln t - t, \qquad t = y / m \]
 
-    It is half of the deviance, over m (McCullagh & Nelder 1989, section 6.2). Answers are the expected count,
-    `<target>_pred`, which is no whole number.
+    The loss is half of the deviance, divided by m (McCullagh & Nelder 1989, section 6.2). The prediction
+    `<target>_pred` is the expected count, which is usually not an integer.
 
     Args:
         targets: names of the target columns.
-        means: per target the mean of the training rows.
+        means: mean of the training rows for each target.
     """
 
     name: ClassVar[str] = "counts"
@@ -141,21 +140,20 @@ def divergence(p: Tensor, y: Tensor) -> Tensor:
 class ShareRegression(NumericTask, ShareOptions):
     r"""Task of predicting T shares of a whole, which add up to 1, by a softmax of T outputs.
 
-    The loss of a row is the divergence of the predicted shares p from the measured ones y, the cross-entropy without
-    what no model can change:
+    The loss of a row is the Kullback-Leibler divergence of the predicted shares p from the measured shares y:
 
     \[ \mathrm{KL}(y \,\|\, p) = \sum_t y_t \ln \frac{y_t}{p_t} = \sum_t \left[ y_t \ln \frac{y_t}{p_t} - y_t + p_t
     \right] \]
 
-    (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative: it is
-    the loss and the score of its share.
+    (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative; each
+    summand is the loss and the score of one share.
 
     Args:
         targets: names of the target columns, two or more.
-        normalise: divide the cells of a row by their sum, whatever it is.
+        normalise: whether the shares of a row are divided by their sum.
 
     Raises:
-        InputError: there is one target alone.
+        InputError: there is only one target.
     """
 
     name: ClassVar[str] = "shares"

@@ -22,14 +22,14 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 class InferredTask:
-    """Placeholder for a task that gtx chooses once it has read the table.
+    """Placeholder for a task that gtx chooses after reading the table.
 
     The choice is `BinaryClassification` if every target has two classes (0 and 1, or two texts and no number), else
     `Regression`.
 
     Args:
         targets: names of the target columns.
-        options: options of either task; one that the chosen task does not have is an error.
+        options: options of either task; an option that the chosen task does not have is an error.
     """
 
     name = "inferred"

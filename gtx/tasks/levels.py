@@ -158,9 +158,8 @@ def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
 class LevelTask(Task):
     """Task of predicting T targets for each atom, or for each bond, of a molecule.
 
-    Every atom or bond has the same weight in the loss and in the scores; blanks are left out. A subclass joins the
-    level, `OfAtoms` or `OfBonds`, with what is learned, `gtx.tasks.atoms_and_bonds` or
-    `gtx.tasks.atoms_and_bonds`.
+    Every atom or bond has the same weight in the loss and in the scores; blanks are left out. The subclasses in
+    `gtx.tasks.atoms_and_bonds` combine a level, `OfAtoms` or `OfBonds`, with regression or classification.
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})

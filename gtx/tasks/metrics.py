@@ -80,12 +80,13 @@ class Metric(NamedTuple):
     """Metric of one target, such as RMSE or ROC-AUC.
 
     Attributes:
-        title: its name in reports.
-        function: from prediction and truth, both without blanks, to the score; None if the task computes it itself.
-        defined: predicate of the truth: whether the score is defined.
-        lower: whether lower is better.
-        in_units: whether it has the unit of the target.
-        summed: whether the score of all targets is their sum, not their mean.
+        title: name of the metric in reports.
+        function: function from prediction and true values, both without blanks, to the score; None if the task computes
+            the score itself.
+        defined: function of the true values that returns whether the score is defined.
+        lower: whether a lower score is better.
+        in_units: whether the score has the unit of the target.
+        summed: whether the score of all targets is the sum, not the mean, of their scores.
     """
 
     title: str

@@ -129,24 +129,25 @@ EXCLUDED_METHODS = ("dropout", "similarity")
 class MultiLevelTask(Task, MultiLevelOptions):
     r"""Joint task with targets of two or three levels (molecules, atoms, bonds): one encoder, one head per level.
 
-    The loss is the sum of the losses of the tasks, each the mean over its values in the whole training set:
+    The loss is the sum of the losses of the tasks, each averaged over the values of the task in the whole training set:
 
     \[ L = \sum_k \frac{1}{n_k} \sum_{i=1}^{n_k} \ell_k(\hat z_{ki}, z_{ki}) \]
 
-    in z-scores, or in nats of classes, so that a task with more values has no more weight. Source: chemprop's models of
-    mixed targets (`MolAtomBondMPNN` of version 2.3), one encoder and a predictor for each level.
+    Losses are in z-scores for numbers and in nats for classes, and a task with more values has no larger weight.
+    Source: models of mixed targets in chemprop (`MolAtomBondMPNN` of version 2.3), with one encoder and a predictor for
+    each level.
 
-    A row needs a value for one of the targets. Scores are means over the targets that have them. A store has the
-    targets of molecules as the first columns of `y`, and after them, from a table, the mean of each list.
+    A row needs a value of at least one target. Scores are means over the targets for which they are defined. The first
+    columns of `y` in a store are the targets of molecules; for a table, the next columns are the means of the lists.
 
     Args:
         parts: the tasks: a `Regression`, an `AtomRegression` or `AtomClassification`, and a `BondRegression` or
             `BondClassification`.
-        density: weight of each task in the training rows, see `Task.share`, per molecule.
+        density: mean weight per molecule of each task in the training rows, see `Task.share`.
 
     Raises:
-        InputError: other tasks, fewer than two, two of molecules, of atoms or of bonds, a target named twice, or a
-            `Regression` whose uncertainty is "dropout" or "similarity".
+        InputError: there are other tasks, fewer than two tasks, or two tasks of the same level; a target is named
+            twice; or the uncertainty of a `Regression` is "dropout" or "similarity".
     """
 
     name: ClassVar[str] = "together"

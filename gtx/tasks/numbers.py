@@ -148,7 +148,7 @@ BAD_TARGET = "with a bad target"
 class NumericTask(Task, WeightOptions):
     """Base class of tasks whose T targets are columns of numbers.
 
-    A subclass defines the meaning of an output (`unscaled`), its loss (`elementwise`) and its scores (`metrics`).
+    A subclass defines the meaning of an output (`unscaled`), the loss (`elementwise`) and the scores (`metrics`).
     """
 
     def __post_init__(self) -> None:
@@ -161,17 +161,17 @@ class NumericTask(Task, WeightOptions):
 
     @property
     def widths(self) -> list[int]:
-        """Predictions of each target: one, or one per class."""
+        """Number of predictions for each target: one, or one per class."""
         return [1] * len(self.targets)
 
     @property
     def num_predictions(self) -> int:
-        """P, how many numbers are predicted of each molecule."""
+        """Number P of predictions for each molecule."""
         return sum(self.widths)
 
     @property
     def out_channels(self) -> int:
-        """One output for each prediction; further outputs of a task, such as variances, follow them."""
+        """Number of outputs: one for each prediction, and then further outputs of a task, such as variances."""
         return self.num_predictions
 
     @cached_property
@@ -233,7 +233,7 @@ class NumericTask(Task, WeightOptions):
         return (self.plain.elementwise(output, scaled.nan_to_num()) * measured).sum(0)
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """Score an epoch to select the best; lower is better. By default the loss."""
+        """Compute the score that selects the best epoch, by default the loss; a lower score is better."""
         return logged["val_loss"]
 
     def table(self, answers: Predictions) -> list[np.ndarray]:
@@ -249,7 +249,7 @@ class NumericTask(Task, WeightOptions):
 
     @property
     def level(self) -> float:
-        """Share of molecules whose value an interval should hold."""
+        """Share of molecules whose true value should be inside the interval."""
         return LEVEL
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Self:
@@ -278,7 +278,8 @@ class NumericTask(Task, WeightOptions):
         return y
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for texts that are no values."""
+        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text that is not a value.
+        """
         return np.array([parse_number(cell) for cell in cells], np.float64)
 
     def joined(self, y: np.ndarray) -> np.ndarray:
@@ -286,7 +287,7 @@ class NumericTask(Task, WeightOptions):
         return y
 
     def complaint(self, target: int, cell: str) -> str:
-        """Describe what is wrong with a cell that is no value of a target."""
+        """Describe the error of a cell that is not a value of a target."""
         return f"is not a finite number, nor blank: {BLANK_WORDS}"
 
     def fitted(self, train: MoleculeStore) -> Self:

@@ -45,19 +45,20 @@ class Regression(NumericTask, NumberOptions):
 
     Args:
         targets: names of the target columns.
-        loss: of z-scores: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[B, T]` that gives the
-            loss of each entry, `[B, T]`; no part of a model file.
-        censored: learn from bounds too, cells such as `>5`: with "mse" by the likelihood of a Gaussian, see
-            `gtx.tasks.numbers.censored_squares`, with other losses at no cost on the side that a bound allows.
-        element_reference: learn every target, or none, minus a reference per element; by default those of whose
-            variance the composition explains 95 %.
-        uncertainty: a method of `gtx.tasks.uncertainty`, or "none".
-        coverage: the share of molecules whose value an interval should hold.
-        scaler, interval, std_factor, std_slope: fitted by training; the factor per target scales a method's standard
-            deviations, the slope is that of "similarity".
+        loss: loss of the z-scores: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[B, T]` that
+            returns the loss of each entry, `[B, T]`. The loss is not stored in a model file.
+        censored: whether cells such as `>5` are bounds to learn from. With "mse", the loss of a bound is a Gaussian
+            likelihood, see `gtx.tasks.numbers.censored_squares`. With other losses, the loss of a bound is 0 if the
+            prediction satisfies the bound.
+        element_reference: whether a reference value per element is subtracted from the targets; by default only from
+            targets of which the composition explains 95 % of the variance.
+        uncertainty: name of a method in `gtx.tasks.uncertainty`, or "none".
+        coverage: share of molecules whose true value should be inside the interval.
+        scaler, interval, std_factor, std_slope: values fitted by training. The factor per target scales the standard
+            deviations, and the slope belongs to the method "similarity".
 
     Raises:
-        InputError: there is no such loss or method, a method with a loss of its own is given another, or the coverage
+        InputError: the loss or the method is unknown, a loss is given for a method with its own loss, or the coverage
             is not between 0 and 1.
     """
 

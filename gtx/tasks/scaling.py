@@ -29,14 +29,14 @@ class TargetScaler:
 
     .. math:: z = \frac{y - \sum_a n_a \varepsilon_a - \mu}{\sigma}
 
-    with \(\varepsilon\) by least squares on the training rows: an extensive target, such as an atomisation energy, is
-    nearly all composition, and what the network should learn is the rest.
+    The references \(\varepsilon\) are fitted by least squares to the training rows. The composition explains most of an
+    extensive target, such as an atomisation energy, and the network learns the rest.
 
     Attributes:
-        mean: float64 `[T]`, in the targets' own units.
-        sd: float64 `[T]`, in the targets' own units; 0 for a target of which nothing varies, which is then no matter of
-            the network: its prediction is the mean.
-        reference: float64 `[119, T]`, energy (or the like) per atom of each atomic number, or None.
+        mean: mean of each target, float64 `[T]`, in the units of the target.
+        sd: standard deviation of each target, float64 `[T]`, in the units of the target; 0 for a constant target, whose
+            prediction is the mean.
+        reference: reference energy (or another quantity) per atom of each atomic number, float64 `[119, T]`, or None.
     """
 
     mean: Tensor

@@ -31,16 +31,19 @@ class Predictions:
     """Predictions for m molecules: values in the targets' units, or class probabilities, with any uncertainty.
 
     Attributes:
-        mean: float64 `[m, P]`, the mean over members; a column per target, or one per class of each target.
-        std: float64 `[m, P]`, the standard deviation by a method of uncertainty, or over members; None for a single
-            member without a method.
-        low, high: float64 `[m, T]`, bounds of an interval, or None; NaN for a target that has none.
-        reach: float64 `[m, T]` each, reach of an interval below and above the mean, up to a factor per target; None for
-            intervals of one width.
-        warnings: per molecule, a list of texts.
-        distance: float64 `[m]`, 1 - similarity to the nearest training molecule, where the task reads it; or None.
-        vacuity: float64 `[m, T]`, lack of evidence for a target's classes, from 0 to 1, if the method has it; or None.
-        table: `[m]` each, the columns that `Task.output_columns` names.
+        mean: mean prediction over ensemble members, float64 `[m, P]`, with a column per target, or per class of each
+            target.
+        std: standard deviation from a method of uncertainty, or over ensemble members, float64 `[m, P]`; None for a
+            single member without a method.
+        low, high: limits of the prediction interval, float64 `[m, T]`, NaN for a target without an interval; or None.
+        reach: widths of the interval below and above the mean, up to a factor per target, float64 `[m, T]` each; None
+            for intervals of constant width.
+        warnings: list of warnings for each molecule.
+        distance: distance to the nearest training molecule (1 - similarity), float64 `[m]`, if the task uses the
+            distance; or None.
+        vacuity: lack of evidence for the classes of each target, float64 `[m, T]`, from 0 to 1, for evidential
+            classification; or None.
+        table: values of the columns that `Task.output_columns` names, `[m]` each.
     """
 
     mean: np.ndarray
@@ -108,7 +111,7 @@ class Capable(Protocol):
 def require_support(task: Capable | None, capability: str) -> None:
     """Raise InputError unless a task supports a capability, such as "tune" or "explain".
 
-    None is a task that the table decides, of numbers or classes.
+    None means a task of numbers or classes that is chosen from the table.
 
     Raises:
         InputError: it does not.
@@ -155,25 +158,26 @@ class Scores(Protocol):
 class Task(ABC):
     """Definition of what a model predicts: how cells are read, the loss, the metrics, and the meaning of outputs.
 
-    Every method returns something new; a task never changes.
+    A task is immutable: methods that fit something return a new task.
 
-    A task is used in this order: `infer_from_table` and `parse` read the cells of a table, `fitted` fits scales or
+    The methods of a task are called in this order: `infer_from_table` and `parse` read the cells of a table, `fitted`
+        fits scales or
     classes to the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and
     `decode` turn outputs into answers, `calibrated` fits intervals to the validation rows, `score` scores, and
     `to_dict` makes the entry of a model file.
 
     Attributes:
         targets: names of the target columns.
-        name: name on the command line and in model files.
+        name: name of the task on the command line and in model files.
         epochs: default number of passes over the training molecules.
-        metrics: the scores by name, the leading one first.
+        metrics: metrics by name, the main metric first.
         discrete: whether targets are classes.
-        writes: whether the model generates sequences, so that it is no graph transformer with a readout.
-        supports: what gtx does with the task, keys of `CAPABILITIES`; `require_support` refuses the rest.
-        unsaved: fields of training alone, which a model file does not have.
-        page: module with a function `write_run_report` like that of `gtx.report`, for a page of its own.
-        per: level of the predictions, as `gtx.models.GraphTransformer` takes it: "molecule", "atom" or "bond".
-        also: further levels and the outputs for each, as the same model takes them.
+        writes: whether the model generates sequences.
+        supports: capabilities that work with the task (keys of `CAPABILITIES`); `require_support` refuses the others.
+        unsaved: fields that are used only in training and not stored in a model file.
+        page: module with a function `write_run_report`, for tasks with a separate report.
+        per: level of the predictions, as for `gtx.models.GraphTransformer`: "molecule", "atom" or "bond".
+        also: further levels and their numbers of outputs, as for `gtx.models.GraphTransformer`.
     """
 
     targets: tuple[str, ...]
@@ -199,7 +203,7 @@ class Task(ABC):
     # a table's cells
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Task:
-        """Return the task with what the cells of the tables decide, such as the names of classes.
+        """Return the task with values that depend on the cells of the tables, such as the names of classes.
 
         Raises:
             InputError: a column is missing or cannot be learned.
@@ -207,7 +211,7 @@ class Task(ABC):
         return self
 
     def reading(self, features: FeatureColumns | None) -> Self:
-        """Return the task of a model that reads these columns beside the molecule.
+        """Return the task of a model that also reads some feature columns.
 
         Raises:
             InputError: the task needs another column.
@@ -279,10 +283,11 @@ class Task(ABC):
         return self.fitted(sample)
 
     def adopting(self, other: Task) -> Self:
-        """Take over what another task has learned of the same targets, for fine-tuning; both are `fitted`.
+        """Take the fitted scales or classes of the same targets from another task, for fine-tuning; both tasks are
+        `fitted`.
 
         Raises:
-            InputError: what it has learned contradicts the table, e.g. other classes.
+            InputError: the other task contradicts the table, for example by other classes.
         """
         return self
 
@@ -296,8 +301,8 @@ class Task(ABC):
     def regressands(self, store: MoleculeStore) -> Tensor | None:
         """Return targets for a least-squares fit, float64 `[M, P]`, NaN for blanks.
 
-        They are the ideal outputs, or for classes, whose outputs are logits, class indicators. None if least squares
-        does not apply; then no kernel is blended with the network.
+        The targets are the ideal outputs, or indicators of the classes. The result is None if least squares is not
+        suitable; then no kernel model is blended with the network.
         """
         return None
 
@@ -314,7 +319,7 @@ class Task(ABC):
         return rows if store.bounds is None else rows | (~store.bounds.isnan()).any(1)
 
     def examples(self, store: MoleculeStore) -> Any:
-        """Return the examples that batches are cut from, with targets as the loss takes them."""
+        """Return the examples from which batches are made, with targets scaled for the loss."""
         return store
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
@@ -330,12 +335,12 @@ class Task(ABC):
         """Raise an `InputError` unless a model, before it is trained, and the number of its members suit the task."""
 
     def forward(self, model: nn.Module, batch: Any) -> Any:
-        """Compute the model's output for a batch of `examples`."""
+        """Compute the output of the model for a batch of `examples`."""
         return model(batch)
 
     @abstractmethod
     def training_loss(self, output: Any, batch: Any) -> Tensor:
-        """Compute the mean loss of a batch, a scalar."""
+        """Compute the mean loss of a batch."""
 
     def share(self, examples: Any) -> int | Tensor:
         """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
@@ -349,7 +354,7 @@ class Task(ABC):
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         """Return a function from the `validation_outputs` of all validation rows, `[n, K]`, to the scores of an epoch.
 
-        Their names start with `val_`; `val_score` selects the epoch, lower is better.
+        The names of the scores start with `val_`; the best epoch has the lowest `val_score`.
         """
 
     @property
@@ -376,7 +381,7 @@ class Task(ABC):
 
     @abstractmethod
     def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
-        """Convert the outputs of `predict` for all molecules of a store to answers in the user's units."""
+        """Convert the outputs of `predict` for all molecules of a store to predictions in the user's units."""
 
     def member_columns(self, members: int) -> dict[str, type]:
         """Name the columns of the predictions of single members, prediction by prediction, with their types.
@@ -391,7 +396,7 @@ class Task(ABC):
         raise NotImplementedError
 
     def calibrated(self, answers: Any, y: np.ndarray) -> Self:
-        """Calibrate on answers for held-out rows and their targets `[n, T]`, for instance intervals."""
+        """Calibrate, for example, intervals on the predictions for held-out rows and their targets `[n, T]`."""
         return self
 
     # scores
@@ -400,12 +405,11 @@ class Task(ABC):
     def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
     ) -> dict[str, Any]:
-        """Score the answers for the molecules `rows` of a store, as in `metrics.json`.
+        """Score the predictions for the molecules `rows` of a store, as in `metrics.json`.
 
         Args:
-            members: networks of the model.
-            store: molecules.
-            answers: of `decode`, for all molecules.
+            members: networks of the ensemble. store: store of the molecules. answers: result of `decode` for all
+                molecules.
             rows: indices of the molecules to score.
 
         Returns:
@@ -415,16 +419,16 @@ class Task(ABC):
     def baselines(self, store: MoleculeStore, split: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
         """Score simple methods that learn from the training rows of a store, by name and part of the split.
 
-        Those that all tasks of numbers and classes share are in `gtx.baselines`.
+        Baselines that all tasks of numbers and classes share are in `gtx.baselines`.
         """
         return {}
 
     @abstractmethod
     def scores(self, columns: Sequence[str]) -> Scores:
-        """Make an object that scores a table with these columns, if it has true values."""
+        """Make an object that collects predictions and scores a table that has target columns."""
 
     def notes(self) -> list[str]:
-        """Return notes about how the targets were understood, a line each."""
+        """Return notes about how the targets were read, one line each."""
         return []
 
     # storage
@@ -438,7 +442,7 @@ class Task(ABC):
         return {"task": self.name, "targets": list(self.targets), **plain}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that predictions need, as plain values for JSON."""
+        """Return all settings that predictions need, as plain values for JSON."""
         names = [f.name for f in fields(self) if f.name not in ("targets", *self.unsaved)]
         values = {name: _plain(getattr(self, name)) for name in names}
         return {"name": self.name, "targets": list(self.targets), **values}

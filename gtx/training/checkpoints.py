@@ -28,8 +28,8 @@ class History(Callback):
     """Record of the epochs of a training, written to a CSV file after each epoch.
 
     Columns: `epoch` (from 1), `seconds`, `cpu_seconds`, `batch_pairs` (the budget of a batch), `lr`, `train_loss` and
-    the scores that the module logged. The rows are state of the checkpoint, so the file of a resumed run equals that
-    of an uninterrupted one.
+    the scores that the module logged. The checkpoint contains the rows, so the file of a resumed run equals the file of
+    an uninterrupted run.
 
     Args:
         file: the CSV file.

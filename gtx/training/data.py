@@ -62,25 +62,27 @@ class Batches:
 class MoleculeDataModule(LightningDataModule):
     """Lightning data module with the training, validation and test molecules, on the device of the model.
 
-    Training batches are drawn anew each epoch, by seed and epoch; their number varies a little, so the Trainer reloads
-    them each epoch (`reload_dataloaders_every_n_epochs=1`). Every rank gets the same number. `trainer.predict` gets the
-    test rows, in their order.
+    Training batches are drawn anew in each epoch, from the seed and the number of the epoch. The number of batches
+    varies a little, so the Trainer reloads the batches in each epoch (`reload_dataloaders_every_n_epochs=1`). Every
+    process gets the same number of batches. `trainer.predict` predicts the test rows, in order.
 
     Args:
         task: the fitted task.
-        train: training molecules, targets in their own units.
+        train: training molecules, with targets in their own units.
         val, test: validation and test molecules; either may be empty.
         settings: training settings, such as the pairs of a batch.
         seed: seed of this ensemble member.
 
     Attributes:
-        train, val, test: examples that batches are cut from, see `Task.examples`.
-        truth: the validation and test molecules with targets in their own units.
-        budget: pairs of a batch; from the settings, or less if memory is short (see `ForecastCallback`).
-        constant: True for training and validation batches of constant shape; the loaders then yield the indices of
-            their molecules, int64 on the device, and the step cuts the batch (see `gtx.training.capture`).
-        before_batches: called once, before the first training batches are drawn and their number is counted; it may
-            lower the budget.
+        train, val, test: examples from which batches are made, see `Task.examples`.
+        truth: validation and test molecules, with targets in their own units.
+        budget: largest number of pairs in a batch, from the settings, or less if memory is short (see
+            `ForecastCallback`).
+        constant: whether training and validation batches have constant shape. The loaders then yield the indices of the
+            molecules of a batch, int64 on the device, and the training step makes the batch (see
+            `gtx.training.capture`).
+        before_batches: function that is called once, before the first training batches are drawn, and may lower the
+            budget.
     """
 
     def __init__(
@@ -229,15 +231,15 @@ class OnDisk(ABC):
     """Training molecules that stay on disk, with their own batches.
 
     Attributes:
-        sample: a random sample of some thousands.
+        sample: random sample of a few thousand training molecules.
     """
 
     sample: MoleculeStore
 
     @abstractmethod
     def portions(self) -> Iterator[MoleculeStore]:
-        """Yield all molecules, a portion at a time."""
+        """Yield all training molecules in parts."""
 
     @abstractmethod
     def data(self, task: Task, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> MoleculeDataModule:
-        """Return the data module for Lightning, of these and of validation molecules."""
+        """Return the Lightning data module with the training and validation molecules."""

@@ -58,24 +58,24 @@ def fit(
 ) -> list[EnsembleMember]:
     """Train one network, or an ensemble, in a folder; a second call with the same arguments resumes the training.
 
-    Finished members are read, an interrupted one continues from its last complete epoch, and on one CPU thread the
-    weights are the same to the last bit as without an interruption.
+    Finished ensemble members are read from the folder, and an interrupted member continues from its last complete
+    epoch. On one CPU thread, the weights are the same to the last bit as without an interruption.
 
     Args:
-        model: model from a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, task.out_channels]`. A module is
-            trained in place and has the weights of its best epoch afterwards; a function without arguments makes each
-            member of an ensemble.
-        task: the task; if it is not fitted yet, it is fitted to `train`.
-        train: training molecules, with targets in their own units, NaN for blanks; those without any value are left
-            out. Molecules `OnDisk` are read as they are needed.
+        model: module that maps a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, task.out_channels]`, or a
+            function without arguments that makes such a module. A module is trained in place and has the weights of the
+            best epoch afterwards. For an ensemble, pass a function.
+        task: task of the model; a task that is not fitted yet is fitted to `train`.
+        train: training molecules, with targets in their own units, NaN for blanks. Molecules without any target value
+            are left out. Molecules `OnDisk` are read when needed.
         val: validation molecules; may be empty.
         settings: settings of the training.
-        folder: folder of the run.
-        marks: plain values that identify the run (data, split, model), for `config.yaml`.
-        overwrite: train anew, whatever the folder contains.
-        start: trained members to start from; member k starts from `start[k % len(start)]`, with fresh weights where
-            shapes differ.
-        transfer: selection of their weights; default: those that fit.
+        folder: path of the run folder.
+        marks: values that identify the run (data, split, model), for `config.yaml`.
+        overwrite: whether an earlier run in the folder is replaced.
+        start: trained ensemble members from which training starts. Member k starts from `start[k % len(start)]`, with
+            new weights if shapes differ.
+        transfer: selection of the weights to copy from `start`; by default all weights whose shapes fit.
         watch: function that is called after every epoch and may end the training by an exception, see
             `gtx.training.logging`.
 

@@ -30,8 +30,8 @@ class Forecast:
     """Estimated time and memory of an epoch.
 
     Attributes:
-        batches: batches per epoch.
-        pairs: pairs of atoms of all molecules, the work of an epoch.
+        batches: number of batches per epoch.
+        pairs: number of atom pairs of all molecules, to which the work of an epoch is proportional.
         memory: peak memory in bytes: the activations of the largest batch, and the weights with their states.
         seconds: training time per epoch, without validation.
         budget: pairs of a batch that fit into the free memory; at most the budget of the settings.

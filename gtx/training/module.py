@@ -25,16 +25,15 @@ from gtx.training.settings import TrainSettings
 class TrainingModule(LightningModule):
     """Lightning module that trains a model on a task; its data module is a `gtx.training.MoleculeDataModule`.
 
-    Every molecule has the same weight (or whatever the task counts, see `Task.share`): the mean loss of a batch is
-    weighted by its number of molecules, since batches of large molecules hold fewer, and the last batch of an epoch
-    holds the rest. Nothing is logged, moved or synchronised per step, so small molecules train at the speed of the
-    model.
+    Every molecule has the same weight: the mean loss of a batch is weighted by the number of molecules in the batch (or
+        another number, see `Task.share`), because batches have different numbers of molecules. The module does not log
+        or synchronise in each step, so that training is fast for small molecules.
 
     Args:
-        model: maps a batch of B molecules to outputs `[B, task.out_channels]`.
-        task: defines the loss, and the scores of validation and test rows.
+        model: module that maps a batch of B molecules to outputs `[B, task.out_channels]`.
+        task: task that defines the loss, and the scores of validation and test rows.
         settings: settings of the optimiser and its schedule.
-        seed: seed of this ensemble member; with the number of the epoch and the rank of the process it determines all
+        seed: seed of the ensemble member. The seed, the number of the epoch and the rank of the process determine all
             random numbers of an epoch.
     """
 
@@ -57,10 +56,10 @@ class TrainingModule(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *arguments: Any, **named: Any) -> Self:
-        """Read the weights of a checkpoint of Lightning's.
+        """Read the weights from a Lightning checkpoint.
 
         Raises:
-            InputError: `model` or `task` is missing; a checkpoint contains weights alone.
+            InputError: `model` or `task` is missing; a checkpoint contains only weights.
         """
         if missing := [name for name in ("model", "task") if name not in named]:
             raise InputError(

@@ -81,7 +81,7 @@ class WeightAverage(Callback):
     `WeightAveraging` at its best, twenty times as fast as its default. The state resumes exactly.
 
     Args:
-        decay: d, per step; with 0 the average equals the weights.
+        decay: decay d per step; with 0 the average equals the current weights.
     """
 
     def __init__(self, decay: float) -> None:
@@ -131,9 +131,10 @@ class WeightAverage(Callback):
 class BestEpoch(Callback):
     """Averaged weights of the best epoch, and early stopping.
 
-    The best epoch is that with the lowest `val_score`, the latest of equals. The second half of the epochs starts the
-    search anew: on a few dozen validation rows an early epoch can win by luck, and the rate has yet to fall. Without
-    validation it is the last epoch. The weights are part of the checkpoint, so they always fit its epoch.
+    The best epoch is the epoch with the lowest `val_score`, and the latest of several equal epochs. The search starts
+    anew in the second half of the epochs, because with few validation rows an early epoch may have a low score by
+    chance. Without validation rows, the best epoch is the last epoch. The checkpoint contains the weights of the best
+    epoch.
 
     Args:
         average: average of the weights.

@@ -60,9 +60,10 @@ def machines() -> int:
 def distributed_group() -> Iterator[None]:
     """Open a process group of all processes that torchrun has started; if one fails, all end.
 
-    The main process is the last to leave. If one fails, all end, and the first that failed prints the reason. The
-    others exit with status 1, and torchrun ends or restarts them all. Without torchrun Lightning makes the group when
-    it trains; a process that it started, and whose main process is gone, exits with status 1 too.
+    The main process ends last. If one process fails, all processes end, and the process that failed first prints the
+    reason. The other processes exit with status 1, and torchrun ends or restarts all processes. Without torchrun,
+    Lightning makes the group when training starts; a process that Lightning started exits with status 1 if the main
+    process has ended.
 
     Raises:
         InputError: another process was lost, or torchrun could not start processes again.

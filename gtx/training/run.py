@@ -114,7 +114,7 @@ class RunFolder:
     """Folder of a run: `config.yaml` with its settings, and a folder `members/0`, `members/1`, ... for each network.
 
     Args:
-        path: the folder; it need not exist.
+        path: path of the folder, which need not exist.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -129,7 +129,7 @@ class RunFolder:
             overwrite: delete the results of an earlier run.
 
         Returns:
-            True if the folder contains this run already, so that it resumes.
+            True if the folder already contains the run, which is then resumed.
 
         Raises:
             InputError: the folder contains a run with another config, or files that gtx did not write.
@@ -153,11 +153,11 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """True after `finish` was called."""
+        """True after a call of `finish`."""
         return self._read().get("finished", False) if self.config_file.exists() else False
 
     def finish(self) -> None:
-        """Note in `config.yaml` that every output of the run has been written."""
+        """Record in `config.yaml` that every output of the run has been written."""
         if is_main_process():
             self._write({**self._read(), "finished": True})
 

@@ -30,10 +30,10 @@ def _about(text: str, kind: Kind | None = None, harmless: bool = False) -> dict[
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """Settings of the model and its training, as options of `gtx train`; each field contains its help text.
+    """Settings of the model and its training, which are also options of `gtx train`; each field contains a help text.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     model: str = option("standard", "Architecture; gtx models lists them.")

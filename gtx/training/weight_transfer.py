@@ -22,7 +22,7 @@ class EnsembleMember:
         task: the fitted task.
         history: one row per epoch, as in `log.csv`.
         best_epoch: best epoch, counted from 1; 0 for a model without epochs.
-        best_score: its `val_score`; infinite without validation molecules.
+        best_score: `val_score` of the best epoch; infinite without validation molecules.
     """
 
     model: nn.Module
@@ -33,7 +33,9 @@ class EnsembleMember:
 
     @property
     def batch_pairs(self) -> int | None:
-        """Pairs of a batch in training, fewer than in the settings if memory was short; None without epochs."""
+        """Largest number of pairs in a training batch, smaller than in the settings if memory was short; None without
+        epochs.
+        """
         pairs = self.history[-1].get("batch_pairs") if self.history else None
         return None if pairs is None else int(pairs)
 
@@ -49,9 +51,9 @@ class WeightTransfer:
     """Copying of weights from a trained model into a new one, for modules whose tensors have equal names and shapes.
 
     Attributes:
-        new_head: keep the initial weights of the head though those of the trained model would fit.
-        outputs: for each output of the model its index in the trained one, -1 for none, by which rows of the last layer
-            of the head are transferred; None to transfer that layer if its shapes agree.
+        new_head: whether the head keeps its initial weights, even if the weights of the trained model fit.
+        outputs: index in the trained model of each output of the new model, -1 for a new output. Rows of the last layer
+            of the head are copied accordingly. None to copy the last layer if its shape fits.
     """
 
     new_head: bool = False

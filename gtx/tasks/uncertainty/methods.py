@@ -25,8 +25,9 @@ class PredictionUncertainty(NamedTuple):
     """Standard deviations and intervals of the predictions for m molecules, float64 `[m, T]` each.
 
     Attributes:
-        std: the standard deviation.
-        below, above: reach of an interval down and up, up to a factor that validation rows set.
+        std: standard deviation of the prediction.
+        below, above: widths of the interval below and above the prediction, up to a factor that is fitted to validation
+            rows.
     """
 
     std: Tensor
@@ -43,9 +44,10 @@ class UncertaintyMethod:
 
     Attributes:
         word: name of the method in `UNCERTAINTY_METHODS`.
-        width: W, outputs of the network per target; the first is the number itself.
-        has_loss: whether `loss` takes the place of the task's.
-        reads_similarity: whether the distance to the nearest training molecule follows the outputs.
+        width: number W of network outputs per target; the first output is the prediction.
+        has_loss: whether `loss` replaces the loss of the task.
+        reads_similarity: whether the method uses the distance to the nearest training molecule, which follows the
+            outputs.
     """
 
     word: ClassVar[str]
@@ -121,7 +123,7 @@ class McDropout(UncertaintyMethod):
     mean. Dropout of attention weights and whole layers is left out.
 
     Args:
-        samples: copies of each member.
+        samples: number of copies of each ensemble member.
     """
 
     word: ClassVar[str] = "dropout"
