@@ -12,8 +12,8 @@ class Described(NamedTuple):
     """A named setting of the graph transformer.
 
     Attributes:
-        about: what it is, in a line.
-        source: the paper.
+        about: description of the model, in a line.
+        source: citation of the paper.
         coordinates: one of "needed", "optional" and "none".
         weights: how many it has at its defaults, for one target and gtx's featuriser; a test counts them.
         bonds: whether it embeds bonds or pairs of atoms, and so can read features of bonds.

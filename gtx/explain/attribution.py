@@ -30,12 +30,13 @@ EXACT = 10
 
 
 class ShapleyValues(NamedTuple):
-    """Shapley values of n players: the contribution of each to the difference between all and none.
+    """Shapley values of n players: the contribution of each player to the value of all players minus the value of none.
 
     Attributes:
-        values: `[n]`; they sum to the prediction with all players minus that with none.
-        errors: `[n]`, the standard error of each value where sets were drawn, 0 where all were taken.
-        sets: number of sets that were taken away.
+        values: Shapley value of each player, `[n]`. The values sum to the prediction with all players minus the
+            prediction with none.
+        errors: standard error of each value, `[n]`; 0 if all sets of players were evaluated.
+        sets: number of sets of players that were removed.
     """
 
     values: np.ndarray
@@ -50,19 +51,20 @@ def compute_shapley_values(
 
     \[ \phi_i = \sum_{S \not\ni i} \frac{|S|!\,(n - |S| - 1)!}{n!} \bigl(v(S \cup i) - v(S)\bigr) \]
 
-    v(S) is the prediction with only the players S. So players that are alike have equal values, a player that changes
-    nothing has 0, and the values sum to v(all) - v(none) (efficiency).
+    v(S) is the prediction with only the players S. Equivalent players have equal values, a player without influence has
+    the value 0, and the values sum to v(all) - v(none) (efficiency).
 
-    Up to `EXACT` players the sum is exact. Above, orders are drawn, each together with its reverse; the values of one
-    order sum to v(all) - v(none) too, and so does their mean.
+    For up to `EXACT` players, the sum is exact. For more players, random orders are drawn, each together with the
+    reverse order. The values of each order, and the mean over orders, also sum to v(all) - v(none).
 
     Sources: Shapley 1953; sampled orders: Castro et al. 2009 (10.1016/j.cor.2008.04.004), with reverses: Mitchell et
     al. 2022 (arXiv:2104.12199).
 
     Args:
-        change: from sets of players, bool `[m, n]`, to the change of the prediction `[m]` when each set is taken away.
-        players: their number, n.
-        permutations: number of orders drawn, each with its reverse; 2 or more.
+        change: function from sets of players, bool `[m, n]`, to the change of the prediction `[m]` when each set is
+            removed.
+        players: number n of players.
+        permutations: number of orders to draw, each with its reverse; 2 or more.
         seed: seed of the random orders.
     """
     return _exact(change, players) if players <= EXACT else _sampled(change, players, permutations, seed)
@@ -106,16 +108,13 @@ class Attribution(Drawn):
     unit.
 
     Attributes:
-        smiles: the molecule as given.
-        mol: the RDKit molecule whose atoms are the n atoms.
-        quantity: the predicted quantity, in words.
-        prediction: of the target, by the whole model; for classes the probability of class 1.
-        without: the baseline, the prediction without the parts; `parts.values` sum to the difference.
-        players: int `[n]`, the number of the part of each atom, from 0.
-        parts: the Shapley value of each part.
-        sums: the sum of the values in words, of the network and of the kernel, and the meaning of the baseline.
-        notes: remarks on this model and molecule, for the reader.
-        neighbours: the most similar training molecules, in lines of text.
+        smiles: SMILES of the molecule as given. mol: RDKit molecule with the n atoms. quantity: name of the predicted
+            quantity. prediction: prediction of the whole model; for classes the probability of class 1. without:
+            baseline, the prediction without any atom; `parts.values` sum to `prediction - without`. players: index of
+            the atom or substructure (player) of each atom, int `[n]`, from 0. parts: Shapley value of each atom or
+            substructure. sums: description of the sums of the values for network and kernel model, and of the baseline.
+        notes: notes on the model and the molecule, for the reader. neighbours: lines of text about the most similar
+            training molecules.
     """
 
     smiles: str
@@ -177,26 +176,26 @@ def attribute_prediction(
 ) -> Attribution:
     r"""Compute how much each atom or substructure contributes to the prediction of a molecule, as Shapley values.
 
-    A part that is taken away neither attends nor is attended to in the network; bond messages and descriptors stay, if
-    the network has them. If a kernel of weight s is blended with the network, the exact contributions of the part's
-    atoms are taken away from it (`gtx.kernel.KernelRidge.contributions`):
+    In the network, an atom or substructure is removed by masking the attention to and from its atoms; bond messages and
+    descriptors are not removed. If a kernel model of weight s is blended with the network, the exact contributions of
+    the removed atoms are subtracted (`gtx.kernel.KernelRidge.contributions`):
 
     \[ v(S) = g\Bigl((1 - s)\, z_n(S) + s\, \bigl(\mu + d + \sum_{j \in S} \varphi_j\bigr)\Bigr) \]
 
-    with \(z_n(S)\) the network's output with the attention of the atoms S alone, \(\mu\) the kernel's mean, d the
-    contribution of its descriptors, and g from outputs to the target's units. v(all) is the prediction of the whole
-    model, v(none) the baseline. Where g is linear, an atom's value is 1 - s times its value in the network plus s times
-    \(\varphi_j\).
+    Here \(z_n(S)\) is the output of the network with the attention of the atoms S alone, \(\mu\) is the mean of the
+    kernel model, d is the contribution of descriptors, and g converts outputs to the units of the target. v(all) is the
+    prediction of the whole model, and v(none) is the baseline. If g is linear, the value of an atom is 1 - s times its
+    value in the network plus s times \(\varphi_j\).
 
-    It runs on the CPU and in float64, whatever the predictor's device.
+    The computation runs on the CPU in float64, on any device of the predictor.
 
     Args:
         predictor: a trained model.
-        smiles: one molecule; a mol block too, for a model that needs coordinates.
-        target: name of the target; default the first.
-        parts: what is taken away: single atoms, or substructures (`gtx.molecules.assign_substructures`).
+        smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
+        target: name of the target; by default the first target.
+        parts: what is removed: single atoms, or substructures (`gtx.molecules.assign_substructures`).
         member: number of the network in an ensemble.
-        draws: number of orders drawn, each with its reverse, where there are too many sets to take all; 2 or more.
+        draws: number of random orders, each with its reverse, if there are too many sets to evaluate all; 2 or more.
         seed: seed of the random orders.
         features: values of the feature columns: numbers, or lists of numbers, by name.
 

@@ -87,7 +87,8 @@ class Drawn(ABC):
 class Explanation(Findings):
     """Explanation of a prediction by attention, compared with the same network with random weights.
 
-    Attention weights show the computation; they do not prove a cause. Attributes as `Findings`.
+    Attention weights show the computation of the network, and do not prove a cause. The attributes are those of
+    `Findings`.
     """
 
     def __repr__(self) -> str:
@@ -136,19 +137,19 @@ def explain_prediction(
     """Explain a prediction by attention: pictures, a score for each atom, and a test of whether the scores are
     faithful.
 
-    It runs on the CPU and in float64, whatever the predictor's device.
+    The computation runs on the CPU in float64, on any device of the predictor.
 
     Args:
         predictor: a trained model.
-        smiles: one molecule; a mol block too, for a model that needs coordinates.
-        target: name of the target; default the first.
-        layer: whose attention is drawn, from 0; negative numbers count from the last.
-        head: from 0; default the mean over heads.
-        receiver: the atom whose attention is drawn, in the order of the SMILES, from 0; default the one whose attention
-            is farthest from even (of lowest entropy).
+        smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
+        target: name of the target; by default the first target.
+        layer: layer whose attention is drawn, counted from 0; negative numbers count from the last layer.
+        head: attention head that is drawn, counted from 0; by default the mean over heads.
+        receiver: atom whose attention is drawn, in the order of the SMILES, counted from 0; by default the atom whose
+            attention has the lowest entropy.
         seed: seed of the random weights and of the random removals.
         member: number of the network in an ensemble.
-        draws: random removals per number of atoms.
+        draws: number of random removals for each number of atoms.
         features: values of the feature columns: numbers, or lists of numbers, by name.
 
     Raises:

@@ -32,7 +32,7 @@ EXPLORE = 10.0
 
 @dataclass
 class Node:
-    """Node of the search tree of a rationale: one substructure.
+    """Node of the search tree for a rationale: one substructure.
 
     Attributes:
         worth: of the substructure itself, from 0 to 1.
@@ -132,16 +132,14 @@ class Rationale(Drawn):
     """Rationale of a prediction: a small substructure whose own prediction is on the same side of a threshold.
 
     Attributes:
-        smiles: the molecule as given.
-        mol: the RDKit molecule.
-        quantity: the predicted quantity, in words.
-        prediction: of the molecule, in the target's own units; for classes a probability.
-        threshold: in the same units.
-        atoms: int `[k]`, the atoms of the substructure, from 0; empty if none was found.
-        part: its SMILES, with hydrogens in place of the bonds that were cut; None if none was found.
-        part_prediction: the prediction of the substructure alone; NaN if none was found.
+        smiles: SMILES of the molecule as given. mol: the RDKit molecule. quantity: name of the predicted quantity.
+            prediction: prediction for the molecule, in the target's own units; for classes a probability. threshold:
+            threshold in the units of the prediction. atoms: atoms of the substructure, int `[k]`, from 0; empty if no
+            rationale was found. part: SMILES of the substructure, with hydrogens in place of the bonds that were cut;
+            None if no rationale was found. part_prediction: prediction for the substructure alone; NaN if no rationale
+            was found.
         tried: number of substructures that were predicted.
-        most: most atoms of the substructure.
+        most: largest number of atoms of the substructure.
         neighbours: the most similar training molecules, in lines of text.
     """
 
@@ -202,18 +200,18 @@ def find_rationale(
 ) -> Rationale:
     """Search for the smallest substructure whose prediction alone is on the same side of a threshold as the molecule's.
 
-    Ends of chains and whole rings are taken off the molecule, one after the other, see `gtx.explain.rationales.search`.
-    Hydrogens take the place of the bonds that were cut, and the whole model (network, kernel, all members of an
-    ensemble) predicts the rest. Of substructures of one size, the one whose prediction is furthest on that side is
-    chosen.
+    The search removes ends of chains and whole rings one after the other, see `gtx.explain.rationales.search`.
+    Hydrogens replace the bonds that were cut, and the whole model (network, kernel model, all ensemble members)
+    predicts the remaining substructure. Among substructures of equal size, the substructure whose prediction is
+    furthest beyond the threshold is chosen.
 
     Args:
-        predictor: a trained model of molecules; any one, with attention or without.
-        smiles: one molecule.
-        target: name of the target; default the first.
-        threshold: in the target's own units; for classes a probability, 0.5 by default.
-        most, least: bounds of the number of atoms of the substructure.
-        draws: number of rollouts of the search; each predicts some tens of substructures.
+        predictor: any trained model of molecules, with or without attention.
+        smiles: SMILES of one molecule.
+        target: name of the target; by default the first target.
+        threshold: threshold in the target's own units; for classes a probability, 0.5 by default.
+        most, least: largest and smallest number of atoms of the substructure.
+        draws: number of descents of the search; each descent predicts a few dozen substructures.
         seed: seed of the search.
         features: values of the feature columns, by name.
 

@@ -20,20 +20,20 @@ from torch import Tensor
 def attention_rollout(weights: Tensor) -> Tensor:
     r"""Compute attention rollout: the share of each node's final state that comes from each other node.
 
-    In each layer, attention and the residual connection count half each.
+    In each layer, attention and the residual connection have equal weight.
 
     \[ R = \tilde A^{(L)} \cdots \tilde A^{(2)} \tilde A^{(1)}, \qquad \tilde A = \tfrac12 A + \tfrac12 I \]
 
-    with A the mean over heads. Values, norms and MLPs do not enter.
+    The matrix A is the mean over heads. Values, norms and MLPs are not used.
 
     Source: Abnar & Zuidema 2020 (arXiv:2005.00928), eq. 1 and section 3.
 
     Args:
-        weights: `[L, n, n]`, one matrix per layer from the first to the last, receivers in rows.
+        weights: attention weights `[L, n, n]`, one matrix per layer from the first to the last, with receivers in rows.
 
     Returns:
-        `[n, n]`, receivers of the last layer in rows, senders of the first in columns; where every row of the weights
-        sums to 1, so does every row of it.
+        The shares `[n, n]`, with receivers of the last layer in rows and senders of the first layer in columns. If
+        every row of the weights sums to 1, every row of the result sums to 1.
     """
     eye = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
     reached = eye
@@ -136,9 +136,9 @@ class RemovalEffect(NamedTuple):
     """Change of a prediction when the k atoms with the highest scores, or k random atoms, are masked in the attention.
 
     Attributes:
-        k: how many atoms lost their attention.
-        change: of the prediction, for the k atoms with the highest scores.
-        random: `[d]`, the changes for d random sets of k atoms.
+        k: number of atoms whose attention was masked.
+        change: change of the prediction for the k atoms with the highest scores.
+        random: changes of the prediction for d random sets of k atoms, `[d]`.
     """
 
     k: int
@@ -171,16 +171,17 @@ def measure_faithfulness(
     """Measure whether removing the atoms with the highest scores changes the prediction more than removing random
     atoms.
 
-    All scores are compared with the same random sets. Where there are no more than `draws` sets of k atoms, all of them
-    are taken instead of random ones.
+    All scores are compared with the same random sets. If there are at most `draws` sets of k atoms, all sets are used
+    instead of random sets.
 
     Source: deletion tests of attributions, as in Samek et al. 2017 (arXiv:1509.06321), with random order as baseline.
 
     Args:
-        change: from sets of atoms, bool `[m, n]`, to the change of the prediction `[m]` when each set is removed.
-        scores: by name, `[n]`.
-        sizes: how many atoms to remove, each from 1 to n - 1; default `set_sizes(n)`.
-        draws: random sets for each size.
+        change: function from sets of atoms, bool `[m, n]`, to the change of the prediction `[m]` when each set is
+            removed.
+        scores: atom scores by name, `[n]` each.
+        sizes: numbers of atoms to remove, each from 1 to n - 1; default `set_sizes(n)`.
+        draws: number of random sets for each size.
         seed: seed of the random sets.
 
     Returns:

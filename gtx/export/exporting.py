@@ -44,10 +44,10 @@ class Export:
     """Outcome of an export.
 
     Attributes:
-        columns: names of the answers.
+        columns: names of the predicted columns.
         checked: number of molecules compared with the model.
-        difference: the largest difference from the model, in the unit of `TOLERANCE`.
-        size: of the file, bytes.
+        difference: largest difference from the model, in the unit of `TOLERANCE`.
+        size: size of the file, in bytes.
     """
 
     columns: list[str]
@@ -60,13 +60,12 @@ def export_model(model: Predictor, path: str | Path, molecules: Sequence[str] = 
     """Write a trained model to an ONNX file, which maps the arrays of a molecule to its predictions.
 
     Args:
-        model: of numbers or classes of molecules.
-        path: of the file, `.onnx`.
-        molecules: SMILES to compare, beside `UNUSUAL` and training rows of the model file.
+        model: predictor of numbers or classes of molecules. path: path of the file, `.onnx`. molecules: SMILES to
+            compare, in addition to `UNUSUAL` and training rows of the model file.
 
     Raises:
-        InputError: a part of the model cannot be exported, the file would predict something else than the model, the
-            suffix is another, or a package lacks; nothing is written then.
+        InputError: a module of the model cannot be exported, the predictions of file and model differ, the ending of
+            the file name is wrong, or a package is missing. No file is written then.
     """
     if Path(path).suffix != ".onnx":
         raise InputError(f"expected a file that ends with .onnx, got {path}")

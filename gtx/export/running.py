@@ -66,8 +66,8 @@ class ExportedModel:
         """Predict molecules given as SMILES, one after the other.
 
         Returns:
-            A column per name of `columns`, float64 `[n]`, NaN where a molecule could not be read or its prediction is
-            no finite number; and `error`, a list of texts, None without an error.
+            A dictionary with an array per name of `columns`, float64 `[n]`, NaN if a molecule could not be read or its
+            prediction is not finite; and `error`, a list of texts, None without an error.
         """
         flat = featurise_texts(self.featuriser, list(smiles), smiles=False)
         answers = np.full((len(flat.errors), len(self.columns)), np.nan)

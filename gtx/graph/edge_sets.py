@@ -174,7 +174,7 @@ class WithinHops(EdgeRule):
 
 @dataclass(frozen=True)
 class WithinDistance(EdgeRule):
-    """Rule by which pairs of nodes within a cutoff distance in space are edges; all pairs if coordinates are unknown.
+    """Rule by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
 
     Attributes:
         cutoff: cutoff distance in Å.

@@ -26,12 +26,12 @@ _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames w
 class FramePredictor:
     """Callable that adds predictions to a data frame: `<target>_pred` and the like, `error` and `warning`.
 
-    It is pickled as its arguments, a few hundred bytes; each process loads the model at its first prediction.
+    A pickled `FramePredictor` has a few hundred bytes; each process loads the model at the first prediction.
 
     Args:
-        model: a model file that every machine can read, or `foundation`.
-        smiles_column: default: as in `gtx.prediction.predict_table`.
-        options: of `gtx.load`, such as `device="cpu"`.
+        model: path of a model file that every machine can read, or `foundation`.
+        smiles_column: name of the column of SMILES; for the default, see `gtx.prediction.predict_table`.
+        options: further arguments of `gtx.load`, such as `device="cpu"`.
     """
 
     def __init__(self, model: str | Path, smiles_column: str | None = None, **options: Any) -> None:

@@ -71,24 +71,26 @@ def predict_folder(
 ) -> LibraryOutcome:
     """Predict all tables of a folder, shard by shard; each Parquet file that is written is complete.
 
-    The outputs of a file, one after the other, equal what `predict_table` writes for it. A second call resumes:
-    finished shards are kept. If a worker dies, its shard goes to another one, and a row of which two workers died gets
-    an error. Memory depends neither on the number of files nor on their lengths.
+    The output files for a table, one after the other, equal the output of `predict_table` for the table. A second call
+    resumes an interrupted prediction and keeps finished shards. If a worker dies, another worker processes the shard,
+    and a row that kills two workers gets an error. The memory does not depend on the number and the lengths of the
+    tables.
 
     Args:
-        model: a model file, or `foundation`.
-        source: a folder, or one file.
-        out: a folder; the predictions of `a/b.csv` go to `a/b.csv-000000000000.parquet` and so on, named by the first
-            row. With `selection.top` the best rows are collected in `top.parquet`.
+        model: path of a model file, or `foundation`.
+        source: path of a folder, or of one file.
+        out: path of the output folder. The predictions for `a/b.csv` are written to `a/b.csv-000000000000.parquet` and
+            so on, named by the first row. With `selection.top`, the best rows are collected in `top.parquet`.
         smiles_column, smiles_columns, on_error: as in `predict_table`.
         beams, device: as in `gtx.load`.
-        selection: rows to write; default: all.
-        workers: processes, or actors of Ray; default: all cores; 0: this process.
+        selection: rows to write; by default all rows. workers: number of processes, or of actors of Ray; by default one
+            per core; 0 for the current process.
         engine: "ray" for actors of Ray, see `gtx.library.workers.RayEngine`; None for processes of this machine.
-        address: of a Ray cluster.
-        shard_rows: rows of a shard. Multiples of 500 give the numbers of `predict_table` to the last bit.
+        address: address of a Ray cluster.
+        shard_rows: number of rows of a shard. With multiples of 500, predictions equal those of `predict_table` to the
+            last bit.
         progress: show a progress bar.
-        load: opens the model file, called with `device` and `beams`; for a model or a task of one's own.
+        load: function that opens the model file, called with `device` and `beams`; for a model or a task of your own.
 
     Raises:
         InputError: the model, the folder or an option cannot be used, or nothing can be written; with "fail", a row

@@ -54,20 +54,21 @@ def prepare_store(
 
     Each shard becomes two files. `a.csv-000000000000.parquet` has a row for each row of the table: its cells, the
     canonical SMILES, the error and the warning; the rows without an error are the molecules, in order.
-    `_molecules/a.csv-000000000000.safetensors` has these as `MoleculeStore.save` writes them. It is written last, and a
-    shard without it is not there.
+    `_molecules/a.csv-000000000000.safetensors` has the molecules as `MoleculeStore.save` writes them. The file of
+    molecules is written last, so a shard with this file is complete.
 
-    A second call resumes: finished shards are kept. If a worker dies, its shard goes to another one, and a row of which
-    two workers died gets an error. Memory depends neither on the number of files nor on their lengths.
+    A second call resumes an interrupted preparation and keeps finished shards. If a worker dies, another worker
+    processes the shard, and a row that kills two workers gets an error. The memory does not depend on the number and
+    the lengths of the tables.
 
     Args:
-        source: a folder, or one file.
-        out: the folder of the store.
-        featuriser: how molecules are read; default: as `gtx train` reads them.
-        smiles_column: default: as in `gtx.data.open_table`.
+        source: path of a folder, or of one file.
+        out: path of the folder of the store.
+        featuriser: settings for reading molecules; by default those of `gtx train`.
+        smiles_column: name of the column of SMILES; for the default, see `gtx.data.open_table`.
         on_error: "fail" stops at the first row that cannot be used.
-        workers: processes; default: all cores; 0: this process.
-        shard_rows: rows of a shard; training loads a few shards at a time.
+        workers: number of processes; by default one per core; 0 for the current process.
+        shard_rows: number of rows of a shard; training loads a few shards at a time.
         progress: show a progress bar.
 
     Raises:

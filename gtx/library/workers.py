@@ -401,11 +401,11 @@ class LibraryOutcome:
         ledger: counts of rows and errors, including those of earlier runs; the messages are in the output.
         files: number of tables.
         done: the finished shards.
-        before: how many of them earlier runs finished.
-        kept: number of rows, or molecules, written.
-        path: the output folder, or the file of the best rows.
+        before: number of shards that earlier runs finished.
+        kept: number of rows, or molecules, that were written. path: path of the output folder, or of the file of the
+            best rows.
         problems: messages about files or shards that could not be used.
-        left_out: files that are no tables.
+        left_out: names of files that are not tables.
     """
 
     path: Path

@@ -115,8 +115,8 @@ class Conformer(NamedTuple):
     """Conformer of a molecule: the coordinates of its n atoms in space.
 
     Attributes:
-        positions: float32 `[n, 3]` in Å; NaN where unknown.
-        warnings: the reason if unknown, and a note if a force field other than MMFF94 was used.
+        positions: coordinates of the atoms in Å, float32 `[n, 3]`; NaN where unknown.
+        warnings: reason for unknown coordinates, and a note if a force field other than MMFF94 was used.
     """
 
     positions: np.ndarray
@@ -126,22 +126,25 @@ class Conformer(NamedTuple):
 def make_conformer(mol: Chem.Mol, number: int = 0) -> Conformer:
     """Generate a conformer of a molecule by ETKDGv3, minimised in the force field MMFF94.
 
-    It is a function of the canonical isomeric SMILES, which is read, given all its hydrogens, embedded from one seed
-    and minimised for at most 500 steps. A centre or double bond whose configuration is not given gets one. UFF stands
-    in where MMFF94 lacks parameters, and the geometry as embedded where UFF does too; a warning says so.
+    The conformer depends only on the canonical isomeric SMILES, to which all hydrogens are added. The geometry is
+    embedded from a fixed seed and minimised for at most 500 steps. A stereocentre or double bond of unknown
+    configuration gets a configuration. If MMFF94 lacks parameters, UFF is used; if UFF lacks parameters too, the
+    embedded geometry is not minimised. A warning reports both cases.
 
-    How the parts of a salt or mixture lie to each other is unknown: the largest is embedded, and the atoms of the
-    others have no positions.
+    The relative positions of the components of a salt or mixture are unknown. Only the largest component is embedded,
+    and the atoms of the others have no positions.
 
     Source: Riniker & Landrum 2015 (10.1021/acs.jcim.5b00654), Wang et al. 2020 (10.1021/acs.jcim.0c00025); Halgren
     1996, in RDKit by Tosco et al. 2014 (10.1186/s13321-014-0037-3).
 
     Args:
-        mol: with or without hydrogen atoms; a conformer it has is ignored.
-        number: of the conformer, by which its seed is chosen; small and stiff molecules have the same for each.
+        mol: molecule with or without hydrogen atoms; an existing conformer is ignored.
+        number: number of the conformer, which determines the seed; small and stiff molecules have the same conformer
+            for each number.
 
     Returns:
-        Positions of the atoms of `mol`, in its order. Where no conformer can be made all are NaN; nothing is raised.
+        Positions of the atoms of `mol`, in order. If no conformer can be made, all positions are NaN, and no error is
+        raised.
     """
     positions = np.full((mol.GetNumAtoms(), 3), np.nan, np.float32)
     bare, number_of = without_hydrogens(mol)

@@ -35,17 +35,16 @@ def draw_molecule(
 
     Args:
         molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
-        atom_values: `[n]`, for the atoms in the order of the SMILES, and then its hydrogens if they have values too.
+        atom_values: values of the atoms in the order of the SMILES, `[n]`, then of the hydrogens if they have values.
         title: a line under the molecule.
         size: width and height in pixels; a colour scale is added below, from zero where no value is negative.
-        ringed: atoms that get a ring.
-        numbers: write each atom's number beside it, from 0.
-        scale: whether there is a colour scale.
+        ringed: atoms that are marked by a ring. numbers: whether the number of each atom, from 0, is written. scale:
+            whether a colour scale is drawn.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
         InputError: RDKit cannot draw on this machine.
-        ValueError: the number of values is not that of atoms.
+        ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
         mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
@@ -71,18 +70,18 @@ def draw_attention(
 ) -> str:
     """Draw the attention of one atom: the receiver has a ring, and each sender is shaded by its attention weight.
 
-    Shades run from white to blue, or, where a weight is negative (as without a softmax), from blue below zero to red.
+    The colour scale is white to blue, or blue to red if a weight is negative (as without a softmax).
 
     Args:
         molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
-        weights: `[n, n]`, receivers in rows and senders in columns, for the atoms in the order of the SMILES, and then
-            its hydrogens if they attend too.
+        weights: attention weights `[n, n]`, with receivers in rows and senders in columns, for the atoms in the order
+            of the SMILES, then for hydrogens if they are atoms of the graph.
         receiver: number of the receiving atom.
         title: a line under the molecule.
         size: width and height in pixels; a colour scale is added below.
         numbers: write each atom's number beside it, from 0.
-        ends: the lowest and the highest weight of the colour scale, so that pictures can be compared; by default those
-            of the receiver.
+        ends: lowest and highest weight of the colour scale, so that pictures can be compared; by default those of the
+            receiver.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
@@ -113,14 +112,14 @@ def draw_grid(
 
     Args:
         smiles: the molecules.
-        legends: a line under each.
+        legends: line of text under each molecule.
         columns: number of molecules in a row.
-        size: width and height of each, in pixels.
+        size: width and height of each molecule, in pixels.
 
     Raises:
         MoleculeError: a SMILES cannot be read.
         InputError: RDKit cannot draw on this machine.
-        ValueError: not one legend per molecule.
+        ValueError: the numbers of legends and molecules differ.
     """
     legends = [""] * len(smiles) if legends is None else legends
     if len(legends) != len(smiles):

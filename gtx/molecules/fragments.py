@@ -23,11 +23,12 @@ from gtx.molecules.reading import MoleculeError, read_smiles
 def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
     """Compute Morgan count fingerprints: uint8 `[len(texts), bits]`, clipped at 255.
 
-    Morgan's fingerprint (Rogers and Hahn 2010, 10.1021/ci100050t) with counts, folded, without chirality.
+    The fingerprints are Morgan fingerprints (Rogers and Hahn 2010, 10.1021/ci100050t) with counts, folded, without
+    chirality.
 
     Args:
         texts: SMILES or RDKit molecules: a list, an array, a column, or a table or array of one column.
-        radius: of the substructures, in bonds; 2 is ECFP4.
+        radius: radius of the substructures, in bonds; radius 2 corresponds to ECFP4.
         bits: length of the fingerprint.
 
     Raises:
@@ -86,8 +87,8 @@ def murcko_scaffold(molecule: str | Chem.Mol) -> str:
 def assign_substructures(mol: Chem.Mol) -> np.ndarray:
     """Divide a molecule into substructures: the number of the substructure of each atom, int `[n]`, from 0.
 
-    Bonds of BRICS are cut (Degen et al. 2008, 10.1002/cmdc.200800178). A molecule without such a bond is one
-    substructure.
+    The BRICS bonds of the molecule are cut (Degen et al. 2008, 10.1002/cmdc.200800178). A molecule without a BRICS bond
+    is one substructure.
     """
     cut = {frozenset(ends) for ends, _ in FindBRICSBonds(mol)}
     group = np.arange(mol.GetNumAtoms())
@@ -107,7 +108,8 @@ Atoms = frozenset[int]
 def shrink_substructure(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
     """Return the connected substructures that remain when one end atom of a chain, or one whole ring, is removed.
 
-    Rings are those of the smallest set; of a fused ring only the atoms of no other complete ring are removed.
+    Rings are those of the smallest set of smallest rings. From a fused ring, only the atoms that are in no other
+    complete ring are removed.
 
     Args:
         mol: the molecule.
@@ -134,7 +136,7 @@ def _connected(mol: Chem.Mol, atoms: Atoms) -> bool:
 def substructure_to_smiles(mol: Chem.Mol, atoms: Iterable[int]) -> str | None:
     """Return the SMILES of a substructure, with hydrogens in place of the bonds that were cut.
 
-    None where it is no molecule.
+    The result is None if the substructure is not a valid molecule.
     """
     atoms = set(atoms)
     with rdBase.BlockLogs():
@@ -179,12 +181,13 @@ CHUNK = 256  # molecules that are compared with all before them at a time
 def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
     """Cluster molecules by the Butina algorithm: int64 `[n]`, 0 for the cluster whose centre has most neighbours.
 
-    The molecule with most neighbours takes them all, then, of those that are left, the next (Butina 1999,
-    https://doi.org/10.1021/ci9803381, RDKit's code). Time and memory grow with n²: 20,000 molecules take 400 MB.
+    The molecule with most neighbours and its neighbours form the first cluster; the next clusters are formed in the
+    same way from the remaining molecules (Butina 1999, https://doi.org/10.1021/ci9803381, RDKit's code). Time and
+    memory grow with n²: 20,000 molecules take 400 MB.
 
     Args:
-        texts: n SMILES; their order decides ties.
-        cutoff: the largest Tanimoto distance of neighbours, of Morgan bits (radius 2, 2048 bits).
+        texts: n SMILES; ties are resolved by their order. cutoff: largest Tanimoto distance of neighbours, of Morgan
+            bits (radius 2, 2048 bits).
     """
     n = len(texts)
     far = np.empty((n, n), bool)
@@ -201,13 +204,14 @@ def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
 def kennard_stone_order(texts: Sequence[str], count: int) -> list[int]:
     """Return the first `count` molecules in the order of the Kennard-Stone algorithm, as indices of `texts`.
 
-    The two that are furthest apart come first, then always the one whose nearest among those before is furthest
-    (Kennard & Stone 1969, https://doi.org/10.1080/00401706.1969.10490666), by Tanimoto distance of Morgan bits (radius
-    2, 2048 bits). RDKit's MaxMin picker does the second part.
+    The first two molecules are those with the largest distance. The next molecule is always the one with the largest
+    distance to its nearest chosen molecule (Kennard & Stone 1969, https://doi.org/10.1080/00401706.1969.10490666). The
+    distance is the Tanimoto distance of Morgan bits (radius 2, 2048 bits). RDKit's MaxMin picker computes the order
+    after the first two molecules.
 
     Args:
-        texts: n SMILES, 2 or more; their order decides ties.
-        count: 2 to n.
+        texts: n SMILES, 2 or more; ties are resolved by their order.
+        count: number of molecules to return, 2 to n.
     """
     prints = morgan_bits(texts)
     return list(MaxMinPicker().LazyBitVectorPick(prints, len(prints), count, firstPicks=_furthest(prints)))

@@ -18,12 +18,12 @@ class Molecule(NamedTuple):
     """One featurised molecule: integer codes of its n atoms and m bonds, descriptors and, if known, coordinates.
 
     Attributes:
-        atoms: uint8 `[n, A]`, a code per atom and column of `ATOM_FEATURE_VALUES`.
-        bonds: int32 `[2, 2m]`, sender and receiver of every bond in both directions.
-        bond_codes: uint8 `[2m, F]`, a code per directed bond and column of `BOND_FEATURE_VALUES`.
-        positions: float32 `[n, 3]` in Å, NaN for atoms that no conformer could be made for; or None.
-        descriptors: float32 `[D]`, NaN where one could not be computed.
-        smiles: the canonical isomeric SMILES; None if not requested.
+        atoms: codes of atoms, uint8 `[n, A]`, one code per atom and column of `ATOM_FEATURE_VALUES`.
+        bonds: sender and receiver of every bond in both directions, int32 `[2, 2m]`.
+        bond_codes: codes of bonds, uint8 `[2m, F]`, one code per directed bond and column of `BOND_FEATURE_VALUES`.
+        positions: coordinates in Å, float32 `[n, 3]`, NaN for atoms without a conformer; or None.
+        descriptors: descriptors, float32 `[D]`, NaN for a descriptor that could not be computed.
+        smiles: canonical isomeric SMILES; None if not requested.
         warnings: messages for the user.
     """
 

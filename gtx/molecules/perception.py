@@ -45,17 +45,19 @@ class Featuriser(Settings):
     """Function that turns SMILES or mol blocks into featurised molecules; a model file stores its settings.
 
     Args:
-        max_atoms: larger molecules are refused.
-        standardise: reduce a molecule to its largest fragment, neutralised.
-        coordinates: three-dimensional coordinates are required; otherwise they are dropped.
-        hydrogens: hydrogen atoms are nodes; otherwise they are counted at their neighbours.
-        descriptors: compute global descriptors; otherwise there are none (D = 0).
-        conformers: make a conformer of a molecule that comes without coordinates, see `make_conformer`; sets
+        max_atoms: largest number of atoms; larger molecules are refused.
+        standardise: whether a molecule is reduced to its largest fragment, neutralised.
+        coordinates: whether three-dimensional coordinates are required; otherwise coordinates are ignored.
+        hydrogens: whether hydrogen atoms are nodes of the graph; otherwise hydrogens are counted as a feature of their
+            neighbours.
+        descriptors: whether descriptors are computed; otherwise D = 0.
+        conformers: whether a conformer is computed for a molecule without coordinates, see `make_conformer`; implies
             `coordinates`.
-        molecule_features: names of `MOLECULE_FEATURES`, which join the descriptors.
-        components: names of the K components, such as ("solute", "solvent"), where a row has several molecules; its
-            text is then a tuple of K texts, and all other settings are for each of them.
-        ignore_stereo: ignore the configuration of stereocentres and double bonds: stereoisomers are the same molecule.
+        molecule_features: names of features in `MOLECULE_FEATURES`, which are appended to the descriptors.
+        components: names of the K components of a row with several molecules, such as ("solute", "solvent"). The input
+            is then a tuple of K texts, and all other settings apply to each component.
+        ignore_stereo: whether the configuration of stereocentres and double bonds is ignored, so that stereoisomers are
+            the same molecule.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
@@ -92,10 +94,11 @@ def featurise_texts(
     """Featurise SMILES or mol blocks; a molecule that cannot be read gives an error message, never an exception.
 
     Args:
-        featuriser: how molecules are read.
-        texts: SMILES or mol blocks; of several components, tuples of them.
-        coordinates: per text, positions in Å as `Featuriser` takes them, or None; of several components, of the first.
-        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
+        featuriser: settings for reading molecules. texts: SMILES or mol blocks; for several components per row, tuples
+            of texts.
+        coordinates: for each text, positions in Å as `Featuriser` expects them, or None; for several components,
+            positions of the first component.
+        smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
     """
     names = featuriser.components
     molecules, positions = flatten_components(names, texts, coordinates)

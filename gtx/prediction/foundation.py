@@ -31,7 +31,7 @@ def resolve_model_path(path: str | Path) -> Path:
     """Return the path of a model file, given the path itself or the name of a foundation model.
 
     Raises:
-        InputError: the file that comes with gtx is missing, or its checksum is not that of its card.
+        InputError: the file that comes with gtx is missing, or its checksum is wrong.
     """
     if not isinstance(path, str) or path not in FOUNDATION_MODELS:
         return Path(path)

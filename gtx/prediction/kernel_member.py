@@ -29,11 +29,11 @@ def blend_outputs(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
 class KernelMember(nn.Module):
     r"""Blend of the outputs of networks and of a kernel: \(z = (1 - s)\, z_n + s\, z_k\).
 
-    Outputs are z-scores or logits; those after the first P, such as variances, come from the network alone.
+    Outputs are z-scores or logits. Outputs after the first P, such as variances, come from the network alone.
 
     Args:
-        kernel: kernel solved for the same task.
-        share: s, `[P]`, from 0 to 1.
+        kernel: kernel model, solved for the same task.
+        share: weight s of the kernel model in each prediction, `[P]`, from 0 to 1.
     """
 
     share: Tensor

@@ -35,15 +35,17 @@ def load(
     """Load a trained model from a model file, as a `Predictor` (also available as `gtx.load`).
 
     Args:
-        path: a `model.gtx`, or `foundation` or `foundation-assays`, the pretrained models that come with gtx.
-        device: as torch names it; by default a GPU if there is one.
-        beams: of a model that writes sequences, see `gtx.tasks.SequenceGeneration`.
-        model: for a file with weights of a model that is not gtx's own: a module of that shape, or a function that
-            makes one.
-        task: for a task that is not gtx's own: its class.
+        path: path of a model file, or the name of a pretrained model that comes with gtx (`foundation` or
+            `foundation-assays`).
+        device: name of a torch device; by default a GPU if there is one.
+        beams: width of the beam search for a model that generates sequences, see `gtx.tasks.SequenceGeneration`.
+        model: for a file with the weights of your own module: a module of the same shape, or a function that makes the
+            module.
+        task: for a task of your own: the class of the task.
 
     Raises:
-        InputError: there is no such file, it cannot be used, there is no such device, or `beams` does not suit.
+        InputError: the file does not exist or cannot be used, the device does not exist, or the model does not accept
+            `beams`.
     """
     members, header, kernel_member = read_model(path, model, task)
     if beams is not None:

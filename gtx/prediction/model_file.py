@@ -206,20 +206,21 @@ class ModelHeader:
 
     Attributes:
         task: the fitted task.
-        featuriser: the settings by which molecules are read.
-        model: `{"name": a function of gtx.models, "arguments": {...}}`; for a module of your own, its class.
-        partner: specification of the kernel of a blend, like `model`; or None.
+        featuriser: settings for reading molecules.
+        model: `{"name": a function of gtx.models, "arguments": {...}}`; for a module of your own, the class of the
+            module.
+        partner: specification of the kernel model of a blend, in the same form as `model`; or None.
         smiles_column: the name of the column with the molecules.
         features: the feature columns; or None.
         units: units of targets by name; optional for each target.
-        training: the training rows that the file keeps; or None.
+        training: training rows stored in the file; or None.
         domain: bands of similarity to the training rows, with the errors on validation rows; or None.
         split: settings of the split, and the number of rows in each part.
         metrics: the scores, as in `metrics.json`.
-        settings: the settings of training, as in `config.yaml`, and `batch_pairs_used`, a number for each member; after
-            fine-tuning also `start`, the model it started from; for a pretrained model `tuning`, see
-            `gtx.workflow.PretrainedModel`.
-        versions: versions of the libraries it was trained with.
+        settings: settings of the training, as in `config.yaml`, and `batch_pairs_used`, a number for each ensemble
+            member. After fine-tuning, `start` describes the pretrained model. For a pretrained model, `tuning` has
+            settings for fine-tuning, see `gtx.workflow.PretrainedModel`.
+        versions: versions of the libraries used for training.
     """
 
     task: Task
@@ -371,10 +372,11 @@ def save_model(
 
     Args:
         path: the file to write.
-        members: one or more networks, all of `header.model`.
+        members: one or more networks, all with the specification `header.model`.
         header: the header.
-        kernel_member: the kernel of `header.partner`.
-        half: write the parameters as float16, with three decimal digits, in half the bytes; they are read as float32.
+        kernel_member: kernel model with the specification `header.partner`.
+        half: whether parameters are written as float16, with three decimal digits and half the bytes; float16
+            parameters are read as float32.
     """
     parts = {f"members.{k}": member for k, member in enumerate(members)} | (
         {"partner": kernel_member} if kernel_member else {}
@@ -410,7 +412,7 @@ def read_model(
     Nothing is allocated before the header has been checked, also against the tensors of the file.
 
     Args:
-        path: the file, or `foundation`, see `gtx.prediction.foundation`.
+        path: path of the file, or `foundation`, see `gtx.prediction.foundation`.
         model: for a model of your own: a module of the same shape, or a function that makes one.
         task: the class of a task of your own.
 

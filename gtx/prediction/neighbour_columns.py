@@ -46,18 +46,17 @@ MOST = 1000
 class NeighbourPredictor:
     """Predictor that also compares each molecule with its most similar training molecules (see `PredictorLike`).
 
-    The columns are `similarity`, the similarity to the nearest training molecule; with `domain` the columns of
-    `gtx.prediction.neighbours.Domain`: `domain`, `domain_error` and `domain_rows`, or for several targets
-    `<target>_domain_error` and `<target>_domain_rows`; and for each neighbour its SMILES `neighbour_1`, its similarity
-    and its measured values.
+    The predictor adds the column `similarity`, the similarity to the nearest training molecule. With `domain`, the
+    predictor adds `domain`, `domain_error` and `domain_rows` (for several targets `<target>_domain_error` and
+    `<target>_domain_rows`), see `gtx.prediction.neighbours.Domain`. For each neighbour, the predictor adds the SMILES
+    (`neighbour_1`), the similarity and the measured values.
 
     Args:
-        predictor: the model.
-        count: number of neighbours, 1 to `MOST`; None for none.
-        domain: add the band of similarity, and the error on validation rows of this band.
+        predictor: predictor of the model. count: number of neighbours, 1 to `MOST`; None for no neighbours. domain:
+            whether the band of similarity, and the error on validation rows of the band, are added.
 
     Raises:
-        InputError: the model file keeps no training rows, or no domain, or `count` is out of range.
+        InputError: the model file contains no training rows or no domain, or `count` is out of range.
     """
 
     def __init__(self, predictor: Predictor, count: int | None, domain: bool = False) -> None:

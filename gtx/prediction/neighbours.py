@@ -36,13 +36,14 @@ LONGEST_CELL = 100_000
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The n rows that a model learned from: the training rows, and, if a kernel learned from them, the validation rows.
+    """The n rows to which a model was fitted: the training rows and, if the model has a kernel model, the validation
+    rows.
 
     Attributes:
-        smiles: canonical SMILES of each row, with all its molecules.
-        rows: their numbers in the table, from 1.
-        values: the n cells of each target.
-        trained: number of rows before some were drawn.
+        smiles: canonical SMILES of each row, with all molecules of the row.
+        rows: numbers of the rows in the table, from 1.
+        values: n cells of each target.
+        trained: number of rows before the random sample was drawn.
     """
 
     smiles: Sequence[str]
@@ -111,15 +112,16 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Number of molecules of a table that the model learned from.
+    """Number of molecules of a table that were training molecules of the model.
 
-    The kernel of a blend learned from the validation rows too.
+    For a blend, validation molecules count as training molecules too, because the kernel model is fitted to them.
 
     Attributes:
-        trained: number of molecules that it learned from.
-        rows: number of molecules that could be read.
-        sampled: True if the model file keeps only some of the training rows, so that there may be more.
-        metrics: scores of the other molecules alone, as in `metrics.json`; None without any measured value.
+        trained: number of molecules of the table that were training molecules.
+        rows: number of molecules of the table that could be read.
+        sampled: whether the model file contains only a sample of the training rows, so that the overlap may be larger.
+        metrics: scores on molecules that were not training molecules, as in `metrics.json`; None without any measured
+            value.
     """
 
     trained: int
@@ -264,11 +266,11 @@ class Domain:
     """Bands of similarity to the nearest training row, with the error of the model on validation rows in each.
 
     Attributes:
-        edges: two similarities: molecules below the first are outside, from the second on inside, between them at the
-            edge.
-        error: the kind of error: the name of a metric of the task, or `WRONG` for classes.
-        rows: for each band the numbers of validation rows that have a value, by target.
-        errors: for each band the errors by target, in units of the metric; None from fewer than `FEWEST` rows.
+        edges: two similarities. Molecules with a similarity below the first are outside, from the second on inside, and
+            between the two at the edge.
+        error: kind of error: the name of a metric of the task, or `WRONG` for classes.
+        rows: number of validation rows with a value, for each band and target.
+        errors: error for each band and target, in units of the metric; None for fewer than `FEWEST` rows.
     """
 
     edges: tuple[float, float]
@@ -278,16 +280,16 @@ class Domain:
 
     @classmethod
     def measure(cls, task: NumericTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:
-        """Set the bands by validation rows, and measure the error in each.
+        """Choose the bands from the validation rows, and measure the error in each band.
 
         Args:
             task: the task of the model.
-            similarity: `[n]`, the similarity of each validation row to the nearest training row.
-            y: `[n, T]`, measured values, NaN for blanks.
-            prediction: `[n, P]`, predictions for these rows.
+            similarity: similarity of each validation row to the nearest training row, `[n]`.
+            y: measured values, `[n, T]`, NaN for blanks.
+            prediction: predictions for the validation rows, `[n, P]`.
 
         Returns:
-            The domain; None from fewer than `FEWEST` rows with a value.
+            The domain; None for fewer than `FEWEST` rows with a value.
         """
         measured = ~np.isnan(y).all(axis=1)
         ordered = np.sort(similarity[measured])

@@ -150,10 +150,10 @@ class Predictor:
 
     Args:
         members: one or more networks of the same model.
-        header: the header of the file, with the task.
+        header: header of the model file, with the task.
         device: the device; by default a GPU if there is one.
-        kernel_member: the kernel of a blend.
-        reports_members: add the prediction of each member to the answers, see `with_members`.
+        kernel_member: kernel model of a blend.
+        reports_members: whether the prediction of each ensemble member is reported, see `with_members`.
     """
 
     def __init__(
@@ -179,14 +179,13 @@ class Predictor:
         device: str | None = None,
         spec: dict[str, Any] | None = None,
     ) -> Self:
-        """Make a predictor of the result of `gtx.training.fit`.
+        """Make a predictor from the result of `gtx.training.fit`.
 
         Args:
-            members: the trained members.
-            featuriser: the settings by which their molecules were read.
+            members: the trained ensemble members. featuriser: settings with which the training molecules were read.
             device: the device; by default a GPU if there is one.
-            spec: the specification from which `gtx.models.build_model` made the model, so that `gtx.load` makes it
-                again; a model of your own is an argument of `gtx.load`.
+            spec: specification from which `gtx.models.build_model` made the model, so that `gtx.load` can make the
+                model again. For a model of your own, pass the model to `gtx.load` instead.
         """
         spec = spec or {"name": type(members[0].model).__name__, "arguments": {}}
         return cls([member.model for member in members], ModelHeader(members[0].task, featuriser, spec), device)
@@ -214,8 +213,9 @@ class Predictor:
         """Return a copy that also reports each member's prediction, in columns after the others: `<target>_pred_1` to
         `<target>_pred_k`, or `<target>_<class>_1` and so on for more than two classes.
 
-        The mean of the members is the prediction; probabilities of classes are those before calibration, which is of
-        the mean. A kernel has the same share in each. A model of one member has one such column for a prediction.
+        The prediction is the mean of the columns of the members. Probabilities of classes are those before calibration,
+        because only the mean is calibrated. A kernel model has the same weight in each member. A model with one network
+        has one such column per prediction.
 
         Raises:
             InputError: the task, of atoms, bonds or sequences, has no predictions of single members.
@@ -236,7 +236,7 @@ class Predictor:
         save_model(path, self.members, self.header, self.kernel_member)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
-        """Predict molecules that are featurised already, by the header's featuriser."""
+        """Predict molecules that were featurised with the featuriser of the header."""
         return self.answers(store, *self.outputs(store))
 
     def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
@@ -292,19 +292,19 @@ class Predictor:
         """Predict molecules given as SMILES.
 
         Args:
-            smiles: one, or any number of them: a list, an array, a column; or a table (pandas, polars, Arrow) with a
-                column of them, called as in training or "smiles", with one column alone, or with one whose cells read
-                as molecules. A model that reads columns beside the molecule (`header.features`) needs a table that has
-                them. For a model of several molecules a row (`header.featuriser.components`), a table with a column of
-                each, or rows of as many SMILES. RDKit's molecules may stand for SMILES; their coordinates are read
-                where the model uses any.
-            workers: processes that read molecules; by default none for a few, all cores for many.
-            members: also predict by each member, see `with_members`.
+            smiles: one SMILES, or a list, an array, a column, or a table (pandas, polars, Arrow) of SMILES. The column
+                of SMILES in a table is called as in training or "smiles", or is the only column, or the only column
+                whose cells can be read as molecules. A model with feature columns (`header.features`) needs a table
+                with these columns. For a model of several molecules per row (`header.featuriser.components`), pass a
+                table with a column for each molecule, or a list of rows of SMILES. RDKit molecules are accepted instead
+                of SMILES; their coordinates are used if the model reads coordinates.
+            workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
+            members: whether the prediction of each ensemble member is also returned, see `with_members`.
 
         Returns:
-            A row per SMILES, in order: `smiles` as given, or a column for each of several; the columns that
-            `output_columns` names; `error` and `warning`, both missing where there is none. A row has an answer or an
-            error, never both.
+            A data frame with a row per SMILES, in order. The columns are `smiles` as given (or a column for each of
+            several molecules), the columns that `output_columns` names, `error` and `warning`. A row has either a
+            prediction or an error.
 
         Raises:
             InputError: the column of SMILES is ambiguous, or there are no SMILES; a feature column is missing, or holds
@@ -327,10 +327,10 @@ class Predictor:
 
     @cached_property
     def comparison(self) -> Neighbours:
-        """Comparison with the training rows of the model file.
+        """Object that compares molecules with the training rows in the model file.
 
         Raises:
-            InputError: the file keeps no training rows.
+            InputError: the model file contains no training rows.
         """
         if self.header.training is None:
             raise InputError(
@@ -353,22 +353,22 @@ class Predictor:
         return self.header.domain
 
     def neighbours(self, smiles: Iterable[str] | str, count: int = 3) -> pd.DataFrame:
-        r"""Find the training molecules that are most similar to molecules, among the rows that the model file keeps.
+        r"""Find the most similar training molecules of each molecule, among the training rows in the model file.
 
-        The similarity is Tanimoto's, \(\sum_s \min(a_s, b_s) / \sum_s \max(a_s, b_s)\), of counts of Morgan's circular
-        substructures within 2 bonds; 1 is the same constitution, or nearly so.
+        The similarity is the Tanimoto similarity, \(\sum_s \min(a_s, b_s) / \sum_s \max(a_s, b_s)\), of the counts of
+        circular substructures within 2 bonds (Morgan). A similarity of 1 means equal, or nearly equal, constitution.
 
         Args:
-            smiles: one, or any number of them, as `predict` takes them.
-            count: number of neighbours of each, 1 or more.
+            smiles: one or many SMILES, as for `predict`.
+            count: number of neighbours of each molecule, 1 or more.
 
         Returns:
-            For each SMILES that can be read up to `count` rows, the most similar first: `smiles` as given, `neighbour`,
-            the SMILES of a training molecule, `row`, the number of its row in the training table, from 1, `similarity`,
-            from 0 to 1, and the measured value of each target, under the target's name.
+            A data frame with up to `count` rows for each SMILES that can be read, the most similar training molecule
+            first. The columns are `smiles` as given, `neighbour` (SMILES of the training molecule), `row` (number of
+            its row in the training table, from 1), `similarity` (from 0 to 1), and the measured value of each target.
 
         Raises:
-            InputError: the file keeps no training rows, or `count` is less than 1.
+            InputError: the model file contains no training rows, or `count` is less than 1.
         """
         if count < 1:
             raise InputError(f"count: expected 1 or more neighbours, got {count}")
@@ -385,7 +385,7 @@ class Predictor:
         return pd.DataFrame(columns)
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
-        """Predict a table of any length and write it; see `gtx.prediction.predict_table`."""
+        """Predict a table of any length and write the output table; see `gtx.prediction.predict_table`."""
         from gtx.prediction.streaming import predict_table
 
         return predict_table(self, source, out, **options)

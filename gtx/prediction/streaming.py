@@ -64,7 +64,9 @@ _CONDITION = re.compile(rf"\s*(.+?)\s*({'|'.join(_SIGNS)})\s*(\S+)\s*")
 
 
 class Condition(NamedTuple):
-    """Condition on a column: a sign and a number; a cell that is no number does not satisfy it."""
+    """Condition on a column: a comparison sign and a number; a cell that is not a number does not satisfy the
+    condition.
+    """
 
     column: str
     sign: str
@@ -86,8 +88,8 @@ class RowSelection:
     Attributes:
         conditions: conditions that a row must satisfy.
         top: maximum number of rows, the best first; None for all, in order.
-        by: the column that ranks the rows; a row without a number there is not selected.
-        lowest: rank the lowest number first instead of the highest.
+        by: column that ranks the rows; a row without a number in the column is not selected.
+        lowest: whether the lowest number is the best, instead of the highest.
 
     Raises:
         InputError: `top` without `by`, `by` without `top`, or `top` below 1.
@@ -332,11 +334,11 @@ class TableOutcome:
     """Outcome of predicting a table.
 
     Attributes:
-        ledger: counts of rows and errors; the messages are in the table written.
-        metrics: as in `metrics.json`, for the targets whose values the table holds; None without any.
-        notes: further notes on all answers, a line each.
-        written: how many rows were written.
-        overlap: overlap with the training rows, where there are scores; None without any.
+        ledger: counts of rows and errors; the output table contains the messages.
+        metrics: metrics as in `metrics.json`, for targets with values in the table; None without such targets.
+        notes: notes on the predictions, one line each.
+        written: number of rows that were written.
+        overlap: overlap with the training rows, if the table was scored; otherwise None.
     """
 
     ledger: RowLedger
@@ -362,15 +364,17 @@ def predict_table(
 
     Args:
         predictor: the model.
-        source: a file, "-", a SMILES or a list of SMILES, see `gtx.data.tables.open_table`.
-        out: CSV, or by its name TSV or Parquet; "-" is standard output.
-        smiles_column: the column with the SMILES; default: its name in training, or as `gtx.data.open_table` finds it.
-        smiles_columns: for a model of several molecules a row, their columns in the order of training; default: their
-            names in training.
+        source: path of a file, "-" for standard input, a SMILES or a list of SMILES, see `gtx.data.open_table`.
+        out: path of the output table, CSV, TSV or Parquet by its ending; "-" for standard output.
+        smiles_column: name of the column of SMILES; by default the name in training, or the column that
+            `gtx.data.open_table` finds.
+        smiles_columns: for a model of several molecules per row, the names of their columns in the order of training;
+            by default the names in training.
         on_error: "fail" stops at the first row that cannot be used.
-        selection: the rows to write; by default all.
-        workers: processes that read and predict; by default all cores, and none for a table of less than 10,000 rows.
-        progress: show a progress bar.
+        selection: rows to write; by default all rows.
+        workers: number of processes that read and predict; by default one per core, and 0 for a table of fewer than
+            10,000 rows.
+        progress: whether a progress bar is shown.
 
     Raises:
         InputError: the table cannot be read, `out` cannot be written, or there is no column of the selection; with

@@ -111,9 +111,9 @@ class Paired(NamedTuple):
     """A paired comparison.
 
     Attributes:
-        difference: mean over splits.
-        low, high: its confidence interval; None for a single split.
-        p: how likely a mean at least so far from 0 is if there is no difference; None for a single split.
+        difference: mean difference over splits.
+        low, high: confidence interval of the difference; None for a single split.
+        p: probability of a mean difference at least this large if the methods do not differ; None for a single split.
     """
 
     difference: float

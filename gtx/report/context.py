@@ -26,18 +26,18 @@ class DatasetCard:
     """Summary of the data for the report: the origin of the molecules, and how many rows were read or failed.
 
     Attributes:
-        source: the table or the named set.
-        rows: rows of the table.
-        errors: rows that could not be used; they are in no split.
-        summary: the ledger's one-line count.
-        first_errors: the ledger's first messages, a few of them.
-        warnings: rows that were used all the same, with the ledger's first messages about them.
-        cautions: what keeps the scores from meaning what they seem to, a sentence each; it stands above them.
-        repeated: what to say of molecules found more than once and of conflicting labels, or "".
-        leaked: molecules that stand in two parts of the split, `{("train", "test"): 3}`.
-        split: how the rows were divided, in words: "random, seed 0", "column split_random_0".
-        num_atoms: int `[n]`, atoms of each molecule as the model sees it.
-        elements: number of molecules that hold each element, by symbol.
+        source: name of the table or of the public data set.
+        rows: number of rows of the table.
+        errors: number of rows that could not be used, which are in no part of the split.
+        summary: summary of the ledger, one line.
+        first_errors: first few error messages of the ledger.
+        warnings: number of rows with a warning, with the first few messages of the ledger.
+        cautions: reasons why the scores may be misleading, one sentence each, shown above the scores.
+        repeated: text about repeated molecules and conflicting labels, or "".
+        leaked: number of molecules in two parts of the split, such as `{("train", "test"): 3}`.
+        split: description of the split, such as "random, seed 0" or "column split_random_0".
+        num_atoms: number of atoms of each molecule in the graph, int `[n]`.
+        elements: number of molecules that contain each element, by symbol.
     """
 
     source: str
@@ -59,26 +59,27 @@ class RunReport:
     """Content that the reports of all runs have in common, for n molecules.
 
     Attributes:
-        title: a short name of the data, the page's heading.
-        smiles: n molecules that could be read, in the order of the arrays below.
+        title: short name of the data, the heading of the page.
+        smiles: SMILES of the n molecules that could be read, in the order of the arrays.
         split: row indices of "train", "val" and "test".
-        scores: of the model: `train`, `val` and `test` as in `metrics.json`.
+        scores: scores of the model for `train`, `val` and `test`, as in `metrics.json`.
         data: the data card.
-        histories: for each member of the ensemble one row per epoch, as `gtx.training.EnsembleMember.history`.
-        best_epochs: the epoch of each member that was kept; marked where given.
-        settings: what the run was asked to do; nested mappings are fine.
-        versions: of the libraries.
-        model_file: where the model lies, for the commands that predict with it.
-        model: the model in a few words, e.g. "GraphTransformer, 4 layers of 128 channels, 1.1 million weights".
-        row_numbers: int `[n]`, the rows' numbers in the table, from 1; None for 1 to n.
-        units: of targets, by name; those left out are shown without.
-        baselines: as of `gtx.baselines.baselines`, or empty.
-        rivals: float `[n, P]`, what baselines predict of numbers or classes of molecules, by name.
-        alone: scores of the parts that the model is a mix of, as `baselines`, or empty.
-        nearest: how similar the judged molecules are to those of training; worked out where it is not given.
+        histories: history of each ensemble member, with one row per epoch, as `gtx.training.EnsembleMember.history`.
+        best_epochs: best epoch of each ensemble member, marked in figures if given.
+        settings: settings of the run, possibly nested mappings.
+        versions: versions of the libraries.
+        model_file: path of the model file, for the commands shown in the report.
+        model: short description of the model, such as "GraphTransformer, 4 layers of 128 channels, 1.1 million
+            weights".
+        row_numbers: row numbers of the molecules in the table, int `[n]`, from 1; None for 1 to n.
+        units: units of targets, by name.
+        baselines: scores of baselines as from `gtx.baselines.baselines`, or empty.
+        rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
+        alone: scores of network and kernel model of a blend, in the form of `baselines`, or empty.
+        nearest: similarity of the scored molecules to the training molecules; computed if not given.
         domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the
             number of rows with a value and the error of each target, None from too few rows; or empty.
-        footnotes: remarks for the foot of the page, e.g. when and for how long the model was trained.
+        footnotes: notes at the end of the page, such as the date and duration of the training.
     """
 
     title: str
@@ -116,12 +117,12 @@ class NumericReport(RunReport):
     """Content of the report of a run with T targets that are numbers, for `write_report`.
 
     Attributes:
-        task: what is predicted: its metrics, and whether its targets are classes.
-        targets: the T names.
-        y: `[n, T]` measured values in the targets' own units, or classes 0 and 1; NaN for blanks.
-        prediction: `[n, P]` of the model, in the same units, or probabilities.
-        std: `[n, P]` the standard deviation that the model tells, or None.
-        low, high: `[n, T]` bounds of the prediction interval, or None.
+        task: task of the model, with its metrics and the kind of target.
+        targets: names of the T targets.
+        y: measured values in the targets' own units, or classes 0 and 1, `[n, T]`; NaN for blanks.
+        prediction: predictions of the model in the targets' own units, or probabilities, `[n, P]`.
+        std: predicted standard deviations, `[n, P]`, or None.
+        low, high: limits of the prediction interval, `[n, T]`, or None.
     """
 
     task: NumericTask

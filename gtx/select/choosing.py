@@ -30,13 +30,14 @@ GOOD = 0.1
 
 
 class Pick(NamedTuple):
-    """A candidate molecule that was chosen.
+    """Candidate molecule that was chosen.
 
     Attributes:
-        place: its number among the candidates.
-        deviation: posterior standard deviation after the picks before it, as a share of that of the signal.
-        gain: for accuracy, the share of all candidates' variance that measuring it removes; for the best, the
-            probability that it is better than the best so far.
+        place: index of the molecule among the candidates.
+        deviation: posterior standard deviation after all earlier picks, as a share of the standard deviation of the
+            signal.
+        gain: for "accuracy", the share of the variance of all candidates that the measurement removes; for "best", the
+            probability that the molecule is better than the best measured value.
     """
 
     place: int

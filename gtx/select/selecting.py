@@ -109,15 +109,15 @@ class Plate:
     """Molecules chosen from a library.
 
     Attributes:
-        picks: in the order of the choice.
-        rows: the rows that were written.
-        columns: their names.
-        ledgers: of each file of the library.
-        considered: candidates that were compared with each other.
-        measured: molecules left out because the model was trained on them.
-        repeated: molecules left out because an earlier row has them.
-        similarity: mean over the chosen molecules of the kernel to the most similar other one.
-        replay: what the same choice would have achieved on the rows that the kernel learned from; None for few rows.
+        picks: chosen molecules, in the order of choice.
+        rows: rows that were written.
+        columns: names of the columns of the rows.
+        ledgers: ledger of each file of the library.
+        considered: number of candidates that were compared with each other.
+        measured: number of molecules left out because the model was trained on them.
+        repeated: number of molecules left out because an earlier row has the same molecule.
+        similarity: kernel of each chosen molecule to the most similar other chosen molecule, averaged.
+        replay: result of the same strategy on the rows to which the kernel model was fitted; None for few rows.
     """
 
     picks: list[Pick]
@@ -146,18 +146,20 @@ def select(
     """Choose molecules of a library to measure next, and write them.
 
     Args:
-        predictor: a model of numbers with a kernel beside the network.
-        library: a table, or a folder of tables with the same columns.
-        number: how many to choose, 1 to `CANDIDATES`.
-        out: CSV, TSV or Parquet.
-        goal: "accuracy", so that the model errs less over the library, or "best", to find the best values.
-        target: where the model has several.
-        lowest: the lowest value is the best.
+        predictor: predictor of numbers, a blend of network and kernel model.
+        library: path of a table, or of a folder of tables with the same columns.
+        number: number of molecules to choose, 1 to `CANDIDATES`.
+        out: path of the output table, CSV, TSV or Parquet.
+        goal: "accuracy" to lower the error of the model over the library, or "best" to find molecules with the best
+            values.
+        target: name of the target, needed if the model has several targets.
+        lowest: whether the lowest value is the best.
         smiles_column: as for `gtx.prediction.predict_table`.
-        workers: processes that read and predict; by default as there.
+        workers: number of processes that read and predict; by default as in `gtx.prediction.predict_table`.
 
     Raises:
-        InputError: the model has no kernel or no such target, its task is of another kind, or nothing can be chosen.
+        InputError: the model has no kernel model or no such target, the task is not regression, or no molecule can be
+            chosen.
     """
     if not 1 <= number <= CANDIDATES:
         raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")

@@ -100,10 +100,10 @@ class GeneratedSequence(NamedTuple):
     r"""Sequence that a model generated, with its log-probability.
 
     Attributes:
-        tokens: without start and end.
-        log_probability: \(\ln p(y)\), the end included if there is one.
-        ended: whether the end was written; if not, the limit cut it off.
-        score: what it was ranked by; the log-probability, if nothing else.
+        tokens: generated tokens, without start and end.
+        log_probability: log-probability \(\ln p(y)\), including the end token, if any.
+        ended: whether the end token was generated; otherwise the sequence was cut off at the limit.
+        score: score by which sequences are ranked, by default the log-probability.
     """
 
     tokens: list[int]
@@ -117,10 +117,9 @@ def greedy_search(model: Writer, source: Any, limit: int, cached: bool = True) -
     """Generate one sequence per input by taking the most probable token at every step.
 
     Args:
-        model: in evaluation mode.
-        source: what it reads, see `MoleculeToSequence.begin`.
-        limit: the most tokens to write; the end comes on top.
-        cached: keep keys and values; the result is the same without.
+        model: model in evaluation mode. source: input of the model, see `MoleculeToSequence.begin`. limit: largest
+            number of tokens to generate, without the end token. cached: whether keys and values are cached; the result
+            does not depend on the cache.
     """
     return _write(model.begin(source, limit + 1, cached), limit, lambda log_p, row, step: log_p.argmax(-1))
 
@@ -139,12 +138,12 @@ def sample_sequences(
 ) -> list[GeneratedSequence]:
     """Generate `count` sequences per input by sampling tokens; the sequences of one input follow each other.
 
-    What is drawn for a row depends on the seed and the row's number, and on nothing else in the batch.
+    The tokens drawn for a row depend on the seed and the number of the row, and not on other rows of the batch.
 
     Args:
         model, source, limit, cached: as in `greedy`.
-        count: sequences per source.
-        temperature, top_k, top_p: which tokens are drawn how often, see `Sampler`.
+        count: number of sequences per input.
+        temperature, top_k, top_p: settings of the sampling, see `TokenSampler`.
         seed: seed of the random draws.
     """
     state = model.begin(source, limit + 1, cached)
@@ -211,11 +210,12 @@ def beam_search(
 
     Args:
         model, source, limit, cached: as in `greedy`.
-        width: k, prefixes that are followed and sequences that are given. With 1 and no penalty it is greedy.
-        penalty: \(\alpha\); 0 ranks by probability alone.
+        width: number k of prefixes that are kept and of sequences that are returned. With k = 1 and no penalty, beam
+            search equals greedy search.
+        penalty: length penalty \(\alpha\); with 0, sequences are ranked by probability alone.
 
     Returns:
-        Per source, at most k sequences, those that ended first, by their score.
+        For each input at most k sequences, first the sequences that have ended, sorted by score.
 
     Raises:
         ValueError: a width below 1, or a negative penalty.

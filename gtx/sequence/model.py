@@ -33,15 +33,15 @@ class TokenTransformer(nn.Module):
     Source: Vaswani et al. 2017, section 3 (arXiv:1706.03762).
 
     Args:
-        size: tokens V there are, start and end among them.
+        size: number V of tokens, including start and end.
         channels: width d of the tokens, even.
         layers: number of layers.
-        heads: attention heads; they divide `channels`.
-        hidden: width within the MLPs; default 4d.
-        dropout: on the sum of embedding and place and on each branch's output, in training.
-        attention_dropout: on attention weights, in training.
+        heads: number of attention heads, a divisor of `channels`.
+        hidden: width of the hidden layers of the MLPs; default 4d.
+        dropout: dropout rate on the sum of token and position embedding and on the output of each branch, in training.
+        attention_dropout: dropout rate of the attention weights, in training.
         norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
-        activation: within the MLPs, "relu" or "gelu".
+        activation: activation function of the MLPs, "relu" or "gelu".
         source_channels: width of the source that the tokens also attend to; None for no source.
 
     Raises:
@@ -231,21 +231,22 @@ class SourceEncoder(Protocol):
 class MoleculeToSequence(nn.Module):
     r"""Encoder-decoder model that reads molecules and generates sequences.
 
-    The encoder's atoms are keys and values in every layer of the decoder; its tokens see what was written up to them:
+    In every layer of the decoder, tokens attend to the atoms of the encoder and to earlier tokens:
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    With a `TokenEncoder` it is the Transformer from sequences to sequences; without any encoder it is a language
-    model, \(p(y)\), as GPT is.
+    With a `TokenEncoder`, the model is the Transformer from sequences to sequences. Without an encoder, the model is a
+    language model, \(p(y)\), like GPT.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
 
     Args:
         encoder: a `GraphTransformer`, a `TokenEncoder`, or anything with `nodes(source) -> [M, *]` whose sources
             have a `ptr` `[B + 1]`; None for a language model.
-        size: tokens V it writes, start and end among them.
-        source_channels: width of what the encoder gives; default the decoder's.
-        setting: the decoder's width and the like, as `TokenTransformer` takes them, by name; `**BASE` for the paper's.
+        size: number V of tokens, including start and end.
+        source_channels: width of the output of the encoder; by default the width of the decoder.
+        setting: arguments of `TokenTransformer`, such as the width of the decoder, by name; `**BASE` for the settings
+            of the paper.
     """
 
     encoder: SourceEncoder | None
@@ -260,11 +261,11 @@ class MoleculeToSequence(nn.Module):
         self.decoder: TokenTransformer = TokenTransformer(size, **setting)
 
     def forward(self, source: Batch | SequenceBatch | None, tokens: SequenceBatch) -> Tensor:
-        """Logits of what comes after each token, `[N, V]`.
+        """Compute the logits of the next token after each token, `[N, V]`.
 
         Args:
             source: B molecules or sequences; None for a language model.
-            tokens: what was written so far, the start first; B sequences.
+            tokens: B sequences of the tokens so far, each with the start token first.
         """
         return self.write(tokens, self.read(source))
 
@@ -344,13 +345,13 @@ def molecule_to_sequence(
     The encoder has no readout and no head.
 
     Args:
-        size: tokens it writes, start and end among them.
+        size: number of tokens, including start and end.
         atom_sizes: codes per atom column.
         bond_sizes: codes per bond column.
-        coordinates: also read distances in space.
-        channels, heads, layers, dropout, attention_dropout: of both.
-        encoder: what else `standard` takes, or takes otherwise.
-        decoder: what else `TokenTransformer` takes, by name.
+        coordinates: whether the encoder also reads distances in space.
+        channels, heads, layers, dropout, attention_dropout: settings of both encoder and decoder.
+        encoder: further or different arguments of `standard` for the encoder.
+        decoder: further arguments of `TokenTransformer` for the decoder, by name.
     """
     both: dict[str, Any] = {"channels": channels, "heads": heads, "layers": layers}
     both |= {"dropout": dropout, "attention_dropout": attention_dropout}

@@ -23,7 +23,7 @@ class SequenceBatch:
     """Batch of B sequences with N items in all, stored one after the other without padding.
 
     Attributes:
-        items: numbers of tokens, int64 `[N]`, or one vector each, `[N, *]`.
+        items: token numbers, int64 `[N]`, or one vector per item, `[N, *]`.
         ptr: int64 `[B + 1]`; sequence b has the items `ptr[b]` to `ptr[b + 1]`.
     """
 
@@ -125,9 +125,9 @@ class SequenceExamples:
     """Training examples of sequence generation: M inputs (molecules or sequences), each with the sequence to generate.
 
     Attributes:
-        source: molecules or sequences; None for a language model.
-        targets: without start and end.
-        row: int64 `[M]`, the number of each in the set that it was selected from.
+        source: input molecules or sequences; None for a language model.
+        targets: sequences to generate, without start and end.
+        row: index of each example in the data set, int64 `[M]`.
 
     Raises:
         ValueError: not as many sources as targets.

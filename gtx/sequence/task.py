@@ -251,16 +251,16 @@ class SequenceGeneration(Task, SequenceOptions):
 
     Args:
         targets: the name of the one target column.
-        tokens: kind of tokens, one of `TOKENIZERS`.
-        max_tokens: longer texts are errors.
+        tokens: name of the tokenizer in `TOKENIZERS`.
+        max_tokens: largest number of tokens of a text; a longer text is an error.
         smoothing: label smoothing of the loss, see `gtx.tasks.metrics.smoothed_cross_entropy`.
-        vocabulary, limit: fitted to the training rows: the tokens, and the maximum number of them in a text.
-        texts: the distinct texts of the tables; no part of a model file.
-        beams: width of the beam search; 1 chooses the likeliest token at every step, see `gtx.sequence.decoding`;
-            no part of a model file.
+        vocabulary, limit: the tokens, and the largest number of tokens in a text, both fitted to the training rows.
+        texts: distinct texts of the tables; not stored in a model file.
+        beams: width of the beam search; with 1, the likeliest token is chosen at every step, see
+            `gtx.sequence.decoding`. The width is not stored in a model file.
 
     Raises:
-        InputError: not one target, or an option out of its range.
+        InputError: there is not exactly one target, or an option is out of range.
     """
 
     name: ClassVar[str] = "sequence"

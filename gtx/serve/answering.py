@@ -68,17 +68,14 @@ class _Job:
 class RequestBatcher:
     """Thread that collects the molecules of simultaneous requests and predicts them in batches.
 
-    A chunk waits until there are enough for a batch, or until `wait` is over. A chunk that is cancelled while it waits
-    is not predicted. The number of waiting chunks is bounded by the server, see `gtx.serve.server`.
-
-    Molecules are read in a separate process: RDKit may need seconds for a molecule, in which no other thread of its
-    process runs, and if a molecule ends the process, only its row becomes an error.
+    The molecules of a request wait until there are enough for a batch, or until `wait` seconds are over. Molecules of a
+    cancelled request are not predicted. The server limits the number of waiting requests, see `gtx.serve.server`. A
+    separate process reads the molecules, because RDKit may need seconds for a molecule and blocks other threads of its
+    process. If a molecule kills the process, only the row of the molecule gets an error.
 
     Args:
-        predictor: the model.
-        wait: seconds.
-        metrics: where batches are counted.
-        separate: read molecules in a separate process; otherwise in this one.
+        predictor: predictor of the model. wait: longest waiting time, in seconds. metrics: metrics in which batches are
+            counted. separate: whether molecules are read in a separate process, or in the current process.
 
     Attributes:
         most: molecules of a batch; a chunk should have no more.

@@ -81,11 +81,12 @@ def make_app(
 
     Args:
         predictor: the model.
-        limits: of requests.
-        name: name of the model on the page.
+        limits: limits of requests.
+        name: name of the model on the web page.
         hosts: host names and addresses that requests may use; empty for any.
-        separate: read molecules in a separate process; otherwise a molecule that takes long delays all answers.
-        domain: answer the band of similarity to the training rows too, see `gtx.prediction.NeighbourPredictor`.
+        separate: whether molecules are read in a separate process; otherwise a slow molecule delays all responses.
+        domain: whether responses contain the band of similarity to the training rows, see
+            `gtx.prediction.NeighbourPredictor`.
 
     Raises:
         InputError: the model file has no domain.

@@ -75,14 +75,14 @@ def serve_model(app: FastAPI, host: str, port: int, grace: float, ready: Callabl
     """Serve a model over HTTP until SIGTERM or Ctrl-C; then finish open requests, and return or raise the exception.
 
     Args:
-        app: made by `make_app`.
-        host: address to listen at.
-        port: 0 takes any free port.
-        grace: seconds for open requests at the end.
-        ready: called with the address, such as `http://127.0.0.1:8000`, once the server listens.
+        app: application from `make_app`.
+        host: address at which the server listens.
+        port: port of the server; 0 for any free port.
+        grace: time for open requests at the end, in seconds.
+        ready: function that is called with the address, such as `http://127.0.0.1:8000`, when the server listens.
 
     Raises:
-        InputError: it cannot listen there.
+        InputError: the server cannot listen at this address.
     """
     with bound(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host

@@ -171,7 +171,7 @@ class NumericTask(Task, WeightOptions):
 
     @property
     def out_channels(self) -> int:
-        """Number of outputs: one for each prediction, and then further outputs of a task, such as variances."""
+        """Number of outputs: one per prediction, then further outputs of a task, such as variances."""
         return self.num_predictions
 
     @cached_property

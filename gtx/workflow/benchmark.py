@@ -65,8 +65,8 @@ class Fold:
     """One fold of a benchmark, which can run in a process of its own.
 
     Attributes:
-        plan: plan of the training; the seed of its settings is also that of the forest.
-        folder: folder of its run.
+        plan: plan of the training; the seed of its settings is also the seed of the random forest.
+        folder: folder of the run of the fold.
     """
 
     plan: Plan
@@ -342,23 +342,24 @@ def benchmark(
     jobs: int = 1,
     overwrite: bool = False,
 ) -> Benchmark:
-    """Cross-validate gtx beside the baselines; called again it resumes.
+    """Cross-validate gtx and the baselines; a second call resumes an interrupted benchmark.
 
-    The rows are divided into folds, `repeats` times; each fold is the test part once, a tenth of the other rows is the
-    validation part, the rest the training part. With `data.split` "random" a molecule that was measured twice stays in
-    one fold, and both classes of a single classification target are spread evenly; with "scaffold", "cluster", "kmeans"
-    and "group" each group stays in one fold. All methods are trained and tested on the same rows.
+    The rows are divided into folds, `repeats` times. Each fold has the test rows once; a tenth of the other rows are
+    validation rows, and the rest are training rows. With `data.split` "random" a molecule that was measured twice stays
+    in one fold, and both classes of a single classification target are spread evenly; with "scaffold", "cluster",
+    "kmeans" and "group" each group stays in one fold. All methods are trained and tested on the same rows.
 
-    Writes `benchmark.json` (everything), `benchmark.csv` (the table), `benchmark.png`, and `predictions.csv`: every row
-    of the table, with the mean prediction of each method from models that were not trained on it, or an error.
+    The function writes `benchmark.json` (everything), `benchmark.csv` (the table), `benchmark.png`, and
+    `predictions.csv`. In `predictions.csv`, every row of the table has the mean prediction of each method, from models
+    that were not trained on the row, or an error.
 
     Args:
-        data: the table; columns and files that define a split are not used.
+        data: settings of the table; columns and files that define a split are not used.
         settings: settings of gtx.
         out: folder of the benchmark.
         folds: number of folds of each repeat.
-        repeats: number of divisions into folds; more can be added later.
-        jobs: number of folds at a time, each in a process of its own.
+        repeats: number of divisions into folds; a later call can add more.
+        jobs: number of folds that run at the same time, each in a separate process.
         overwrite: start anew, whatever `out` contains.
 
     Raises:

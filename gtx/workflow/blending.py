@@ -38,13 +38,15 @@ class Blended:
     """Averaged predictions of trained networks and a kernel model, for all molecules of a store.
 
     Attributes:
-        predictor: predictor of both; its intervals, deviations and probabilities are calibrated on validation rows.
-        answers: its answers for all molecules of the store.
-        outputs: its outputs, see `gtx.prediction.Predictor.outputs`; for validation rows those of a kernel fitted to
-            the training rows alone.
-        alone: answers of network and kernel by name, not calibrated; empty for a network alone.
-        kernel: kernel fitted to the training rows alone, also if its weight is 0; None if none was fitted.
-        note: a line about the blend.
+        predictor: predictor of the blend, whose intervals, standard deviations and probabilities are calibrated on
+            validation rows.
+        answers: predictions of the blend for all molecules of the store.
+        outputs: outputs of the blend, see `gtx.prediction.Predictor.outputs`; for validation rows, with a kernel model
+            fitted to training rows alone.
+        alone: predictions of network and kernel model by name, not calibrated; empty for a network alone.
+        kernel: kernel model fitted to the training rows alone, also if its weight is 0; None if no kernel model was
+            fitted.
+        note: description of the blend, one line.
     """
 
     predictor: Predictor
@@ -100,13 +102,13 @@ def blend_with_kernel(
 
     The weights of the average are chosen, and the intervals calibrated, on validation rows.
 
-    Once the weights are fixed, the kernel is fitted again to the training and the validation rows, as more rows make it
-    better. Its outputs for validation rows remain those of the first fit, so that their scores and intervals are those
-    of new molecules.
+    Once the weights are fixed, the kernel model is refitted to training and validation rows, because more rows make the
+    kernel model better. Outputs for validation rows remain those of the first fit, so that validation scores and
+    intervals are valid for new molecules.
 
     Args:
         members: trained networks.
-        header: header of their model file.
+        header: header of the model file.
         store: all molecules, with targets in their own units.
         split: rows of "train" and "val".
         settings: settings of the blend, and the device of the networks.

@@ -37,18 +37,18 @@ from gtx.workflow.specs import num_descriptors
 class PretrainedModel:
     """Pretrained model from which fine-tuning starts: its weights, architecture and featuriser.
 
-    The header of a pretrained model contains its best settings for fine-tuning, `rates` and `head_first` of
-    `TrainSettings`, under `settings.tuning`. It gets a new readout, with the descriptors and counts of substructures of
-    a model from scratch.
+    The header of a pretrained model may contain good settings for fine-tuning, `rates` and `head_first` of
+    `TrainSettings`, under `settings.tuning`. The fine-tuned model gets a new head, which reads descriptors and counts
+    of substructures like a model trained from scratch.
 
     Attributes:
         header: header of the model file.
-        members: its networks.
+        members: networks of the pretrained model.
         featuriser: featuriser of the molecules.
-        file: name of the file, or `foundation`.
-        sha256: hash of the file.
+        file: name of the model file, or `foundation`.
+        sha256: SHA-256 of the model file.
         features: feature columns.
-        new_head: use a new head, and new scales of targets, though the old head would fit.
+        new_head: whether the head and the scales of targets are new, even if the old head fits.
     """
 
     header: ModelHeader
@@ -216,17 +216,18 @@ def adapt_pretrained_model(
 ) -> Adapted:
     """Pretrain a model further on unlabelled molecules of your own, with RDKit's descriptors as targets.
 
-    Called again it resumes or returns at once. A tenth of the molecules is held out to select the epoch. Repeated
-    molecules count once.
+    A second call resumes an interrupted adaptation, or returns at once. A tenth of the molecules is held out to select
+    the best epoch. Repeated molecules are used once.
 
     Args:
-        model: model file whose targets are descriptors of RDKit, or `foundation`.
-        table: table that `gtx.data.open_table` reads; its targets are not used.
-        out: model file to write; until it is complete, a folder beside it, `.<name>.run`, contains the checkpoints.
+        model: path of a model file whose targets are RDKit descriptors, or `foundation`.
+        table: path of a table for `gtx.data.open_table`; target columns are not used.
+        out: path of the model file to write. Until the file is complete, a folder `.<name>.run` next to the file
+            contains the checkpoints.
         settings: settings of the training.
         smiles_column: column of the molecules; default: see `open_table`.
         workers: number of processes that compute descriptors; default: the number of cores.
-        overwrite: start anew, whatever an interrupted call has left, and whatever `out` is.
+        overwrite: whether an existing `out` and the checkpoints of an interrupted call are replaced.
 
     Raises:
         InputError: the targets of the model are not descriptors, fewer than ten molecules can be used, or `out` is

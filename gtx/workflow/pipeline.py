@@ -48,8 +48,8 @@ class RunResult:
         out: folder of the run.
         task: the fitted task.
         metrics: content of `metrics.json`.
-        notes: notes about the data and the training, a line each.
-        was_finished: True if the run was finished before.
+        notes: notes about the data and the training, one line each.
+        was_finished: whether the run was already finished.
         units: units of targets, by name.
     """
 
@@ -77,22 +77,23 @@ def train_model(
 ) -> RunResult | None:
     """Train a model on a table, compute its metrics on each part of the split, and write the folder of the run.
 
-    Called again, it resumes the training, or returns at once if the run is finished.
+    A second call resumes the training, or returns at once if the run is finished.
 
-    Writes `model.gtx`, `metrics.json`, `predictions.csv` (one more per file of validation or test rows), `split.csv`,
-    `report.html` and `config.yaml`.
+    The function writes `model.gtx`, `metrics.json`, `predictions.csv` (and another file for each file of validation or
+    test rows), `split.csv`, `report.html` and `config.yaml`.
 
     Args:
-        data: table, or store made by `gtx prepare`, with its columns, task and split.
+        data: settings of the table (or of a store made by `gtx prepare`), with columns, task and split.
         settings: settings of the model and its training.
         out: folder of the run.
-        overwrite: train anew, whatever `out` contains.
-        start: model file to start from, or `foundation`, the pretrained model; its architecture and featuriser are
-            kept. For its targets that the table has too, outputs and scales are kept; outputs for others are new.
-        new_head: use a new head and new scales nevertheless.
-        baselines: also score the baselines of the task on the same rows.
-        report: also write `report.html`, which takes a second or two.
-        tell: function that is called with each note; those on the data come before the first epoch.
+        overwrite: whether an earlier run in `out` is replaced.
+        start: model file from which training starts, or `foundation`, the pretrained model. The new model has the same
+            architecture and featuriser. For targets that both models predict, outputs and scales are kept; outputs for
+            other targets are new.
+        new_head: whether the head and the scales are new for all targets.
+        baselines: whether the baselines of the task are also scored on the same rows.
+        report: whether `report.html` is written, which takes a second or two.
+        tell: function that is called with each note; notes on the data come before the first epoch.
 
     Returns:
         The outcome; None in all processes but the main one, if several train together.

@@ -42,7 +42,7 @@ class Plan:
         molecules: molecules with targets and a split.
         data: settings of the data, with the featuriser of the model.
         settings: settings of the model and its training.
-        fine_tuning: trained model to start from, if any.
+        fine_tuning: pretrained model from which training starts, if any.
         task: the task, fitted to the training rows.
         spec: specification of the model, see `gtx.workflow.make_model_spec`.
         marks: plain values that identify data and model.

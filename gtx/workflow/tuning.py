@@ -72,7 +72,7 @@ class Tuned:
 
     Attributes:
         out: folder of the study.
-        tried: all trials.
+        tried: records of all trials.
         best: trial with the best validation score; None while other processes run the last trials.
         scores: by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val" and
             "test" of `metrics.json`; the test scores are not used for any choice.
@@ -106,32 +106,34 @@ def tune(
     tell: Callable[[Tried, Tried | None], None] = lambda tried, best: None,
     describe: Callable[[str], None] = lambda line: None,
 ) -> Tuned:
-    """Search for settings that are better than the defaults; called again it resumes or returns at once.
+    """Search for settings that are better than the defaults; a second call resumes the study, or returns at once.
 
-    Each trial is a training as of `gtx.workflow.train_model`, scored by the validation rows. The first trial has the
-    defaults, the second those of the foundation; TPE (Bergstra et al. 2011) draws the others, and the median rule stops
-    trials that are worse than half of the others at the same stage. Trials do not get the test rows, which score two
-    models once, at the end: that of the best trial and that of the defaults.
+    Each trial is a training as by `gtx.workflow.train_model`, scored on the validation rows. The first trial has the
+    default settings, and the second trial starts from the foundation model with default settings. TPE (Bergstra et al.
+    2011) draws the settings of the other trials, and the median rule stops trials that are worse than half of the
+    others at the same stage. Trials do not use the test rows. At the end, the model of the best trial and the default
+    model are scored once on the test rows.
 
-    With `folds` there are as many further studies, each without one fold of the rows, which is its test part: together
-    they estimate the scores of the whole procedure on every row of the table.
+    With `folds`, there is an additional study for each fold, which uses the fold as test rows. The additional studies
+    together estimate the score of tuning on all rows of the table.
 
-    Several processes may share `out`. Writes `best.yaml`, `best/` (as of `train`), `trials.csv`, `tuning.json` and
-    `importance.png`.
+    Several processes may use the same folder `out`. The function writes `best.yaml`, `best/` (a run folder),
+    `trials.csv`, `tuning.json` and `importance.png`.
 
     Args:
-        data: table, with its columns, task and split.
+        data: settings of the table, with columns, task and split.
         settings: settings that all trials share.
         out: folder of the study.
-        trials: number of trials of each study, earlier ones included.
-        hours: total time of all trials after which none is started.
+        trials: number of trials of each study, including earlier trials.
+        hours: total time of all trials, after which no new trial is started.
         folds: number of nested studies; None for none.
-        start: model file that all trials start from; default: from scratch, or from the foundation where that suits.
-        models: names of architectures; default: those of `MODELS` that suit the molecules.
+        start: model file from which all trials start; by default, trials start from scratch or from the foundation
+            model, if it suits the data.
+        models: names of architectures; by default all architectures in `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
         options: further options of `gtx train` for `best.yaml`.
         overwrite: start anew, whatever `out` contains.
-        tell: function that is called after each trial with it and with the best of its study.
+        tell: function that is called after each trial, with the trial and the best trial of its study.
         describe: function that is called with each note about the data.
 
     Raises:
