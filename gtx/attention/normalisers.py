@@ -25,8 +25,15 @@ class Normaliser(nn.Module):
     """
 
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
-        """Compute the attention weights. Args: score: `[..., H]`, one per edge and head. edge: features of the edges,
-        `[..., K]`, or None. into: the edges grouped by receiver. Returns: `[..., H]`.
+        """Compute the attention weights.
+
+        Args:
+            score: `[..., H]`, one per edge and head.
+            edge: features of the edges, `[..., K]`, or None.
+            into: the edges grouped by receiver.
+
+        Returns:
+            `[..., H]`.
         """
         raise TypeError(f"{type(self).__name__} does not say how to weigh scores")
 

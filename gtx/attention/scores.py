@@ -59,8 +59,8 @@ class Score(nn.Module):
             )
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        """Score queries `[..., H, C]` and keys `[..., H, C]` with edge features `[..., K]`, broadcast against each
-        other: `[..., H]`.
+        """Score queries `[..., H, C]` and keys `[..., H, C]` with edge features `[..., K]`: `[..., H]`, by
+        broadcasting.
         """
         raise TypeError(f"{type(self).__name__} does not say how to score a query and a key")
 
@@ -73,8 +73,7 @@ class Score(nn.Module):
         return state.squeeze(-1)
 
     def prepare(self, query: Tensor) -> Tensor:
-        """Map the query to a vector query' `[..., H, C]` with score(query, key) = query' · key, if the score is
-        bilinear.
+        """Map the query to a vector query' `[..., H, C]` with score(query, key) = query' · key, for a bilinear score.
         """
         raise TypeError(f"{type(self).__name__} is not bilinear, so it has no matrix form")
 

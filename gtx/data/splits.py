@@ -301,8 +301,8 @@ def parse_times(cells: Sequence[str]) -> np.ndarray:
     """Parse cells with dates or times as numbers: float64 `[n]`, NaN for cells that cannot be parsed.
 
     All cells are read either as numbers, such as years, or as ISO 8601 dates (`2024`, `2024-05`, `2024-05-17`,
-    `2024-05-17T08:30:00+02:00`), whichever fits more cells. The date 03/04/2024 is not read, because it may be in March
-    or April.
+    `2024-05-17T08:30:00+02:00`), whichever more of the cells are. The date 03/04/2024 is not read, because it may be in
+    March or April.
     """
     import pandas as pd
 

@@ -120,8 +120,7 @@ def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
 
 
 def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger: RowLedger) -> np.ndarray:
-    """Parse the row weights in a column, float64 `[n]`, 0 or more. Any other cell is an error of the row, which gets
-    weight 0.
+    """Parse the row weights in a column, float64 `[n]`, 0 or more; any other cell is an error, with weight 0.
 
     Raises:
         InputError: there is no such column, or several.

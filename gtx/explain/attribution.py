@@ -108,13 +108,16 @@ class Attribution(Drawn):
     unit.
 
     Attributes:
-        smiles: SMILES of the molecule as given. mol: RDKit molecule with the n atoms. quantity: name of the predicted
-            quantity. prediction: prediction of the whole model; for classes the probability of class 1. without:
-            baseline, the prediction without any atom; `parts.values` sum to `prediction - without`. players: index of
-            the atom or substructure (player) of each atom, int `[n]`, from 0. parts: Shapley value of each atom or
-            substructure. sums: description of the sums of the values for network and kernel model, and of the baseline.
-        notes: notes on the model and the molecule, for the reader. neighbours: lines of text about the most similar
-            training molecules.
+        smiles: SMILES of the molecule as given.
+        mol: RDKit molecule with the n atoms.
+        quantity: name of the predicted quantity.
+        prediction: prediction of the whole model; for classes the probability of class 1.
+        without: baseline, the prediction without any atom; `parts.values` sum to `prediction - without`.
+        players: index of the atom or substructure (player) of each atom, int `[n]`, from 0.
+        parts: Shapley value of each atom or substructure.
+        sums: description of the sums of the values for network and kernel model, and of the baseline.
+        notes: notes on the model and the molecule, for the reader.
+        neighbours: lines of text about the most similar training molecules.
     """
 
     smiles: str

@@ -132,12 +132,15 @@ class Rationale(Drawn):
     """Rationale of a prediction: a small substructure whose own prediction is on the same side of a threshold.
 
     Attributes:
-        smiles: SMILES of the molecule as given. mol: the RDKit molecule. quantity: name of the predicted quantity.
-            prediction: prediction for the molecule, in the target's own units; for classes a probability. threshold:
-            threshold in the units of the prediction. atoms: atoms of the substructure, int `[k]`, from 0; empty if no
-            rationale was found. part: SMILES of the substructure, with hydrogens in place of the bonds that were cut;
-            None if no rationale was found. part_prediction: prediction for the substructure alone; NaN if no rationale
-            was found.
+        smiles: SMILES of the molecule as given.
+        mol: the RDKit molecule.
+        quantity: name of the predicted quantity.
+        prediction: prediction for the molecule, in the target's own units; for classes a probability.
+        threshold: threshold in the units of the prediction.
+        atoms: atoms of the substructure, int `[k]`, from 0; empty if no rationale was found.
+        part: SMILES of the substructure, with hydrogens in place of the bonds that were cut; None if no rationale was
+            found.
+        part_prediction: prediction for the substructure alone; NaN if no rationale was found.
         tried: number of substructures that were predicted.
         most: largest number of atoms of the substructure.
         neighbours: the most similar training molecules, in lines of text.

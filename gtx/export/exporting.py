@@ -60,8 +60,9 @@ def export_model(model: Predictor, path: str | Path, molecules: Sequence[str] = 
     """Write a trained model to an ONNX file, which maps the arrays of a molecule to its predictions.
 
     Args:
-        model: predictor of numbers or classes of molecules. path: path of the file, `.onnx`. molecules: SMILES to
-            compare, in addition to `UNUSUAL` and training rows of the model file.
+        model: predictor of numbers or classes of molecules.
+        path: path of the file, `.onnx`.
+        molecules: SMILES to compare, in addition to `UNUSUAL` and training rows of the model file.
 
     Raises:
         InputError: a module of the model cannot be exported, the predictions of file and model differ, the ending of

@@ -90,7 +90,10 @@ class BipartiteGraph(CompleteGraph):
             source_ptr: int64 `[B + 1]`, offsets of the senders.
             target_ptr: int64 `[B + 1]`, offsets of the receivers.
             max_buckets: at most this many buckets of like size.
-            pack: as in `from_ptr`. Raises: ValueError: `source_ptr` and `target_ptr` have different lengths.
+            pack: as in `from_ptr`.
+
+        Raises:
+            ValueError: `source_ptr` and `target_ptr` have different lengths.
         """
         if source_ptr.shape != target_ptr.shape or source_ptr.dim() != 1:
             raise ValueError(
@@ -208,8 +211,11 @@ def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice,
     """Split a complete graph into parts with some of the receivers and all senders of their graphs.
 
     Args:
-        graph: graph to split. most: largest number of pairs of a part, unless a single receiver has more pairs. Yields:
-            The receivers of a part, the pairs of the part, and the graph of its receivers and senders.
+        graph: graph to split.
+        most: largest number of pairs of a part, unless a single receiver has more pairs.
+
+    Yields:
+        The receivers of a part, the pairs of the part, and the graph of its receivers and senders.
     """
     ends = graph.ptr.diff()[graph.batch].cumsum(0)  # of each receiver's pairs
     first, before = 0, 0

@@ -213,9 +213,7 @@ class CompleteGraph:
         return self._once("diagonal", lambda: self.pair_of(torch.stack([each, each])))
 
     def grown(self, count: int | Tensor) -> Self:
-        """Return a graph with `count` more nodes in each graph, or `count[b]` in graph b, after the existing nodes; all
-        pairs are edges.
-        """
+        """Add `count` nodes to each graph, or `count[b]` to graph b, after the existing nodes; all pairs are edges."""
         if isinstance(count, Tensor):
             return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))

@@ -117,8 +117,7 @@ class EdgeUnion(EdgeRule):
 
 @dataclass(frozen=True)
 class AllPairs(EdgeRule):
-    """Rule by which all ordered pairs of nodes are edges, including a node with itself, as in the Transformer encoder.
-    """
+    """Rule by which all ordered pairs of nodes are edges, including a node with itself (Transformer encoder)."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
         return None

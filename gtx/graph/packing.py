@@ -11,8 +11,7 @@ from torch import Tensor
 
 
 class SizeBucket(NamedTuple):
-    """Molecules of similar size: positions `first` to `stop` by size, with `least` <= n <= `most` atoms.
-    """
+    """Molecules of similar size: positions `first` to `stop` by size, with `least` <= n <= `most` atoms."""
 
     first: int
     stop: int

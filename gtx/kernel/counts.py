@@ -25,8 +25,11 @@ class SubstructureCounts:
 
     @classmethod
     def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> SubstructureCounts:
-        """Count the labels of each molecule. Args: labels: labels of substructures, int64 `[n]`, any numbers. owner:
-        molecule of each label, int64 `[n]`.
+        """Count the labels of each molecule.
+
+        Args:
+            labels: labels of substructures, int64 `[n]`, any numbers.
+            owner: molecule of each label, int64 `[n]`.
             molecules: number of molecules.
         """
         order = labels.argsort()

@@ -141,9 +141,13 @@ class KernelRidge(TanimotoKernel):
     # learning
 
     def solve(self, molecules: TrainingMolecules, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
-        """Fit the model to training molecules. Args: molecules: the n training molecules. y: targets `[n, C]`, NaN for
-        blanks; every column has a value. embeddings: result of `embed` for the training molecules, `[n, width]`, for a
-        kernel that compares embeddings.
+        """Fit the model to training molecules.
+
+        Args:
+            molecules: the n training molecules.
+            y: targets `[n, C]`, NaN for blanks; every column has a value.
+            embeddings: result of `embed` for the training molecules, `[n, width]`, for a kernel that compares
+                embeddings.
 
         Returns:
             Leave-one-out predictions, float64 `[n, C]`; NaN for blanks, and for rows that are not used because there

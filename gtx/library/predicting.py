@@ -83,8 +83,8 @@ def predict_folder(
             so on, named by the first row. With `selection.top`, the best rows are collected in `top.parquet`.
         smiles_column, smiles_columns, on_error: as in `predict_table`.
         beams, device: as in `gtx.load`.
-        selection: rows to write; by default all rows. workers: number of processes, or of actors of Ray; by default one
-            per core; 0 for the current process.
+        selection: rows to write; by default all rows.
+        workers: number of processes, or of actors of Ray; by default one per core; 0 for the current process.
         engine: "ray" for actors of Ray, see `gtx.library.workers.RayEngine`; None for processes of this machine.
         address: address of a Ray cluster.
         shard_rows: number of rows of a shard. With multiples of 500, predictions equal those of `predict_table` to the

@@ -402,8 +402,8 @@ class LibraryOutcome:
         files: number of tables.
         done: the finished shards.
         before: number of shards that earlier runs finished.
-        kept: number of rows, or molecules, that were written. path: path of the output folder, or of the file of the
-            best rows.
+        kept: number of rows, or molecules, that were written.
+        path: path of the output folder, or of the file of the best rows.
         problems: messages about files or shards that could not be used.
         left_out: names of files that are not tables.
     """

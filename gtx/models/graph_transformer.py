@@ -297,8 +297,8 @@ class GraphTransformer(nn.Module):
         return {name: self.encodings[int(name)](batch, graph) for name in names}
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor | tuple[Tensor, ...]:
-        """Predict for molecules `[B, out_channels]`, or for atoms or bonds, in the scaled units of training; a tuple
-        with `also`.
+        """Predict for molecules, atoms or bonds, `[*, out_channels]`, in the scaled units of training; a tuple with
+        `also`.
 
         Args:
             batch: the molecules.

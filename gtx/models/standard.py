@@ -37,8 +37,9 @@ def standard(
     moments: int = 0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make the default model: attention over all pairs of atoms, and message passing over bonds. The encodings of the
-    model are bonds, path lengths, random walks and degrees.
+    """Make the default model: attention over all pairs of atoms, and message passing over bonds.
+
+    The encodings of the model are bonds, path lengths, random walks and degrees.
 
     Args:
         out_channels: predictions per molecule.

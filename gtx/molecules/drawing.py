@@ -38,8 +38,9 @@ def draw_molecule(
         atom_values: values of the atoms in the order of the SMILES, `[n]`, then of the hydrogens if they have values.
         title: a line under the molecule.
         size: width and height in pixels; a colour scale is added below, from zero where no value is negative.
-        ringed: atoms that are marked by a ring. numbers: whether the number of each atom, from 0, is written. scale:
-            whether a colour scale is drawn.
+        ringed: atoms that are marked by a ring.
+        numbers: whether the number of each atom, from 0, is written.
+        scale: whether a colour scale is drawn.
 
     Raises:
         MoleculeError: the SMILES cannot be read.

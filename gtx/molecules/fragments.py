@@ -186,8 +186,8 @@ def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
     memory grow with n²: 20,000 molecules take 400 MB.
 
     Args:
-        texts: n SMILES; ties are resolved by their order. cutoff: largest Tanimoto distance of neighbours, of Morgan
-            bits (radius 2, 2048 bits).
+        texts: n SMILES; ties are resolved by their order.
+        cutoff: largest Tanimoto distance of neighbours, of Morgan bits (radius 2, 2048 bits).
     """
     n = len(texts)
     far = np.empty((n, n), bool)

@@ -94,8 +94,8 @@ def featurise_texts(
     """Featurise SMILES or mol blocks; a molecule that cannot be read gives an error message, never an exception.
 
     Args:
-        featuriser: settings for reading molecules. texts: SMILES or mol blocks; for several components per row, tuples
-            of texts.
+        featuriser: settings for reading molecules.
+        texts: SMILES or mol blocks; for several components per row, tuples of texts.
         coordinates: for each text, positions in Å as `Featuriser` expects them, or None; for several components,
             positions of the first component.
         smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.

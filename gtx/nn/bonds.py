@@ -24,7 +24,8 @@ class EmbeddedBondFeatures:
     """Bond features as codes with their embedding, which is computed only where it is needed.
 
     Attributes:
-        codes: codes of the bonds, int64 `[E, F]`. embedding: embedding of the codes.
+        codes: codes of the bonds, int64 `[E, F]`.
+        embedding: embedding of the codes.
     """
 
     codes: Tensor

@@ -191,8 +191,11 @@ class EdgeAttention(MessagePassing):
         return_attention_weights: bool | None = None,
         size: tuple[int, int] | None = None,
     ) -> Tensor | tuple[Tensor, tuple[Tensor | CompleteGraph, Tensor]]:
-        """Compute the attention. Args: x: node features, flat; a pair (source, target) for a bipartite graph. If the
-        target is None, the receivers have features of zero, so their queries equal the bias.
+        """Compute the attention.
+
+        Args:
+            x: node features, flat; a pair (source, target) for a bipartite graph. If the target is None, the receivers
+                have features of zero, so their queries equal the bias.
             edge_index: int64 `[2, E]`, senders and receivers, or a complete graph.
             edge_attr: edge features, flat; features with one channel may have the shape `[E]`.
             return_attention_weights: whether `(edge_index, weights [E, H])` is also returned, with the weights before
@@ -295,9 +298,7 @@ class EdgeAttention(MessagePassing):
     def edge_update(
         self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int
     ) -> tuple[Tensor, Tensor]:
-        """Compute the weight of every edge, `[E, H]`, and the state of the score, `[E, H, S]` (first half of the edge
-        update).
-        """
+        """Compute the weight of every edge, `[E, H]`, and the state of the score, `[E, H, S]`."""
         if self.lin_edge_key is not None:
             key_j = key_j + self.lin_edge_key(edge_attr).view_as(key_j)
         state = self.score.state(query_i, key_j, edge_attr)
@@ -307,8 +308,7 @@ class EdgeAttention(MessagePassing):
         return self.normaliser(score, edge_attr, EdgeListAggregator(index, size_i)), state
 
     def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, edge_attr: Tensor | None) -> Tensor:
-        """Compute the weighted value of every edge, `[E, H, C]` (second half of the edge update); `aggr="add"` sums
-        over edges.
+        """Compute the weighted value of every edge, `[E, H, C]`; `aggr="add"` then sums over the edges.
         """
         if self.lin_edge_value is not None:
             value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)

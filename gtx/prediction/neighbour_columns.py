@@ -52,8 +52,9 @@ class NeighbourPredictor:
     (`neighbour_1`), the similarity and the measured values.
 
     Args:
-        predictor: predictor of the model. count: number of neighbours, 1 to `MOST`; None for no neighbours. domain:
-            whether the band of similarity, and the error on validation rows of the band, are added.
+        predictor: predictor of the model.
+        count: number of neighbours, 1 to `MOST`; None for no neighbours.
+        domain: whether the band of similarity, and the error on validation rows of the band, are added.
 
     Raises:
         InputError: the model file contains no training rows or no domain, or `count` is out of range.

@@ -36,8 +36,7 @@ LONGEST_CELL = 100_000
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The n rows to which a model was fitted: the training rows and, if the model has a kernel model, the validation
-    rows.
+    """The n rows to which a model was fitted: training rows and, for a kernel model, validation rows.
 
     Attributes:
         smiles: canonical SMILES of each row, with all molecules of the row.

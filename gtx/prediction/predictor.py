@@ -182,7 +182,8 @@ class Predictor:
         """Make a predictor from the result of `gtx.training.fit`.
 
         Args:
-            members: the trained ensemble members. featuriser: settings with which the training molecules were read.
+            members: the trained ensemble members.
+            featuriser: settings with which the training molecules were read.
             device: the device; by default a GPU if there is one.
             spec: specification from which `gtx.models.build_model` made the model, so that `gtx.load` can make the
                 model again. For a model of your own, pass the model to `gtx.load` instead.

@@ -64,9 +64,7 @@ _CONDITION = re.compile(rf"\s*(.+?)\s*({'|'.join(_SIGNS)})\s*(\S+)\s*")
 
 
 class Condition(NamedTuple):
-    """Condition on a column: a comparison sign and a number; a cell that is not a number does not satisfy the
-    condition.
-    """
+    """Condition on a column: a comparison sign and a number; a cell that is not a number satisfies no condition."""
 
     column: str
     sign: str

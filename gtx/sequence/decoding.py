@@ -117,9 +117,10 @@ def greedy_search(model: Writer, source: Any, limit: int, cached: bool = True) -
     """Generate one sequence per input by taking the most probable token at every step.
 
     Args:
-        model: model in evaluation mode. source: input of the model, see `MoleculeToSequence.begin`. limit: largest
-            number of tokens to generate, without the end token. cached: whether keys and values are cached; the result
-            does not depend on the cache.
+        model: model in evaluation mode.
+        source: input of the model, see `MoleculeToSequence.begin`.
+        limit: largest number of tokens to generate, without the end token.
+        cached: whether keys and values are cached; the result does not depend on the cache.
     """
     return _write(model.begin(source, limit + 1, cached), limit, lambda log_p, row, step: log_p.argmax(-1))
 

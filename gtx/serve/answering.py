@@ -74,8 +74,10 @@ class RequestBatcher:
     process. If a molecule kills the process, only the row of the molecule gets an error.
 
     Args:
-        predictor: predictor of the model. wait: longest waiting time, in seconds. metrics: metrics in which batches are
-            counted. separate: whether molecules are read in a separate process, or in the current process.
+        predictor: predictor of the model.
+        wait: longest waiting time, in seconds.
+        metrics: metrics in which batches are counted.
+        separate: whether molecules are read in a separate process, or in the current process.
 
     Attributes:
         most: molecules of a batch; a chunk should have no more.

@@ -278,8 +278,7 @@ class NumericTask(Task, WeightOptions):
         return y
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text that is not a value.
-        """
+        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text without a value."""
         return np.array([parse_number(cell) for cell in cells], np.float64)
 
     def joined(self, y: np.ndarray) -> np.ndarray:

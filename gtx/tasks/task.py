@@ -408,8 +408,9 @@ class Task(ABC):
         """Score the predictions for the molecules `rows` of a store, as in `metrics.json`.
 
         Args:
-            members: networks of the ensemble. store: store of the molecules. answers: result of `decode` for all
-                molecules.
+            members: networks of the ensemble.
+            store: store of the molecules.
+            answers: result of `decode` for all molecules.
             rows: indices of the molecules to score.
 
         Returns:

@@ -33,9 +33,7 @@ class EnsembleMember:
 
     @property
     def batch_pairs(self) -> int | None:
-        """Largest number of pairs in a training batch, smaller than in the settings if memory was short; None without
-        epochs.
-        """
+        """Largest number of pairs in a training batch, reduced if memory was short; None without epochs."""
         pairs = self.history[-1].get("batch_pairs") if self.history else None
         return None if pairs is None else int(pairs)
 
