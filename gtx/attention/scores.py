@@ -73,8 +73,7 @@ class Score(nn.Module):
         return state.squeeze(-1)
 
     def prepare(self, query: Tensor) -> Tensor:
-        """Map the query to a vector query' `[..., H, C]` with score(query, key) = query' · key, for a bilinear score.
-        """
+        """Map the query to query' `[..., H, C]` with score(query, key) = query' · key, for a bilinear score."""
         raise TypeError(f"{type(self).__name__} is not bilinear, so it has no matrix form")
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:

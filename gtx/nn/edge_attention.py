@@ -308,8 +308,7 @@ class EdgeAttention(MessagePassing):
         return self.normaliser(score, edge_attr, EdgeListAggregator(index, size_i)), state
 
     def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, edge_attr: Tensor | None) -> Tensor:
-        """Compute the weighted value of every edge, `[E, H, C]`; `aggr="add"` then sums over the edges.
-        """
+        """Compute the weighted value of every edge, `[E, H, C]`; `aggr="add"` then sums over the edges."""
         if self.lin_edge_value is not None:
             value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)
         if self.state_value is not None:
