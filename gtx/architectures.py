@@ -15,7 +15,7 @@ class Described(NamedTuple):
         about: description of the model, in a line.
         source: citation of the paper.
         coordinates: one of "needed", "optional" and "none".
-        weights: how many it has at its defaults, for one target and gtx's featuriser; a test counts them.
+        weights: number of weights with default settings, for one target and the default featuriser.
         bonds: whether it embeds bonds or pairs of atoms, and so can read features of bonds.
     """
 

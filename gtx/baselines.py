@@ -55,8 +55,9 @@ class Baselines(NamedTuple):
     """Scores and predictions of the baselines.
 
     Attributes:
-        scores: by baseline, those of `train`, `val` and `test`, see `NumericTask.evaluate`, and `settings`, as JSON.
-        predictions: by baseline, float64 `[n, P]` of all molecules, for tasks of numbers or classes.
+        scores: scores of each baseline for `train`, `val` and `test`, see `NumericTask.evaluate`, and `settings`, as
+            JSON.
+        predictions: predictions of each baseline for all molecules, float64 `[n, P]`, for tasks of numbers or classes.
     """
 
     scores: dict[str, dict[str, Any]]

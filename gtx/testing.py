@@ -60,8 +60,8 @@ class _Guarantee:
     Args:
         part: name of the part.
         name: the guarantee, a short sentence.
-        lesson: what usually breaks it.
-        page: where to read.
+        lesson: usual cause of a violation.
+        page: page of the documentation to read.
     """
 
     def __init__(self, part: str, name: str, lesson: str, page: str) -> None:
@@ -107,7 +107,7 @@ def example_batch(
     """Read molecules that between them have what breaks parts, as one batch.
 
     Args:
-        featuriser: how they are read; default `Featuriser()`.
+        featuriser: settings for reading molecules; default `Featuriser()`.
         smiles: the molecules.
         positions: whether the batch has random coordinates `pos` `[N, 3]`; "partial": those of the second molecule are
             NaN.
@@ -427,7 +427,7 @@ def check_model(
         featuriser: how molecules are read; default `Featuriser()`.
         positions: coordinates of the molecules, see `example_batch`; with "known" or "partial" a rotation, a mirror
             image and a translation must change nothing.
-        tolerance: of float32, as a share of the largest output.
+        tolerance: tolerance of float32, as a share of the largest output.
 
     Raises:
         GuaranteeError: renumbered atoms or batch-mates change an output; edge list and complete graph differ (of a

@@ -37,16 +37,16 @@ def attend(
     \(q \cdot W_K e = (W_K^\top q) \cdot e\), and always \(\sum_s w_{rs} W_V e_{rs} = W_V \sum_s w_{rs} e_{rs}\).
 
     Args:
-        graph: who attends to whom; of two sets, M senders and N receivers, a `BipartiteGraph`.
+        graph: graph that defines the edges; for M senders and N receivers of two sets, a `BipartiteGraph`.
         query: `[N, H, C]`.
         key: `[N, H, C]`, or `[M, H, C]`.
         value: `[N, H, D]`, or `[M, H, D]`.
         score: the score.
-        normaliser: from scores to weights.
+        normaliser: function from scores to attention weights.
         edges: edge features and what they do.
         dropout: share of the weights set to zero.
-        return_weights: also give the weights.
-        return_states: also give the score's states.
+        return_weights: whether the attention weights are also returned.
+        return_states: whether the states of the score are also returned.
     """
     edges = ProjectedEdgeFeatures() if edges is None else edges
     if graph.num_nodes == 0:

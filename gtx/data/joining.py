@@ -119,11 +119,11 @@ def join_tables(
         split_column: column of the first table with the part (train, val, test) of each molecule. The column is called
             `split` in the joined table, where molecules that are not in the first table have the part `train`.
         by_file: whether the name of each column starts with the name of its file, as in `esol_y`.
-        featuriser: how molecules are read; by default as `gtx train` does.
+        featuriser: settings for reading molecules; by default those of `gtx train`.
         workers: processes that read molecules, see `gtx.data.featurise`.
 
     Raises:
-        InputError: a table cannot be read, has no such column, or the same name as another.
+        InputError: a table cannot be read or lacks a column, or two tables have the same name.
     """
     names = [os.fspath(source) for source in sources]
     if len(names) < 2:

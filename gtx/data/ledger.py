@@ -51,9 +51,9 @@ class RowLedger:
         """Record rows with the errors and warnings from reading their molecules.
 
         Args:
-            rows: as they were read.
+            rows: rows that were read.
             column: name of the column of molecules.
-            errors, warnings: of each row, as in `gtx.molecules.FeaturisedMolecules`.
+            errors, warnings: errors and warnings of each row, as in `gtx.molecules.FeaturisedMolecules`.
         """
         self.enter(rows)
         for row, error, several in zip(rows, errors, warnings, strict=True):
@@ -70,7 +70,7 @@ class RowLedger:
         Args:
             row: number of the row, from 1, without the header.
             column, value: name of the column and text of the cell with the error, if there is one such cell.
-            reason: what is wrong, in one line.
+            reason: description of the error, in one line.
             category: category of the error in the summary, worded to follow a number, such as "with an unusable
                 molecule".
 

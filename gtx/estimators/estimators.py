@@ -372,7 +372,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Args:
             X: SMILES, see `fit`.
-            return_std: also return standard deviations of the same shape, as `(predictions, std)`.
+            return_std: whether standard deviations of the same shape are also returned, as `(predictions, std)`.
 
         Raises:
             InputError: the model has no standard deviations.

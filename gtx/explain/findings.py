@@ -33,14 +33,15 @@ class AttentionAnalysis:
     Changes are in the target's unit.
 
     Attributes:
-        prediction: of the target; for classes the probability of class 1.
+        prediction: prediction for the target; for classes the probability of class 1.
         weights: float64 `[L, H, n, n]`, attention of every layer and head, receivers in rows; 0 where there is no edge.
-        rollout: float64 `[n]`, attention rollout (`gtx.explain.attention_rollout`), the mean over the nodes that are
-            read out.
-        gradient: float64 `[n]`, gradient-weighted attention (`gtx.explain.gradient_weighted_attention`), the same mean.
+        rollout: attention rollout of each atom (`gtx.explain.attention_rollout`), float64 `[n]`, averaged over the
+            nodes that the readout uses.
+        gradient: gradient-weighted attention of each atom (`gtx.explain.gradient_weighted_attention`), float64 `[n]`,
+            averaged in the same way.
         faithfulness: for "rollout" and "gradient", the effect of removing the atoms with the highest scores, and of
             removing as many random ones (`gtx.explain.measure_faithfulness`).
-        without: the change of the prediction when all attention is removed.
+        without: change of the prediction when all attention is removed.
     """
 
     prediction: float
@@ -118,10 +119,11 @@ class Findings(AttentionAnalysis):
         atoms: `[n]`, symbol and number of each, as "O2".
         distance: float64 `[n, n]`, bonds between atoms, infinite where nothing connects them.
         target: name of the target.
-        quantity: the predicted quantity, in words.
-        layer, head, receiver: what the pictures show, from 0; head None is the mean over heads.
+        quantity: name of the predicted quantity.
+        layer, head, receiver: layer, head and receiver in the figures, counted from 0; head None is the mean over
+            heads.
         seed: seed of the random weights and of the random removals.
-        random: the account of the network with random weights.
+        random: analysis of the network with random weights.
         blend: the prediction of the whole model in words, if a kernel is blended with the network.
         notes: remarks on this model and molecule, for the reader.
         neighbours: the most similar training molecules, in lines of text.

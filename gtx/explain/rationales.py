@@ -35,10 +35,10 @@ class Node:
     """Node of the search tree for a rationale: one substructure.
 
     Attributes:
-        worth: of the substructure itself, from 0 to 1.
+        worth: worth of the substructure itself, from 0 to 1.
         visits: number of rollouts that entered it.
-        total: the sum of the worths at the ends of these rollouts.
-        below: the nodes one step smaller; None before they are listed.
+        total: sum of the worths at the ends of the rollouts that entered the node.
+        below: child nodes, which are one step smaller; None before the children are listed.
     """
 
     worth: float

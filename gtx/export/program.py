@@ -215,7 +215,7 @@ def element_counts(atoms: Tensor) -> Tensor:
 
 
 class MoleculeProgram(nn.Module):
-    """A predictor for one molecule.
+    """Module that predicts for one molecule.
 
     Args:
         model: of numbers or classes of molecules.

@@ -269,7 +269,8 @@ class RayEngine(Engine):
     Args:
         job: the work; its folders and its model must have the same paths on all machines.
         workers: number of actors; default: as many as the cluster has room for.
-        address: of a cluster, such as "auto"; default: start Ray on this machine, and stop it at the end.
+        address: address of a Ray cluster, such as "auto"; by default, Ray is started on the local machine and stopped
+            at the end.
         gpus: use GPUs if there are any.
 
     Raises:

@@ -54,8 +54,8 @@ class MultiComponentModel(nn.Module):
             that starts with a linear layer. The input width of the head is adapted to K embeddings.
         count: K.
         separate: whether each component has a separate encoder, or all components share one encoder.
-        further: how many of the last columns of `batch.u` are no component's, such as a temperature; every encoder
-            reads them.
+        further: number of the last columns of `batch.u` that belong to the whole row, such as a temperature; every
+            encoder reads them.
 
     Raises:
         InputError: `make` does not return a suitable module.

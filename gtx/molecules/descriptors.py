@@ -172,7 +172,7 @@ class MoleculeFeatures(NamedTuple):
     """Features of a molecule that are computed together, such as the bits of a fingerprint.
 
     Attributes:
-        names: of the F features.
+        names: names of the F features.
         compute: function of a molecule without hydrogen atoms that returns `[F]`, NaN where there is no value.
     """
 

@@ -80,7 +80,7 @@ class KeyValues:
         key: `[R, H, S, C]`, the heads before the senders, so that products with them copy nothing.
         value: `[R, H, S, D]`.
         absent: bool `[R, S]`, where there is no sender; None where all are.
-        length: how many of the S places are taken; default all.
+        length: number of the S places that are used; by default all.
     """
 
     def __init__(self, key: Tensor, value: Tensor, absent: Tensor | None = None, length: int | None = None) -> None:
@@ -96,7 +96,7 @@ class KeyValues:
         """Room for `limit` senders of each of `rows` rows.
 
         Args:
-            attention: whose keys and values they are.
+            attention: attention layer whose keys and values are cached.
             rows: R.
             limit: S.
             like: a tensor of their type, on their device; default a parameter of the attention.
@@ -241,7 +241,7 @@ class DecoderLayer(nn.Module):
         Args:
             x: the tokens.
             past: keys and values of the earlier tokens of each row.
-            source: what is read, as the cross-attention's keys and values.
+            source: keys and values of the source for the cross-attention.
         """
 
         def attend(x: Tensor) -> Tensor:

@@ -167,11 +167,11 @@ class ChunkedPairEmbedding(NamedTuple):
     """Embedding of pairs of nodes that is computed for some receivers at a time, to save memory.
 
     Attributes:
-        graph: who attends to whom.
-        embedding: of the pairs.
-        features: what it embeds, of all pairs.
-        dtype: in which precision.
-        most: pairs of a portion.
+        graph: graph whose pairs are embedded.
+        embedding: embedding of the pairs.
+        features: features of all pairs.
+        dtype: precision of the embedding.
+        most: largest number of pairs of a portion.
     """
 
     graph: CompleteGraph

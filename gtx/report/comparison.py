@@ -137,9 +137,9 @@ def corrected_resampled_t(differences: Sequence[float], ratio: float, level: flo
     cross-validation Bouckaert & Frank 2004 (https://doi.org/10.1007/978-3-540-24775-3_3).
 
     Args:
-        differences: of the two methods' scores, one per split.
+        differences: differences between the scores of the two methods, one per split.
         ratio: \(n_2/n_1\); in k-fold cross-validation 1/(k − 1).
-        level: of the confidence interval.
+        level: level of the confidence interval.
     """
     d = np.asarray(differences, float)
     if len(d) == 0 or not np.isfinite(d).all():
@@ -162,8 +162,8 @@ def compare(
     Args:
         scores: per split and method what `gtx.tasks.metrics.evaluate` gives; every split has the same methods and
             targets.
-        ratio: of test rows to others, see `corrected_resampled_t`.
-        metrics: which to compare.
+        ratio: ratio of test rows to other rows, see `corrected_resampled_t`.
+        metrics: names of the metrics to compare.
         first: the method that differences are taken of: its score minus the other's.
 
     Returns:

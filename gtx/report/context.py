@@ -163,11 +163,11 @@ class AtomBondReport(RunReport):
     """Content of the report of a run with T targets of atoms or bonds, for `write_level_report`.
 
     Attributes:
-        task: what is predicted of each atom or bond.
-        truth: of each of n molecules `[a, T]` measured values in the targets' own units, or numbers of classes; NaN for
+        task: task of the model.
+        truth: measured values for each of n molecules, `[a, T]`, in the targets' own units, or class numbers; NaN for
             blanks.
-        prediction: of each `[a, P]` of the model, in the same units, or probabilities.
-        kinds: of each molecule `[a]` texts, what its atoms or bonds are.
+        prediction: predictions for each molecule, `[a, P]`, in the targets' own units, or probabilities.
+        kinds: names of the atoms or bonds of each molecule, `[a]` texts.
     """
 
     task: LevelTask

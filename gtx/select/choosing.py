@@ -63,7 +63,7 @@ def choose_for_accuracy(covariance: Tensor, ridge: float, number: int) -> Iterat
     Args:
         covariance: C, float64 `[m, m]`.
         ridge: variance of the noise over that of the signal.
-        number: how many; m at most.
+        number: number of candidates to choose, at most m.
     """
     covariance = covariance.clone()
     total, free = covariance.diagonal().sum(), torch.ones(len(covariance), dtype=torch.bool)
@@ -83,9 +83,9 @@ def choose_for_best(mean: Tensor, covariance: Tensor, number: int, best: float) 
     (experiments/results/selecting.md).
 
     Args:
-        mean: predictions, higher is better, float64 `[m]`, in units of the signal's standard deviation.
+        mean: predictions, float64 `[m]`, in units of the standard deviation of the signal; higher is better.
         covariance, number: as in `choose_for_accuracy`.
-        best: the best value measured so far, in the same units.
+        best: best measured value so far, in the units of `mean`.
     """
     deviation = covariance.diagonal().clamp(min=1e-12).sqrt()
     chance = torch.distributions.Normal(0.0, 1.0).cdf((mean - best) / deviation)
@@ -103,9 +103,9 @@ class Replay(NamedTuple):
     """Test of a selection strategy on molecules whose values are known.
 
     Attributes:
-        measured: how many molecules were measured at each round.
-        curves: by strategy, the mean over starts at each round: the RMSE of molecules held out, or for the best the
-            share of the best molecules that were found.
+        measured: number of measured molecules in each round.
+        curves: curve of each strategy, averaged over starts: the RMSE of held-out molecules in each round, or for
+            "best" the share of the best molecules that were found.
     """
 
     measured: list[int]

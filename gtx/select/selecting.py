@@ -41,7 +41,7 @@ class Scoring:
     deviation of the networks' members, weighted as they are in the blend, and that of the kernel's posterior.
 
     Args:
-        predictor: with a kernel beside its networks.
+        predictor: predictor with networks and a kernel model.
         output: number of the output.
 
     Raises:

@@ -75,8 +75,8 @@ class State(Protocol):
     """Sequences being written, one per row.
 
     Attributes:
-        rows: how many.
-        device: where the tokens are to be.
+        rows: number of rows.
+        device: device of the tokens.
     """
 
     rows: int

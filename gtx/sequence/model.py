@@ -98,10 +98,10 @@ class TokenTransformer(nn.Module):
 
         Args:
             tokens: N of them.
-            graph: which token attends to which.
-            source: what else they attend to, `[M, source_channels]`.
-            list_cross_edges: which token attends to which of it, an edge list or a bipartite graph.
-            weights: a list to put the weights of the cross-attention into, `[E, H]` per layer.
+            graph: edges between tokens.
+            source: encoded source to which tokens attend, `[M, source_channels]`.
+            list_cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
+            weights: list to which the weights of the cross-attention of each layer are appended, `[E, H]`.
         """
         x = self.dropout(self.embedding(tokens.items, tokens.place))
         for layer in self.layers:
@@ -208,9 +208,10 @@ class CrossAttentionMaps(NamedTuple):
     """Result of a forward pass with the weights of the cross-attention.
 
     Attributes:
-        logits: as `MoleculeToSequence.forward` gives them, `[N, V]`.
+        logits: logits of the next tokens, as from `MoleculeToSequence.forward`, `[N, V]`.
         edge_index: int64 `[2, E]`, atoms (or whatever was read) and tokens.
-        weights: of the cross-attention of each layer, `[E, H]`, before dropout; `logits` depend on them.
+        weights: weights of the cross-attention of each layer, `[E, H]`, before dropout; `logits` can be differentiated
+            with respect to the weights.
     """
 
     logits: Tensor
@@ -317,8 +318,8 @@ class MoleculeToSequence(nn.Module):
 
         Args:
             source: what is read.
-            limit: the most tokens that will be read back, the start among them.
-            cached: keep keys and values; if False, read everything again at every step.
+            limit: largest number of tokens, including the start token.
+            cached: whether keys and values are cached; otherwise all tokens are read again at every step.
         """
         memory = self.read(source)
         if cached:

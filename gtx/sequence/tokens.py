@@ -69,7 +69,7 @@ class EncodedTexts(NamedTuple):
     """Texts as sequences of token numbers.
 
     Attributes:
-        sequences: of the texts that could be encoded.
+        sequences: token numbers of the texts that could be encoded.
         rows: numbers of these texts.
         errors: reason of every other text by its number, one line each.
     """
@@ -84,8 +84,8 @@ class TokenVocabulary:
     """Vocabulary of a model: 0 is the start token, 1 the end token, and `tokens[i]` has the number i + 2.
 
     Attributes:
-        tokens: each once.
-        tokenizer: how a text is cut into them.
+        tokens: the tokens, each once.
+        tokenizer: function that cuts a text into tokens.
     """
 
     tokens: tuple[str, ...]

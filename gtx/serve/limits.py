@@ -121,7 +121,7 @@ class Metrics:
         requests: number of requests, by path and status.
         molecules: number of rows, predicted or with an error.
         batches: sizes of batches, in molecules.
-        seconds: from the first byte of a `POST` request to its answer.
+        seconds: time from the first byte of a `POST` request to the response.
         gauges: further numbers.
     """
 

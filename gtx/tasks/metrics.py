@@ -23,7 +23,7 @@ def masked_mean(
     """Average a loss over the entries that were observed.
 
     Args:
-        elementwise: of outputs and targets, the loss of each entry `[B, T]`.
+        elementwise: function of outputs and targets that returns the loss of each entry, `[B, T]`.
         output: `[B, ...]`, as `elementwise` takes it.
         target: `[B, T]`, NaN for blanks.
         weights: weight of each entry, 0 or more, broadcastable to `[B, T]`; default: uniform.
@@ -111,8 +111,8 @@ class Target(NamedTuple):
     """Target, with the columns that the predictions for this target have.
 
     Attributes:
-        name: of the target.
-        columns: of `[n, P]` predictions.
+        name: name of the target.
+        columns: columns of the predictions `[n, P]` for the target.
     """
 
     name: str

@@ -277,7 +277,7 @@ class Task(ABC):
         """Fit like `fitted`, to more training rows than memory holds.
 
         Args:
-            sample: some thousands of them, drawn at random; by default the task is fitted to these.
+            sample: random sample of a few thousand training rows; by default the task is fitted to the sample.
             parts: all rows, in chunks.
         """
         return self.fitted(sample)
