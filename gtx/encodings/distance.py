@@ -133,8 +133,8 @@ class GaussianDistance(RadialBasis):
             0 for none.
 
     The encoding reads `pos` `[N, 3]`, Å, NaN where unknown, and with `pair_types` the first column of `x`, int64 `[N,
-    F]`. Yields pair values `[num_pairs, K + 1]`, where the last value is 1 if the distance is known; all values are 0
-    if the distance is unknown.
+    F]`. The encoding yields pair values `[num_pairs, K + 1]`, where the last value is 1 if the distance is known; all
+    values are 0 if the distance is unknown.
 
     Raises:
         ValueError: fewer than 2 channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
