@@ -424,7 +424,7 @@ def check_model(
 
     Args:
         model: the module; it is copied, and the copies are checked in evaluation mode, gradients in training mode.
-        featuriser: how molecules are read; default `Featuriser()`.
+        featuriser: settings for reading molecules; default `Featuriser()`.
         positions: coordinates of the molecules, see `example_batch`; with "known" or "partial" a rotation, a mirror
             image and a translation must change nothing.
         tolerance: tolerance of float32, as a share of the largest output.

@@ -155,7 +155,7 @@ class PairBudgetSampler(EpochSampler):
             molecules of similar size are in one batch, which saves padding. With large values, batches are random,
             which is better for small data sets (see `gtx.training`).
         seed: seed of the jitter and of the order of batches, which differ between epochs.
-        rank, replicas: as in `EpochSampler`.
+        rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
     """
 
     def __init__(
@@ -349,7 +349,7 @@ class ConstantShapeSampler(EpochSampler):
         capacity: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `fitting`.
         shuffle: if False, every epoch has the same batches.
         seed: seed of the order of molecules, which differs between epochs.
-        rank, replicas: as in `EpochSampler`.
+        rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
     """
 
     def __init__(

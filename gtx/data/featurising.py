@@ -83,7 +83,7 @@ def map_in_workers(
         chunks: tuples of sequences with an entry for each row, or None; texts come first. Chunks are taken from the
             iterator only when needed, so memory is bounded.
         workers: number of processes, 1 or more.
-        ahead: chunks per worker that are submitted before their results are needed.
+        ahead: number of chunks per worker that are submitted before their results are needed.
 
     Raises:
         InputError: processes end that have begun nothing; or they end at a chunk, and no row is the cause or the result
@@ -253,10 +253,11 @@ def featurise_stream(
 
     Args:
         featuriser: settings of reading.
-        chunks: (texts, coordinates or None), drawn only as they are needed, so memory stays bounded.
-        workers: processes; 0 works in this one. Default: all cores.
-        ahead: chunks per worker that are submitted before their results are needed.
-        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
+        chunks: tuples (texts, coordinates or None), taken from the iterator only when needed, so that memory is
+            bounded.
+        workers: number of processes; 0 uses the current process. By default one per core.
+        ahead: number of chunks per worker that are submitted before their results are needed.
+        smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
     """
     workers = default_worker_count() if workers is None else workers
     if workers < 0:
@@ -291,9 +292,9 @@ def featurise(
             than `min_chunks_for_workers`.
         cache: folder of stored results, each named by a hash of the featuriser, the texts and the coordinates. A
             damaged file is replaced.
-        progress: show a progress bar.
+        progress: whether a progress bar is shown.
         chunk: number of texts in a chunk, by default `default_chunk_size`.
-        smiles: find canonical SMILES too, which takes half as long as reading the molecules.
+        smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
         to_first_error: stop after the chunk with the first text that cannot be read; the result ends with this chunk.
     """
     chunk = chunk or default_chunk_size(featuriser)

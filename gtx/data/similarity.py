@@ -42,7 +42,7 @@ def find_nearest_neighbours(
     bits).
 
     Args:
-        smiles: canonical SMILES per row.
+        smiles: canonical SMILES of each row.
         split: row indices by name.
         scored: name of the part of the split that is compared with "train"; neither part is empty.
         rows: rows of the part that are compared; by default a sample, see `sample_rows`.

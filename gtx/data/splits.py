@@ -345,7 +345,7 @@ def group_by_butina(smiles: Sequence[str]) -> list[str]:
     """Return the Butina cluster of each row (see `gtx.molecules.butina_clusters`), whatever the order of the rows.
 
     Args:
-        smiles: canonical SMILES per row.
+        smiles: canonical SMILES of each row.
 
     Raises:
         InputError: more than `MOST_COMPARED` different molecules.
@@ -365,7 +365,7 @@ def group_by_kmeans(smiles: Sequence[str], seed: int = 0) -> list[str]:
     s on one core.
 
     Args:
-        smiles: canonical SMILES per row.
+        smiles: canonical SMILES of each row.
         seed: seed of the initial cluster centres.
     """
     from scipy import sparse
@@ -389,7 +389,7 @@ def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.
     molecule are in one part. The order of molecules is that of `gtx.molecules.kennard_stone_order`.
 
     Args:
-        smiles: canonical SMILES per row.
+        smiles: canonical SMILES of each row.
         sizes: as in `random_split`.
         seed: seed of the random division into validation and test molecules.
 
@@ -566,7 +566,7 @@ def compute_split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> lis
     Args:
         name: name of a method that makes groups of molecules: "random" (rows of one molecule), "scaffold", "cluster" or
             "kmeans".
-        smiles: canonical SMILES per row.
+        smiles: canonical SMILES of each row.
         seed: seed of the method.
 
     Raises:

@@ -177,7 +177,7 @@ def load_dataset(settings: DataSettings, cache: str | Path | None = None, progre
     Args:
         settings: settings of the data.
         cache: folder for featurised molecules, see `gtx.data.featurise`.
-        progress: show a progress bar.
+        progress: whether a progress bar is shown.
 
     Raises:
         InputError: a file, column, target or split cannot be used; with `on_error="fail"` also for a bad row.

@@ -197,10 +197,10 @@ def attribute_prediction(
         smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
         target: name of the target; by default the first target.
         parts: what is removed: single atoms, or substructures (`gtx.molecules.assign_substructures`).
-        member: number of the network in an ensemble.
+        member: index of the network in an ensemble.
         draws: number of random orders, each with its reverse, if there are too many sets to evaluate all; 2 or more.
         seed: seed of the random orders.
-        features: values of the feature columns: numbers, or lists of numbers, by name.
+        features: values of the feature columns by name, numbers or lists of numbers.
 
     Raises:
         InputError: as `gtx.explain.explain_prediction`.

@@ -148,9 +148,9 @@ def explain_prediction(
         receiver: atom whose attention is drawn, in the order of the SMILES, counted from 0; by default the atom whose
             attention has the lowest entropy.
         seed: seed of the random weights and of the random removals.
-        member: number of the network in an ensemble.
+        member: index of the network in an ensemble.
         draws: number of random removals for each number of atoms.
-        features: values of the feature columns: numbers, or lists of numbers, by name.
+        features: values of the feature columns by name, numbers or lists of numbers.
 
     Raises:
         InputError: the molecule cannot be read, or the model writes sequences or has no such target, layer, head,

@@ -125,8 +125,8 @@ class Findings(AttentionAnalysis):
         seed: seed of the random weights and of the random removals.
         random: analysis of the network with random weights.
         blend: the prediction of the whole model in words, if a kernel is blended with the network.
-        notes: remarks on this model and molecule, for the reader.
-        neighbours: the most similar training molecules, in lines of text.
+        notes: notes on the model and the molecule, for the reader.
+        neighbours: lines of text about the most similar training molecules.
     """
 
     smiles: str

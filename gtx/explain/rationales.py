@@ -143,7 +143,7 @@ class Rationale(Drawn):
         part_prediction: prediction for the substructure alone; NaN if no rationale was found.
         tried: number of substructures that were predicted.
         most: largest number of atoms of the substructure.
-        neighbours: the most similar training molecules, in lines of text.
+        neighbours: lines of text about the most similar training molecules.
     """
 
     smiles: str

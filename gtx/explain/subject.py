@@ -41,8 +41,8 @@ class Subject(NamedTuple):
         smiles: the molecule as given, or for a mol block its SMILES.
         kernel_member: the kernel that is blended with the network, on the CPU and in float64; None without one.
         blend: the prediction of the whole model in words, if a kernel is blended with the network.
-        notes: remarks on this model and molecule, for the reader.
-        neighbours: the most similar training molecules, in lines of text.
+        notes: notes on the model and the molecule, for the reader.
+        neighbours: lines of text about the most similar training molecules.
     """
 
     model: GraphTransformer

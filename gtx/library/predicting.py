@@ -89,7 +89,7 @@ def predict_folder(
         address: address of a Ray cluster.
         shard_rows: number of rows of a shard. With multiples of 500, predictions equal those of `predict_table` to the
             last bit.
-        progress: show a progress bar.
+        progress: whether a progress bar is shown.
         load: function that opens the model file, called with `device` and `beams`; for a model or a task of your own.
 
     Raises:

@@ -66,10 +66,10 @@ def prepare_store(
         out: path of the folder of the store.
         featuriser: settings for reading molecules; by default those of `gtx train`.
         smiles_column: name of the column of SMILES; for the default, see `gtx.data.open_table`.
-        on_error: "fail" stops at the first row that cannot be used.
+        on_error: "fail" stops at the first row that cannot be used; "report" records the error and continues.
         workers: number of processes; by default one per core; 0 for the current process.
         shard_rows: number of rows of a shard; training loads a few shards at a time.
-        progress: show a progress bar.
+        progress: whether a progress bar is shown.
 
     Raises:
         InputError: the folder or an option cannot be used, `out` holds something else, or nothing can be written; with

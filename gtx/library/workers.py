@@ -36,7 +36,7 @@ class ShardJob(ABC):
     Attributes:
         root: the folder of the tables.
         parts: the folder for the output of the shards.
-        on_error: "fail" stops at the first row that cannot be used.
+        on_error: "fail" stops at the first row that cannot be used; "report" records the error and continues.
     """
 
     root: Path

@@ -42,11 +42,11 @@ def standard(
     The encodings of the model are bonds, path lengths, random walks and degrees.
 
     Args:
-        out_channels: predictions per molecule.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
+        out_channels: number of predictions per molecule.
+        atom_sizes: number of codes of each atom column.
+        bond_sizes: number of codes of each bond column.
         channels: width of the nodes.
-        num_descriptors: global features per molecule.
+        num_descriptors: number of descriptors per molecule.
         coordinates: whether distances in space are encoded; the batch must then have `pos`.
         encodings: names of the encodings of the graph; "ring" (`gtx.encodings.SameRing`) is for atoms whose codes
             contain no information on rings.
@@ -108,7 +108,7 @@ def kernel(
     also chooses the weights of descriptors and embeddings.
 
     Args:
-        out_channels: predictions per molecule.
+        out_channels: number of predictions per molecule.
         atom_sizes: codes per atom column, to check `labels`; the first is the element.
         bond_sizes: number of codes of each bond column, to check `labels`; the first column is the bond type.
         num_descriptors: number of descriptors; with 0, the default, the kernel is the Tanimoto kernel of substructures

@@ -34,10 +34,10 @@ def draw_molecule(
     """Draw a molecule; atoms are shaded by their values, red above zero and blue below, if there are any.
 
     Args:
-        molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
+        molecule: SMILES of the molecule, or an RDKit molecule, which is drawn with its atoms.
         atom_values: values of the atoms in the order of the SMILES, `[n]`, then of the hydrogens if they have values.
-        title: a line under the molecule.
-        size: width and height in pixels; a colour scale is added below, from zero where no value is negative.
+        title: line of text under the molecule.
+        size: width and height in pixels; a colour scale is added below the molecule.
         ringed: atoms that are marked by a ring.
         numbers: whether the number of each atom, from 0, is written.
         scale: whether a colour scale is drawn.
@@ -74,20 +74,20 @@ def draw_attention(
     The colour scale is white to blue, or blue to red if a weight is negative (as without a softmax).
 
     Args:
-        molecule: its SMILES, or an RDKit molecule, drawn with the atoms it has.
+        molecule: SMILES of the molecule, or an RDKit molecule, which is drawn with its atoms.
         weights: attention weights `[n, n]`, with receivers in rows and senders in columns, for the atoms in the order
             of the SMILES, then for hydrogens if they are atoms of the graph.
         receiver: number of the receiving atom.
-        title: a line under the molecule.
+        title: line of text under the molecule.
         size: width and height in pixels; a colour scale is added below.
-        numbers: write each atom's number beside it, from 0.
+        numbers: whether the number of each atom, from 0, is written next to the atom.
         ends: lowest and highest weight of the colour scale, so that pictures can be compared; by default those of the
             receiver.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
         InputError: RDKit cannot draw on this machine.
-        ValueError: the weights are not `[n, n]`, or there is no such receiver.
+        ValueError: the weights are not `[n, n]`, or the receiver does not exist.
     """
     weights = np.asarray(weights, dtype=float)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:

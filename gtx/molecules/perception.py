@@ -126,7 +126,7 @@ def perceive(
     """Featurise texts, within `quietly`; a molecule at fault leaves an error.
 
     Args:
-        settings: how molecules are read.
+        settings: settings for reading molecules.
         texts, coordinates, smiles: as `featurise_texts` takes them.
     """
     parts = [no_molecules(settings)]
@@ -163,7 +163,7 @@ def no_molecules(settings: Settings, *errors: str) -> FeaturisedMolecules:
     """Return the outcome of texts that cannot be read, or of no text.
 
     Args:
-        settings: how molecules are read.
+        settings: settings for reading molecules.
         errors: why each cannot be read.
     """
     return FeaturisedMolecules(
@@ -186,7 +186,7 @@ def read_molecule(
     """Read the RDKit molecule whose atoms become nodes, within `quietly`, and whether it is final, see `skim_smiles`.
 
     Args:
-        settings: how molecules are read.
+        settings: settings for reading molecules.
         text, coordinates: as `Featuriser` takes them.
         skim: it need not be finished.
     """

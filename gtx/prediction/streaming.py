@@ -368,7 +368,7 @@ def predict_table(
             `gtx.data.open_table` finds.
         smiles_columns: for a model of several molecules per row, the names of their columns in the order of training;
             by default the names in training.
-        on_error: "fail" stops at the first row that cannot be used.
+        on_error: "fail" stops at the first row that cannot be used; "report" records the error and continues.
         selection: rows to write; by default all rows.
         workers: number of processes that read and predict; by default one per core, and 0 for a table of fewer than
             10,000 rows.

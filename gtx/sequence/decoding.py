@@ -142,7 +142,7 @@ def sample_sequences(
     The tokens drawn for a row depend on the seed and the number of the row, and not on other rows of the batch.
 
     Args:
-        model, source, limit, cached: as in `greedy`.
+        model, source, limit, cached: as in `greedy_search`.
         count: number of sequences per input.
         temperature, top_k, top_p: settings of the sampling, see `TokenSampler`.
         seed: seed of the random draws.
@@ -210,7 +210,7 @@ def beam_search(
     section 6.1 (arXiv:1706.03762).
 
     Args:
-        model, source, limit, cached: as in `greedy`.
+        model, source, limit, cached: as in `greedy_search`.
         width: number k of prefixes that are kept and of sequences that are returned. With k = 1 and no penalty, beam
             search equals greedy search.
         penalty: length penalty \(\alpha\); with 0, sequences are ranked by probability alone.

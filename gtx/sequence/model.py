@@ -347,8 +347,8 @@ def molecule_to_sequence(
 
     Args:
         size: number of tokens, including start and end.
-        atom_sizes: codes per atom column.
-        bond_sizes: codes per bond column.
+        atom_sizes: number of codes of each atom column.
+        bond_sizes: number of codes of each bond column.
         coordinates: whether the encoder also reads distances in space.
         channels, heads, layers, dropout, attention_dropout: settings of both encoder and decoder.
         encoder: further or different arguments of `standard` for the encoder.

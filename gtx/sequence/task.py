@@ -110,7 +110,7 @@ class GeneratedTexts:
     Attributes:
         texts: generated texts.
         log_probability: float64 `[m]`, of each text.
-        canonical: canonical SMILES, None where a text is no SMILES; None as a whole for texts that are no SMILES.
+        canonical: canonical SMILES, None if a text is not a SMILES; None as a whole for texts that are not SMILES.
         warnings: per molecule, a list of texts.
         cut: mask `[m]` of the texts that were cut off at the limit.
     """
@@ -141,7 +141,7 @@ class GeneratedTexts:
         return column
 
     def right(self, truth: Sequence[str]) -> list[bool]:
-        """Compare each text with the true one: as molecules, or, for texts that are no SMILES, as texts."""
+        """Compare each text with the true one: as molecules, or, for texts that are not SMILES, as texts."""
         if self.canonical is None:
             return self.exact(truth)
         wanted = canonical_smiles(truth)
@@ -228,7 +228,7 @@ class TextScores:
 
 
 def canonical_smiles(texts: Sequence[str]) -> list[str | None]:
-    """Convert texts to canonical SMILES, None for a text that is no SMILES."""
+    """Convert texts to canonical SMILES, None for a text that is not a SMILES."""
     return featurise(Featuriser(descriptors=False), texts, workers=0).smiles
 
 

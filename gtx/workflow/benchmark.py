@@ -160,7 +160,7 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
     Args:
         folds: the folds.
         jobs: number of folds at a time; with 1 they run in this process, otherwise each in a worker.
-        progress: show a progress bar.
+        progress: whether a progress bar is shown.
 
     Raises:
         InputError: a folder contains a run with other settings or data, which is checked before any training, or
@@ -360,7 +360,7 @@ def benchmark(
         folds: number of folds of each repeat.
         repeats: number of divisions into folds; a later call can add more.
         jobs: number of folds that run at the same time, each in a separate process.
-        overwrite: start anew, whatever `out` contains.
+        overwrite: whether earlier results in `out` are replaced.
 
     Raises:
         InputError: the input, the settings or `out` cannot be used, or another process trains there.

@@ -132,7 +132,7 @@ def tune(
         models: names of architectures; by default all architectures in `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
         options: further options of `gtx train` for `best.yaml`.
-        overwrite: start anew, whatever `out` contains.
+        overwrite: whether earlier results in `out` are replaced.
         tell: function that is called after each trial, with the trial and the best trial of its study.
         describe: function that is called with each note about the data.
 

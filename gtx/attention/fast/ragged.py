@@ -101,7 +101,7 @@ def attention(
     Source: the recomputing backward pass, Dao et al. 2022 (arXiv:2205.14135), here with whole rows on chip.
 
     Args:
-        graph: who attends to whom.
+        graph: graph that defines the edges.
         query: `[N, H, C]`; views of a fused projection are read in place.
         key: `[N, H, C]`.
         value: `[N, H, D]`.
