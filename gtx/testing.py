@@ -104,7 +104,7 @@ def example_batch(
     smiles: Sequence[str] = SMILES,
     positions: Literal["none", "known", "partial"] = "none",
 ) -> Batch:
-    """Read molecules that between them have what breaks parts, as one batch.
+    """Make a batch of molecules that often reveal errors, such as a single atom or a salt.
 
     Args:
         featuriser: settings for reading molecules; default `Featuriser()`.
@@ -121,10 +121,10 @@ def example_batch(
 
 
 def renumbered(batch: Batch, seed: int = 0) -> tuple[Batch, Tensor]:
-    """Put the atoms of each molecule into another order.
+    """Renumber the atoms of each molecule at random.
 
     Returns:
-        The batch and the order: new atom i was `order[i]`.
+        The new batch and the order: new atom i is old atom `order[i]`.
     """
     order = _shuffled(batch.ptr, seed)
     place = torch.empty_like(order)
@@ -164,10 +164,10 @@ def _shaken(module: Module, seed: int = 2, size: float = 0.1) -> Module:
 
 
 def check_score(score: Score, edge_dim: int | None = None) -> None:
-    """Check a score of your own, in an attention of `score.heads` or 3 heads of `score.channels` or 4 channels.
+    """Check a score of your own in an attention layer, with 3 heads of 4 channels unless the score has fixed numbers.
 
     Args:
-        score: an instance.
+        score: instance of the score.
         edge_dim: channels K of the edge features it reads; None for none.
 
     Raises:
@@ -198,7 +198,7 @@ def check_attention(
     """Check an attention layer, such as one with a score, a normaliser or a gate of your own.
 
     Args:
-        layer: it is brought to `dtype`; a copy is checked, whose weights are moved by noise.
+        layer: layer to check; the check uses a copy with precision `dtype` and with noise added to the weights.
         pair_features: `[num_pairs, edge_dim]` of a graph; by default random numbers.
         dtype: precision of the checks; the tolerance is 1e-10 in float64, else 1e-5.
         smooth: whether the gradient is that of the output (it is not for a maximum with a gradient of its own).
@@ -327,10 +327,10 @@ def check_encoding(
     """Check an encoding of your own.
 
     Args:
-        encoding: an instance.
+        encoding: instance of the encoding.
         batch: molecules to check it on; default `example_batch(positions="partial")`.
-        order_matters: whether the order of the atoms means something to it, as positions in a sequence do.
-        arbitrary: whether something in it is arbitrary, such as the signs of eigenvectors.
+        order_matters: whether the encoding depends on the order of the atoms, as positions in a sequence do.
+        arbitrary: whether the encoding contains arbitrary choices, such as the signs of eigenvectors.
 
     Raises:
         GuaranteeError: it yields other features than it declares; renumbered atoms do not renumber its features;
@@ -423,7 +423,7 @@ def check_model(
     """Check a model of your own, which maps a batch to `[molecules, outputs]`.
 
     Args:
-        model: the module; it is copied, and the copies are checked in evaluation mode, gradients in training mode.
+        model: module to check; copies of the module are checked in evaluation mode, gradients in training mode.
         featuriser: settings for reading molecules; default `Featuriser()`.
         positions: coordinates of the molecules, see `example_batch`; with "known" or "partial" a rotation, a mirror
             image and a translation must change nothing.
@@ -514,13 +514,13 @@ def _rotation(seed: int = 1) -> Tensor:
 def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: str = "smiles") -> None:
     """Check a task of your own on a table with its target columns.
 
-    Outputs without a network, one free number each, are trained by the task's loss for some hundred steps. If cells,
-    scale, loss and answers fit together, they end nearer to the targets.
+    The check trains outputs without a network, as free parameters, by the loss of the task for a few hundred steps. If
+    cells, scaling, loss and predictions are consistent, the predictions come closer to the targets.
 
     Args:
-        task: targets of molecules, atoms or bonds; not sequences.
-        table: columns by name, of at least 20 rows; one holds SMILES.
-        smiles_column: its name.
+        task: task with targets of molecules, atoms or bonds; not sequences.
+        table: columns by name, with at least 20 rows; one column holds SMILES.
+        smiles_column: name of the column of SMILES.
 
     Raises:
         GuaranteeError: no cell becomes a target; fitting a fitted task changes it; the loss or its gradient is not

@@ -57,7 +57,7 @@ def search(
 ) -> dict[Atoms, float]:
     r"""Search for small substructures of high worth, from the whole molecule downwards.
 
-    Every rollout takes away one piece after another, as long as `least` atoms are left. Each step goes to the
+    Every rollout removes one piece after another, as long as `least` atoms are left. Each step of a rollout selects the
     substructure with the largest
 
     \[ Q + c\, P\, \sqrt{1 + \textstyle\sum_b N_b} \;/\; (1 + N) \]
@@ -69,15 +69,15 @@ def search(
     gtx's, so that the first choice is by P too.
 
     Args:
-        worth: computes the worth of substructures, `[k]`, from 0 to 1; called once for each.
-        smaller: lists the substructures that are left after one step.
-        whole: the atoms of the molecule.
-        least: atoms of the smallest substructure.
-        rollouts: their number.
-        seed: of the order of substructures of equal worth.
+        worth: function that computes the worth of substructures, `[k]`, from 0 to 1; called once for each substructure.
+        smaller: function that lists the substructures after one step.
+        whole: atoms of the molecule.
+        least: smallest number of atoms of a substructure.
+        rollouts: number of rollouts.
+        seed: seed of the order of substructures of equal worth.
 
     Returns:
-        The worth of all substructures that were seen.
+        The worth of all substructures that were evaluated.
     """
     generator = np.random.default_rng(seed)
     nodes: dict[Atoms, Node] = {}

@@ -125,9 +125,9 @@ class Paired(NamedTuple):
 def corrected_resampled_t(differences: Sequence[float], ratio: float, level: float = LEVEL) -> Paired:
     r"""Compare two methods by the corrected resampled t-test.
 
-    Training sets of different splits overlap, so their scores are no independent draws: the usual t-test, and a
-    bootstrap over splits likewise, find differences that are not there. For J splits of \(n_2\) test and \(n_1\)
-    other rows with differences \(d_j\), of variance \(s^2\),
+    Training sets of different splits overlap, so their scores are not independent. The usual t-test, and a bootstrap
+    over splits, therefore find differences that do not exist. For J splits of \(n_2\) test and \(n_1\) other rows with
+    differences \(d_j\), of variance \(s^2\),
 
     \[ t = \frac{\bar d}{\sqrt{(1/J + n_2/n_1)\, s^2}} \]
 

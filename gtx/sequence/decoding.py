@@ -198,13 +198,13 @@ def beam_search(
 ) -> list[list[GeneratedSequence]]:
     r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
 
-    A sequence that has ended is ranked by its log-probability over a power of its length, since every token makes a
-    sequence less likely:
+    Because every token lowers the probability of a sequence, sequences that have ended are ranked by their
+    log-probability divided by a power of their length:
 
     \[ \mathrm{score}(y) = \ln p(y) \Big/ \Bigl(\frac{5 + |y|}{6}\Bigr)^{\alpha} \]
 
-    with the end counted in |y|. The search stops when no prefix can reach the best any more: its score
-    could only be that of its present probability at the greatest length.
+    The length |y| includes the end token. The search stops when no prefix can exceed the best score; the bound for a
+    prefix is the score of its present probability at the largest length.
 
     Source: Wu et al. 2016, eq. 14 (arXiv:1609.08144); width 4 and \(\alpha = 0.6\) are those of Vaswani et al. 2017,
     section 6.1 (arXiv:1706.03762).

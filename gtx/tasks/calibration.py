@@ -30,8 +30,8 @@ Reach = tuple[np.ndarray, np.ndarray]
 def rank(rows: int, level: float) -> int:
     r"""Return the rank of the held-out score that bounds intervals or sets of a level.
 
-    It is \(\lceil (n + 1) \cdot level \rceil\), counted from 1 in ascending order, for the level as it is written in
-    decimals; above n where n rows are too few.
+    The rank is \(\lceil (n + 1) \cdot level \rceil\), counted from 1 in ascending order; a rank above n means that n
+    rows are too few.
     """
     return math.ceil((rows + 1) * Fraction(str(level)))
 
@@ -52,23 +52,25 @@ def conformal_half_width(
 ) -> np.ndarray:
     r"""Compute half the width of an interval around a prediction from the errors of held-out predictions.
 
-    With the n held-out residuals in ascending order it is the \(\lceil (n + 1) \cdot level \rceil\)-th of
-    \(|y - \hat y|\) (Lei et al. 2018, https://arxiv.org/abs/1604.04173): a molecule exchangeable with the held-out ones
-    then lies within with a probability of at least `level`, whatever the model. Rows that also chose the epoch make
-    the interval slightly too narrow.
+    The half-width is the \(\lceil (n + 1) \cdot level \rceil\)-th smallest of the n held-out errors \(|y - \hat y|\)
+    (Lei et al. 2018, https://arxiv.org/abs/1604.04173). For a molecule exchangeable with the held-out molecules, the
+    interval then contains the true value with a probability of at least `level`, for any model. If the held-out rows
+    also selected the epoch, the interval is slightly too narrow.
 
-    Where a model says how far off each prediction may be, residuals are divided by that, and so is the half-width: the
-    interval is normalised (Papadopoulos et al. 2002), wide where the model is unsure, and holds as many on average.
+    If a model estimates the error of each prediction, the held-out errors are divided by the estimate, and the
+    half-width is in units of the estimate. Such a normalised interval (Papadopoulos et al. 2002) is wide for uncertain
+    predictions, and has the same coverage on average.
 
     Args:
-        y: `[n, T]`, measured, NaN for blanks; rows that were not trained on.
-        prediction: `[n, T]`, in the same units.
+        y: measured values of rows that were not used for training, `[n, T]`, NaN for blanks.
+        prediction: predictions in the units of `y`, `[n, T]`.
         level: coverage, between 0 and 1.
-        reach: `[n, T]` each, how far an interval is to reach below and above its prediction, but for one factor.
+        reach: relative widths of the interval below and above the prediction, `[n, T]` each; one factor scales all
+            widths.
 
     Returns:
-        float64 `[T]` in the targets' units, or with a reach the factor; infinite where there are too few values for
-        that level, see `fewest`.
+        The half-width of each target in its units, float64 `[T]`, or with `reach` the factor; infinite if there are too
+        few values for the level, see `fewest`.
     """
     return np.array([_quantile(np.abs(r[~np.isnan(r)]), level) for r in relative(y - prediction, reach).T])
 
@@ -103,23 +105,23 @@ def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) 
 
 
 def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
-    r"""Score classes for prediction sets; the lowest enter first.
+    r"""Score classes for prediction sets; classes with low scores are in the set.
 
-    A set has the classes whose score is at most that of the true classes of held-out rows, at the rank of
-    `conformal_half_width`.
+    A set has the classes whose score is at most a threshold: the score of the true class of held-out rows at the rank
+        of `conformal_half_width`.
 
-    "smallest": \(1 - p_c\), by which sets are the smallest on average (Sadinle et al. 2019,
-    https://doi.org/10.1080/01621459.2017.1395341). "adaptive": what all likelier classes have together, and half of
-    what the class itself has,
+    The kind "smallest" has the score \(1 - p_c\), with which sets are the smallest on average (Sadinle et al. 2019,
+    https://doi.org/10.1080/01621459.2017.1395341). The kind "adaptive" has as score the probability of all likelier
+    classes plus half the probability of the class,
 
     \[ s_c = \sum_{k:\, p_k > p_c} p_k + \tfrac{1}{2}\, p_c \]
 
     (Romano et al. 2020, arXiv:2006.02544, in whose equation a random number from 0 to 1 stands for the half; so a
-    molecule has the same set whenever it is asked for). Sets are then larger where more classes are possible, and hold
-    the true one for about as many hard molecules as easy ones. Of two classes both kinds have the same sets.
+    molecule has the same set whenever it is asked for). Adaptive sets are larger for molecules with more possible
+    classes, and have similar coverage for hard and easy molecules. For two classes, both kinds give the same sets.
 
     Args:
-        p: probabilities, `[n, C]`.
+        p: probabilities of the classes, `[n, C]`.
         kind: one of `SET_KINDS`.
 
     Returns:
@@ -147,15 +149,15 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
 
     \[ p'_c = p_c^{1 / T} \Big/ \sum_k p_k^{1 / T} \]
 
-    (Guo et al. 2017, arXiv:1706.04599). Above 1 it makes a model that is too sure less so; which class is the likeliest
-    stays as it is.
+    (Guo et al. 2017, arXiv:1706.04599). A temperature above 1 makes an overconfident model less confident; the
+    likeliest class does not change.
 
     Args:
         y: int `[n]`, numbers of classes.
         p: `[n, C]`, probabilities.
 
     Returns:
-        T, from 0.05 to 20; 1 of fewer than 10 rows.
+        The temperature T, from 0.05 to 20; 1 for fewer than 10 rows.
     """
     if len(y) < FEWEST:
         return 1.0
@@ -180,14 +182,15 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
 
     Source: Zadrozny & Elkan 2002, https://doi.org/10.1145/775047.775151.
 
-    Of n rows, no probability is closer to 0 or 1 than 1 / (n + 2).
+    For n rows, no calibrated probability is closer to 0 or 1 than 1 / (n + 2).
 
     Args:
         y: int `[n]`, numbers of classes.
         p: `[n, C]`, probabilities.
 
     Returns:
-        The knots of each class, `[before, after]`, between which it is linear; None for fewer than 10 rows.
+        The knots `[before, after]` of the calibration curve of each class, which is linear between knots; None for
+        fewer than 10 rows.
     """
     if len(y) < FEWEST:
         return None

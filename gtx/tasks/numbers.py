@@ -95,16 +95,16 @@ def bound_scores(bounds: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray
 def censored_squares(output: Tensor, value: Tensor, side: Tensor, weights: Tensor) -> Tensor:
     r"""Compute squared errors, and for bounds their counterpart in a Gaussian likelihood.
 
-    With errors of one spread \(\sigma\), an exact value y costs \(2 \sigma^2\) times its negative log-likelihood,
-    up to a constant, and so does a bound c:
+    For errors with one standard deviation \(\sigma\), the loss of an exact value y is \(2 \sigma^2\) times its negative
+    log-likelihood, up to a constant. The loss of a bound c is defined in the same way:
 
     \[ (y - f)^2, \qquad -2 \sigma^2 \ln \Phi\!\left(\frac{f - c}{\sigma}\right) \;\text{for } y > c, \qquad
        -2 \sigma^2 \ln \Phi\!\left(\frac{c - f}{\sigma}\right) \;\text{for } y < c \]
 
-    With a small spread a bound costs nothing on the side that it allows, and the squared distance on the other; with
-    the spread as it is, f is the mean of what was censored, which that rule would miss (Tobin 1958,
-    https://doi.org/10.2307/1907382). The spread is the most likely one of these rows, see `censored_spread`, and
-    has no gradient.
+    For a small \(\sigma\), the loss of a bound is 0 on the allowed side and the squared distance on the other side.
+    With the estimated \(\sigma\), f estimates the mean of the censored values (Tobin 1958,
+    https://doi.org/10.2307/1907382). The standard deviation is the maximum-likelihood estimate from the rows, see
+    `censored_spread`, and has no gradient.
 
     Args:
         output: f, `[B, T]`.

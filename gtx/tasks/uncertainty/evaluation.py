@@ -65,18 +65,18 @@ def evaluate_spread(
     r"""Score standard deviations and intervals of predictions.
 
     * `nll`: the mean of \(\tfrac{1}{2} \ln(2 \pi \sigma^2) + (y - \mu)^2 / 2 \sigma^2\), in nats.
-    * `ence`: `calibration_error`, 0 at best.
+    * `ence`: the expected normalised calibration error (`calibration_error`); the best value is 0.
     * `miscalibration_area`: the mean over all levels of how far the share of values within the central interval of a
       normal distribution is off the level (Tran et al. 2020, https://doi.org/10.1088/2632-2153/ab7e1a); 0 to 0.5.
-    * `spearman`: the rank correlation of \(\sigma\) and \(|y - \mu|\). Far below 1 even of a perfect \(\sigma\): by
-      chance a value may lie near its mean.
-    * `auroc`: how well \(\sigma\) tells the fifth of the molecules with the largest errors from the others.
+    * `spearman`: the rank correlation of \(\sigma\) and \(|y - \mu|\). The correlation is far below 1 even for a
+      perfect \(\sigma\), because some errors are small by chance.
+    * `auroc`: the ROC-AUC of \(\sigma\) for the fifth of the molecules with the largest errors.
     * `coverage`: the share of values within their intervals; `width`: the mean width of these.
     * `coverage_far`, `coverage_middle`, `coverage_near`: of the third of the molecules that is furthest from the
       training molecules, of the next and of the nearest; `width_far` and so on likewise.
 
     Args:
-        targets: the T names.
+        targets: names of the T targets.
         y: `[n, T]`, NaN for blanks.
         mean, std, low, high: `[n, T]` each, or None.
         distance: `[n]`, to the nearest training molecule; None: no scores of thirds.

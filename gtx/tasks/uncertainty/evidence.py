@@ -22,11 +22,11 @@ def concentrations(shares: Tensor, strength: Tensor) -> Tensor:
 
     Source: Sensoy et al. 2018 (arXiv:1806.01768).
 
-    E is the evidence that the network has seen in all, and \(\pi\), the softmax of its logits, divides it among the
-    classes: any evidence of 0 or more for each class can be written so. Where E is 0, nothing is known of the
-    probabilities. The paper has an output for the evidence of each class. So divided, logits remain logits, in which
-    a kernel beside the network may have a share. Evidence is an exponential, as Pandey & Yu 2023 (arXiv:2306.11113)
-    have it, since what a rectifier sets to 0 learns no more.
+    E is the total evidence, and \(\pi\), the softmax of the logits, divides the evidence among the classes. With E = 0,
+    nothing is known of the probabilities. In the paper, the network has a separate output for the evidence of each
+    class. With the division by a softmax, a kernel model can be blended with the logits. The evidence is an
+    exponential, as in Pandey & Yu 2023 (arXiv:2306.11113), because an output that a rectifier sets to 0 has no
+    gradient.
 
     Args:
         shares: \(\pi\), `[..., C]`.
@@ -56,12 +56,12 @@ def evidence_loss(alpha: Tensor, y: Tensor) -> Tensor:
        + \lambda\, \mathrm{KL}\bigl( \mathrm{Dir}(\tilde\alpha) \,\|\, \mathrm{Dir}(1) \bigr) \]
 
     (Sensoy et al. 2018, equation 4 and the penalty of section 4). \(\tilde\alpha\) is \(\alpha\) with 1 for the true
-    class. The paper prefers an expected squared error and lets lambda grow to 1 in ten epochs. Here lambda is 0.02
-    throughout, so that a loss does not depend on when it is asked for; and by the squared error with 0.05 a short
+    class. The paper prefers an expected squared error, and increases lambda to 1 in ten epochs. gtx uses the constant
+    lambda = 0.02, so that the loss does not depend on the epoch. With the squared error and lambda = 0.05, a short
     training learned much less than without evidence (docs/uncertainty.md).
 
-    Its weakness: a smaller loss always asks for more evidence where classes can be told apart, however few rows show
-    it, so that the size of the evidence is not determined by data (Bengs et al. 2022, arXiv:2203.06102).
+    The loss has a known weakness: if classes can be separated, more evidence always lowers the loss, however few rows
+        there are. The amount of evidence is therefore not determined by the data (Bengs et al. 2022, arXiv:2203.06102).
 
     Args:
         alpha: `[B, C]`.

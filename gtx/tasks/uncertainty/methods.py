@@ -114,13 +114,13 @@ class Ensemble(UncertaintyMethod):
 
 
 class McDropout(UncertaintyMethod):
-    """Monte Carlo dropout: predictions of networks that each lack some channels (Gal & Ghahramani 2016,
+    """Monte Carlo dropout: predictions of copies of the network, each without some channels (Gal & Ghahramani 2016,
     arXiv:1506.02142).
 
-    Wherever training drops entries, a copy of the network lacks channels, drawn by the copy's number: the same ones for
-    all atoms of all molecules, as of all steps of a sequence in Gal & Ghahramani 2016b (arXiv:1512.05287). So a
-    molecule's prediction does not depend on its batch, nor on the order of its atoms. The prediction is the copies'
-    mean. Dropout of attention weights and whole layers is left out.
+    In every dropout layer, a copy of the network lacks some channels, which depend on the number of the copy and are
+    the same for all atoms of all molecules (as for all steps of a sequence in Gal & Ghahramani 2016b,
+    arXiv:1512.05287). The prediction for a molecule therefore depends neither on its batch nor on the order of its
+    atoms. The prediction is the mean over copies. Dropout of attention weights and of whole layers is not used.
 
     Args:
         samples: number of copies of each ensemble member.
