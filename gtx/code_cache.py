@@ -20,11 +20,12 @@ _DAYS = 90  # a file that was not used for this long is removed
 def cache_folder(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the folder `gtx/name` with mode 0700, or None, with a warning in the log.
 
-    It is None without a home folder, if it cannot be written, and if another user could write to it.
+    The result is None if there is no home folder, if the folder cannot be written, or if another user could write to
+    it.
 
     Args:
-        name: of the folder.
-        root: its parent; default: the user's cache, `XDG_CACHE_HOME` or else `~/.cache`.
+        name: name of the folder.
+        root: parent folder; by default the user's cache, `XDG_CACHE_HOME` or else `~/.cache`.
     """
     try:
         if root is None:

@@ -24,7 +24,7 @@ def whole_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[An
     `.part` file in the same folder.
 
     Args:
-        path: of the file; missing folders are created, and a link stays a link.
+        path: path of the file; missing folders are created, and a link stays a link.
         mode: "wb", or "w" for text in UTF-8, whose line ends are not changed.
 
     Raises:
@@ -103,7 +103,7 @@ def claim(folder: Path, names: Iterable[str]) -> None:
     """Record that gtx writes these names in a folder.
 
     Raises:
-        InputError: the folder holds one of them, and gtx did not write it.
+        InputError: the folder contains a file with one of the names that gtx did not write.
     """
     claimed, names = _claimed(folder), set(names)
     for name in sorted(names - claimed):

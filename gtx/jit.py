@@ -31,10 +31,10 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
     """Compile a function with `numba.njit`, which it replaces.
 
     Args:
-        function: to be compiled.
+        function: function to compile.
         cache: keep the compiled function for the next run: below `NUMBA_CACHE_DIR` if that is set, else in the user's
             cache. Without a private folder it is compiled in every run.
-        options: of `numba.njit`.
+        options: further options of `numba.njit`.
     """
     if function is None:
         return lambda function: njit(function, cache=cache, **options)

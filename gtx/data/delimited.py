@@ -36,7 +36,7 @@ def file_lines(path: str) -> Iterator[str | None]:
 def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
     """Yield the lines of a text with their ends, unpacked where gzip packed it; see `bounded`.
 
-    It is UTF-8, with or without a byte-order mark; bytes that are not survive as surrogates.
+    The text is UTF-8, with or without a byte-order mark; invalid bytes are kept as surrogates.
 
     Raises:
         InputError: `name` cannot be read, or not to its end; or it is a workbook or UTF-16 text.
@@ -104,7 +104,7 @@ def too_large(y: np.ndarray) -> tuple[int, int] | None:
     """Return the row and the column of the first target beyond the limit; None if there is none.
 
     Args:
-        y: `[n, T]`, NaN for blanks.
+        y: targets, `[n, T]`, NaN for blanks.
     """
     rows, columns = np.nonzero(np.abs(y) > LARGEST)
     return (int(rows[0]), int(columns[0])) if len(rows) else None
@@ -147,7 +147,7 @@ def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
     Args:
         header: the first line.
         columns: names to look for, lower case: a delimiter that sets one of them free wins over a more frequent one.
-        default: what to take if there is none, or nothing to choose by.
+        default: delimiter to use if the header line does not determine one.
     """
     bare = re.sub(r'"[^"]*("|$)', '"', header.strip("\r\n"))
 

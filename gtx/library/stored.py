@@ -327,7 +327,7 @@ class MoleculesOnDisk(OnDisk):
 
     Attributes:
         shards: the files; those without training molecules are left out.
-        sample: some thousands of the molecules, drawn at random.
+        sample: random sample of a few thousand molecules.
     """
 
     shards: Sequence[Labelled]

@@ -111,7 +111,7 @@ def rmat(
     Source: Maziarka et al. 2021 (arXiv:2110.05841).
 
     Args:
-        pair_channels: width of the relative embedding before each layer's own map.
+        pair_channels: width of the relative embedding that all layers share.
         farthest: longest path distance with a separate code, in bonds.
         radial: number of radial functions of the distance in space.
         cutoff: cutoff of the radial functions, in Å.

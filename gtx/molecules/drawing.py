@@ -139,7 +139,7 @@ def drawing_library() -> ModuleType:
     """Import RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks.
 
     Raises:
-        InputError: they cannot be loaded; it says what to install.
+        InputError: the libraries cannot be loaded; the message names what to install.
     """
     try:
         from rdkit.Chem.Draw import rdMolDraw2D

@@ -123,7 +123,7 @@ class RowSelection:
         """Make the sieve for rows of these columns.
 
         Raises:
-            InputError: there is no such column.
+            InputError: a column of the selection does not exist.
         """
         places = [(column_index(header, c.column), _SIGNS[c.sign], c.number) for c in self.conditions]
         return Sieve(places, self.top, None if self.by is None else column_index(header, self.by), self.lowest)

@@ -45,17 +45,17 @@ def parity(
     high: np.ndarray | None = None,
     points: Sequence[str] | None = None,
 ) -> Figure:
-    """Predicted against measured values of one target, with the line where they agree.
+    """Plot predicted against measured values of one target, with the line where they are equal.
 
     Args:
         y, prediction: `[n]` in the target's unit, no blanks.
         part: of the split.
-        quantity: the target and its unit, for the axes.
+        quantity: name of the target with its unit, for the axes.
         scores: lines of text for the upper left corner.
         remarks: lines of text for the lower right corner.
-        low, high: `[n]` bounds of intervals, drawn as error bars where there are few points.
-        points: what the page shows of each, see `gtx.report.molecules.pointed`; of very many points, of those
-            furthest off.
+        low, high: limits of intervals, `[n]`, drawn as error bars if there are few points.
+        points: information that the page shows for each point, see `gtx.report.molecules.pointed`; for very many
+            points, only for those with the largest errors.
     """
     with panel(PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}", square=True) as axes:
         colour = COLOURS[part]
@@ -85,8 +85,8 @@ def error_histogram(errors: Columns, unit: str, of: str = "molecule") -> Figure:
 
     Args:
         errors: predicted minus measured.
-        unit: of them.
-        of: what they belong to.
+        unit: unit of the errors.
+        of: name of what the errors belong to, such as molecules.
     """
     with panel("Errors", f"predicted − measured{in_unit(unit)}", f"share of {of}s", height=3) as axes:
         widest = np.percentile(np.abs(np.concatenate([*errors.values(), [0.0]])), 99.5) or 1.0
@@ -103,9 +103,10 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
     """Plot the share of test molecules inside intervals of every level, with widths set by the validation molecules.
 
     Args:
-        halfwidths: of the model's intervals, `val` and `test`; an interval of another level is one of these, scaled.
-        errors: predicted minus measured, `val` and `test`.
-        level: of the model's own intervals, marked.
+        halfwidths: half-widths of the intervals of the model for `val` and `test`; an interval of another level is a
+            scaled interval of the model.
+        errors: predicted minus measured values for `val` and `test`.
+        level: level of the intervals of the model, which is marked.
     """
     ratios = {part: np.sort(np.abs(errors[part]) / halfwidths[part]) for part in ("val", "test")}
     n, m = len(ratios["val"]), len(ratios["test"])
@@ -129,12 +130,12 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
 
 
 def roc(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
-    """Plot true against false positives of one target as the threshold falls, a curve for each part.
+    """Plot the rate of true positives against the rate of false positives of one target, with a curve for each part.
 
     Args:
-        y: classes 0 and 1, no blanks; a part of one class alone has no curve.
-        probability: of class 1.
-        notes: by part, what the legend says beside its name.
+        y: classes 0 and 1, no blanks; a part with only one class has no curve.
+        probability: probability of class 1.
+        notes: text in the legend after the name of each part.
     """
     with panel("ROC", "false positives", "true positives", square=True) as axes:
         for part in _both_classes(y):
@@ -146,7 +147,9 @@ def roc(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
 
 
 def precision_recall(y: Columns, probability: Columns, notes: Mapping[str, str]) -> Figure:
-    """Precision against recall of one target, and the precision of guessing, a dotted line. Arguments as of `roc`."""
+    """Plot precision against recall of one target, and the precision of guessing as a dotted line; arguments as for
+    `roc`.
+    """
     with panel("Precision and recall", "recall", "precision", square=True) as axes:
         for part in _both_classes(y):
             precision, recall, _ = precision_recall_curve(y[part], probability[part], drop_intermediate=True)
@@ -158,7 +161,7 @@ def precision_recall(y: Columns, probability: Columns, notes: Mapping[str, str])
 
 
 def reliability(y: Columns, probability: Columns) -> Figure:
-    """Plot the share of class 1 among molecules of similar predicted probability. Arguments as of `roc`."""
+    """Plot the share of class 1 among molecules of similar predicted probability. The arguments are those of `roc`."""
     with panel("Calibration", "predicted probability of 1", "share of 1", square=True) as axes:
         for part in _both_classes(y):
             bins = int(np.clip(len(y[part]) // 20, 3, 10))
@@ -173,8 +176,8 @@ def confusion(y: np.ndarray, predicted: np.ndarray, classes: Sequence[str] = ("0
     """Plot the confusion matrix: molecules by true and predicted class, and their share of the true class.
 
     Args:
-        y, predicted: `[n]`, numbers of classes from 0.
-        classes: their names.
+        y, predicted: true and predicted class numbers, `[n]`, from 0.
+        classes: names of the classes.
     """
     counts = confusion_matrix(y, predicted, labels=range(len(classes)))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -201,8 +204,8 @@ def by_similarity(similarity: np.ndarray, errors: np.ndarray, quantity: str, par
 
     Args:
         similarity: `[m]`, from 0 to 1.
-        errors: `[m]`, none negative.
-        quantity: what the errors are, for the axis.
+        errors: absolute errors, `[m]`.
+        quantity: name of the errors, for the axis.
         part: of the split.
     """
     bins = int(np.clip(len(errors) // MOLECULES_A_BIN, 1, 6))
@@ -234,9 +237,9 @@ def learning_curve(
 
     Args:
         histories: one row per epoch for each member, with `epoch`.
-        columns: the part whose colour a column has, by column.
-        title: of the panel.
-        best: epochs that were kept, marked.
+        columns: part of the split whose colour is used, by column.
+        title: title of the panel.
+        best: best epochs, which are marked.
         log: whether the scale is logarithmic.
     """
     with panel(title, "epoch", "") as axes:
@@ -274,7 +277,7 @@ def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) ->
 
     Args:
         shares: T values for each part, NaN where nothing is measured.
-        names: of the T classes.
+        names: names of the T classes.
     """
     shares, names = {part: share[:MOST_SHARES] for part, share in shares.items()}, names[:MOST_SHARES]
     with panel("", "share of the molecules", "") as axes:
@@ -290,7 +293,7 @@ def class_shares(shares: Mapping[str, Sequence[float]], names: Sequence[str]) ->
 
 
 def size_histogram(num_atoms: Columns) -> Figure:
-    """Atoms per molecule in each part."""
+    """Plot the distribution of the number of atoms per molecule in each part."""
     with panel("", "atoms in a molecule", "share of molecules") as axes:
         sizes = np.concatenate(list(num_atoms.values()))
         step = max(1, int(np.ceil((sizes.max() - sizes.min() + 1) / 40)))
@@ -382,9 +385,9 @@ def spread_reliability(std: Columns, errors: Columns, unit: str) -> Figure:
     """Plot the root mean square error of molecules of similar standard deviation against that deviation.
 
     Args:
-        std: `[m]` of each part, as the model tells it.
-        errors: predicted minus measured, likewise.
-        unit: of both.
+        std: predicted standard deviations of each part, `[m]`.
+        errors: predicted minus measured values of each part.
+        unit: unit of standard deviations and errors.
     """
     with panel(
         "Calibration", f"standard deviation{in_unit(unit)}", f"root mean square error{in_unit(unit)}", square=True
@@ -413,11 +416,11 @@ def coverage_by_similarity(
 
     Args:
         similarity: `[m]`, from 0 to 1.
-        inside: bool `[m]`.
-        width: `[m]`, of the intervals.
-        level: what the share should be.
+        inside: whether the true value is inside the interval, bool `[m]`.
+        width: width of the intervals, `[m]`.
+        level: nominal coverage of the intervals.
         part: of the split.
-        unit: of the width.
+        unit: unit of the width.
     """
     groups = np.array_split(np.argsort(similarity, kind="stable"), min(5, _groups(len(similarity))))
     place, share, wide = (np.array([values[rows].mean() for rows in groups]) for values in (similarity, inside, width))
@@ -447,13 +450,13 @@ def _groups(molecules: int) -> int:
 def tuning_figure(
     importances: Mapping[str, float], scores: Sequence[tuple[int, float, bool]], default: float | None
 ) -> Figure:
-    """Two panels: the importance of each choice, and the validation score of each trial with the best so far.
+    """Plot the importance of each choice, and the validation score of each trial with the best score so far.
 
     Args:
-        importances: shares by name, together 1.
+        importances: importance of each choice by name, which sum to 1.
         scores: of each trial its number, its validation score (lower is better), and whether it came to its end; the
             others were pruned.
-        default: the score of the defaults.
+        default: score of the default settings.
     """
     names = sorted(importances, key=importances.__getitem__)
     whole = np.array([(number, score) for number, score, ended in scores if ended])

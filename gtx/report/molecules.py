@@ -63,7 +63,7 @@ def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5)
     """Make axes in a figure of their own, see `figure_of`, to draw on inside the `with` block.
 
     Args:
-        title: above the axes, at the left.
+        title: title above the axes, at the left.
         x, y: labels.
         square: whether both axes have one scale.
         height: of a panel that is not square, in units of which a square one has 3.
@@ -100,7 +100,7 @@ def inline(figure: Figure, label: str) -> Markup:
     """Write the figure as an `<svg>` element for a page.
 
     Args:
-        figure: of a panel.
+        figure: figure of a panel.
         label: text for screen readers; different for every figure of a page, as ids depend on it.
     """
     opened = io.StringIO()
@@ -148,7 +148,7 @@ def nearest(report: RunReport) -> NearestNeighbours:
 
 
 def compared(report: RunReport) -> str:
-    """Which molecules are compared, in words."""
+    """Describe which molecules are compared."""
     judged, trained = similarity.sample_rows(report.split, report.judged)
     words = []
     for part, drawn in ((report.judged, judged), ("train", trained)):
@@ -212,7 +212,7 @@ def group_scores(
     """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
 
     Args:
-        report: what is scored.
+        report: content of the report.
         near: the compared molecules.
         kinds: their `scaffold_kinds`.
         best: name of the baseline.
@@ -274,11 +274,11 @@ def rows(report: NumericReport, near: NearestNeighbours, kinds: np.ndarray, t: i
     """At most so many judged molecules as rows of a table, the largest errors first.
 
     Args:
-        report: whose molecules they are.
+        report: content of the report.
         near: the molecules that were compared with those of training.
         kinds: their `scaffold_kinds`.
-        t: number of the target.
-        most: rows.
+        t: index of the target.
+        most: largest number of rows.
     """
     places = {row: k for k, row in enumerate(near.rows.tolist())}
     return [
@@ -328,12 +328,12 @@ def hovered(report: NumericReport, shown: Iterable[str]) -> dict[str, dict[str, 
 
 
 class Panel(NamedTuple):
-    """A picture to be drawn.
+    """Picture of a report, which is drawn when needed.
 
     Attributes:
-        label: what it shows, in a few words that no other panel of the page has.
-        draw: how it is drawn.
-        caption: what to know of it, below it.
+        label: short description of the picture, unique on the page.
+        draw: function that draws the picture.
+        caption: text below the picture.
     """
 
     label: str
@@ -342,10 +342,10 @@ class Panel(NamedTuple):
 
 
 class Gallery:
-    """Draws the pictures of one page.
+    """Drawer of the pictures of one page.
 
     Attributes:
-        missing: what could not be drawn, the labels by reason.
+        missing: labels of pictures that could not be drawn, by reason.
     """
 
     def __init__(self) -> None:

@@ -294,7 +294,7 @@ class Task(ABC):
     def outputs_of(self, other: Task) -> list[int] | None:
         """Map each output to its index in the model of another task, -1 for a new target.
 
-        None if the shapes decide: no target is shared, or all are.
+        The result is None if no target is shared or all targets are shared; then only shapes are compared.
         """
         return None
 

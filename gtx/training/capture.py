@@ -52,7 +52,7 @@ def can_capture(device: torch.device) -> bool:
 def record(function: Callable[[Tensor], Tensor], argument: Tensor) -> tuple[Callable[[], None], Tensor]:
     """Capture a call of a function as a CUDA graph, without running it.
 
-    If that fails, the current stream and the generator of the device are restored.
+    If the capture fails, the current stream and the random generator of the device are restored.
 
     Returns:
         The function that replays the call, and the result, which each replay overwrites.
