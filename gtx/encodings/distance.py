@@ -68,7 +68,7 @@ class RadialBasis(Encoding):
     change the values.
 
     Args:
-        channels: K.
+        channels: number K of functions.
 
     Raises:
         ValueError: in `forward`, if there are no coordinates.
@@ -126,11 +126,11 @@ class GaussianDistance(RadialBasis):
     \(1/\sqrt{2\pi}\sigma_k\), here without.
 
     Args:
-        channels: K.
+        channels: number K of functions.
         cutoff: the last centre, in Å.
         learned: whether centres and widths are learned.
         pair_types: number of atom types (codes of the first column of `x`) for whose pairs scale and shift are learned;
-            0 for none.
+            None for no atom types.
 
     The encoding reads `pos` `[N, 3]`, Å, NaN where unknown, and with `pair_types` the first column of `x`, int64 `[N,
     F]`. The encoding yields pair values `[num_pairs, K + 1]`, where the last value is 1 if the distance is known; all
@@ -187,7 +187,7 @@ class BesselDistance(RadialBasis):
     Source: Gasteiger et al. 2020, DimeNet (arXiv:2003.03123), eqs. 7 and 8.
 
     Args:
-        channels: K.
+        channels: number K of functions.
         cutoff: cutoff distance c, in Å.
         exponent: exponent p of the envelope.
         learned: whether the frequencies n are learned, as in DimeNet.
@@ -233,7 +233,7 @@ class ExpNormDistance(RadialBasis):
     Source: Unke & Meuwly 2019, PhysNet (arXiv:1902.08408), the radial basis functions.
 
     Args:
-        channels: K.
+        channels: number K of functions.
         cutoff: cutoff distance c, in Å.
         learned: whether centres and widths are learned, as in PhysNet.
 
