@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -110,8 +111,7 @@ class CategoryVocabulary(nn.Module):
 
 
 def _offsets(sizes: Sequence[int]) -> Tensor:
-    counts = torch.tensor(tuple(sizes), dtype=torch.long)
-    return counts.cumsum(0) - counts
+    return torch.tensor([0, *accumulate(sizes)][:-1], dtype=torch.long)
 
 
 # --- From the pair features of several encodings to one vector per pair.

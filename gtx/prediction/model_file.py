@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import gtx
 import gtx.tasks
@@ -89,9 +90,18 @@ def read_members(
         layers = arguments.get("layers") if isinstance(arguments, dict) else None
         if isinstance(layers, int) and len(names) < layers <= LARGEST:  # what is no such number is refused by its kind
             raise InputError(f"model.arguments.layers: expected at most one per tensor, {len(names)}, got {layers}")
-    with torch.device("meta"):
+    with torch.device("meta"), _Undrawn():
         expected = _build(spec).state_dict()
     return _filled(file, names, expected, partial(_build, spec), places)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Mode without first values of weights: the meta device has none, and torch loads its compiler for them."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__module__", None) == nn.init.__name__:
+            return kwargs["tensor"] if kwargs and "tensor" in kwargs else args[0]
+        return function(*args, **(kwargs or {}))
 
 
 def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> KernelMember:
@@ -103,7 +113,7 @@ def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> Kern
             raise InputError(f"partner.name: {shown(spec['name'])} is no kernel")
         return KernelMember(kernel, torch.zeros(outputs))
 
-    with torch.device("meta"):
+    with torch.device("meta"), _Undrawn():
         expected = make().state_dict()
     (kernel_member,) = _filled(file, _names(file, of_kernel=True), expected, make, ["partner"])
     return kernel_member

@@ -6,10 +6,12 @@ do on a GPU where the kernels fail a trial before their first use (`verification
 
 from __future__ import annotations
 
+import os
+
 from torch import Tensor
 
 from gtx.attention.edge_states import ProjectedEdgeFeatures
-from gtx.attention.fast import compiled, ragged
+from gtx.attention.fast import compiled
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
@@ -26,10 +28,13 @@ def attend(
     dropout: float = 0.0,
 ) -> Tensor | None:
     """Compute the output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""
-    if ragged.wanted() and ragged.can_run(graph, query, value, score, normaliser, edges):
-        if ragged.why_not(graph, query, key, value, edges, dropout) is None:
-            return ragged.attention(graph, score.prepare(query), key, value, edges, dropout)
-        return None
+    if query.device.type != "cpu" or os.environ.get("TRITON_INTERPRET") == "1":
+        from gtx.attention.fast import ragged  # with torch's compiler, which takes a second to import
+
+        if ragged.wanted() and ragged.can_run(graph, query, value, score, normaliser, edges):
+            if ragged.why_not(graph, query, key, value, edges, dropout) is None:
+                return ragged.attention(graph, score.prepare(query), key, value, edges, dropout)
+            return None
     if compiled.can_run(graph, query, key, value, score, normaliser, edges):
         return compiled.attention(graph, score.prepare(query), key, value, edges, dropout)
     return None
