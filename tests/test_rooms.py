@@ -20,7 +20,6 @@ ROOMS = {
     "errors": set(),
     "lazy": {"errors"},
     "schema": {"errors"},
-    "architectures": set(),
     "threads": set(),
     "code_cache": set(),
     "elementwise": set(),
@@ -32,7 +31,7 @@ ROOMS = {
     "encodings": {"graph", "elementwise", "threads", "jit"},
     "nn": {"attention", "encodings", "graph", "elementwise"},
     "kernel": {"nn", "errors", "jit"},
-    "models": {"kernel", "architectures", "schema", "errors", "nn", "attention", "encodings", "graph"},
+    "models": {"kernel", "schema", "errors", "nn", "attention", "encodings", "graph"},
     "molecules": {"schema", "errors"},
     "fast": {"molecules", "jit"},
     "data": {"graph", "molecules", "errors", "files", "threads", "jit"},
@@ -88,8 +87,8 @@ ROOMS = {
     },
     "testing": {"attention", "data", "dataset", "encodings", "graph", "models", "molecules", "nn", "tasks"},
     "cli": {
-        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "data", "molecules"),
-        *("architectures", "errors", "termination"),
+        *("workflow", "explain", "dataset", "prediction", "training", "tasks", "report", "models", "data", "molecules"),
+        *("errors", "termination"),
     },
 }
 LIBRARIES = {
@@ -234,14 +233,11 @@ def test_the_word_of_a_task_stands_in_tasks_and_on_the_command_line_alone() -> N
         assert not texts & {"regression", "classification", "multiclass", "sequence"}, file
 
 
-QUIETLY = "import io; o, sys.stdout = sys.stdout, io.StringIO(); import gtx.cli; gtx.cli.main(['{}']); sys.stdout = o"
-
-
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
         ("import gtx", ["torch", "rdkit", "pandas", "numpy"]),
-        (QUIETLY.format("models"), ["torch", "rdkit", "pandas", "numpy"]),
+        ("import gtx.cli", ["torch", "rdkit", "pandas", "numpy"]),
         ("import gtx.molecules", ["torch", "pandas", "sklearn", "numba"]),
         ("import gtx.nn, gtx.models", ["rdkit", "pytorch_lightning"]),
         (

@@ -8,7 +8,7 @@ from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM_MODELS, Architecture, build_model
 from gtx.models.composites import MultiComponentModel, MultiConformerModel
-from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
+from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, LayerSettings
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel, standard
@@ -40,6 +40,7 @@ __all__ = [
     "Architecture",
     "AttentionMaps",
     "GraphTransformer",
+    "LayerSettings",
     "MultiComponentModel",
     "MultiConformerModel",
     "build_model",

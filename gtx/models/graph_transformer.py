@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -12,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.architectures import DESCRIBED
 from gtx.attention import Normaliser, Score
 from gtx.encodings import ContinuousFeatures, Encoding
 from gtx.graph import AllPairs, CompleteGraph, EdgeRule
@@ -45,7 +45,7 @@ PORTION, KEPT = 2**23, 2**26
 """Bytes of pairs that are embedded at a time on a CPU, and that are kept for all layers, where no gradient is
 wanted; beyond, each layer embeds them anew. What embeds a portion and reads it takes some five times as much beside."""
 
-# --- Helpers of the constructors: copies of a module with fresh weights, and the width of a head.
+# --- Helpers of the constructors: copies of a module with fresh weights, and what a layer is made from.
 
 
 Part = TypeVar("Part", bound=nn.Module)
@@ -60,15 +60,56 @@ def fresh(module: Part | None) -> Part | None:
     return copy
 
 
-def head_width(channels: int, heads: int) -> int:
-    """Channels of each head.
+@dataclass(frozen=True)
+class LayerSettings:
+    """Settings that a model gives to the function that makes its layers.
 
-    Raises:
-        ValueError: the heads do not divide the channels.
+    Attributes:
+        index: number of the layer, from 0.
+        last: whether it is the last layer.
+        channels: width of the nodes.
+        heads: attention heads.
+        edge_dim: channels of the pair features; None if there are none.
+        dropout: on branches, in training.
+        attention_dropout: on attention weights, in training.
     """
-    if heads < 1 or channels % heads:
-        raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
-    return channels // heads
+
+    index: int
+    last: bool
+    channels: int
+    heads: int
+    edge_dim: int | None
+    dropout: float
+    attention_dropout: float
+
+    @property
+    def head_channels(self) -> int:
+        """Channels of each head.
+
+        Raises:
+            ValueError: the heads do not divide the channels.
+        """
+        if self.heads < 1 or self.channels % self.heads:
+            raise ValueError(
+                f"expected heads that divide the channels, got {self.heads} heads and {self.channels} channels"
+            )
+        return self.channels // self.heads
+
+    def attention(self, **parts: Any) -> EdgeAttention:
+        """Make an attention of these sizes from the nodes to the nodes.
+
+        Args:
+            parts: score, normaliser and the like, as `gtx.nn.EdgeAttention` takes them, by name.
+        """
+        return EdgeAttention(
+            self.channels,
+            self.head_channels,
+            self.heads,
+            dropout=self.attention_dropout,
+            edge_dim=self.edge_dim,
+            project=True,
+            **parts,
+        )
 
 
 # --- Attention weights, which a model returns beside its predictions.
@@ -127,9 +168,9 @@ class GraphTransformer(nn.Module):
         edges: which pairs are edges; default all.
         virtual_nodes: nodes per molecule that are no atoms, joined to all; their states join the readout.
         bond_tokens: bonds are nodes too, which attend and are attended to, see `gtx.nn.AddBondNodes`.
-        layer: makes layer number i in place of the layers described so far, as `layer(i)`; called as
-            `gtx.nn.GraphTransformerLayer`. It decides `heads`, `score`, `normaliser`, `edge_value` and
-            `attention_dropout`, which are then to be left out.
+        layer: makes each layer, from its `LayerSettings`, in place of the layers described so far; the layer is called
+            as `gtx.nn.GraphTransformerLayer`. It decides `score`, `normaliser` and `edge_value`, which are then to be
+            left out.
         zero_head: the last layer of the head starts at 0, and so do all outputs. A sum over atoms makes the usual first
             outputs large; many targets at once can then drive the head to a constant output.
         edge_list: write the edges out and attend over that list: the definition. It suits few edges (bonds),
@@ -179,7 +220,7 @@ class GraphTransformer(nn.Module):
         edges: EdgeRule | None = None,
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
-        layer: Callable[[int], nn.Module] | None = None,
+        layer: Callable[[LayerSettings], nn.Module] | None = None,
         zero_head: bool = False,
         edge_list: bool = False,
         per: Literal["molecule", "atom", "bond"] = "molecule",
@@ -222,22 +263,18 @@ class GraphTransformer(nn.Module):
             AddVirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
         )
 
-        def standard_layer(i: int) -> GraphTransformerLayer:
-            attention = EdgeAttention(
-                channels,
-                head_width(channels, heads),
-                heads,
-                dropout=attention_dropout,
-                edge_dim=width,
-                project=True,
-                score=fresh(score),
-                normaliser=fresh(normaliser),
-                edge_value=edge_value and width is not None,
+        def standard_layer(of: LayerSettings) -> GraphTransformerLayer:
+            attention = of.attention(
+                score=fresh(score), normaliser=fresh(normaliser), edge_value=edge_value and width is not None
             )
             messages = BondMessagePassing(channels) if local else None
             return GraphTransformerLayer(attention, messages, channels, dropout=dropout, norm_first=norm_first)
 
-        self.layers: nn.ModuleList = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
+        make_layer = layer or standard_layer
+        self.layers: nn.ModuleList = nn.ModuleList(
+            make_layer(LayerSettings(i, i == layers - 1, channels, heads, width, dropout, attention_dropout))
+            for i in range(layers)
+        )
         self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()
         self.per = per
         self.readout: Readout | BondReadout | None = None
@@ -458,8 +495,8 @@ def _as(feature: Tensor, x: Tensor) -> Tensor:
 
 
 # what a published architecture decides by itself, unless its setting takes it
-_PARTS = {
-    *("score", "normaliser", "attention_dropout", "edge_value", "norm_first", "layer"),
+_DECIDED = {
+    *("score", "normaliser", "edge_value", "norm_first", "layer"),
     *("encodings", "local", "edges", "pair_channels", "pair_mlp", "virtual_nodes", "bond_tokens"),
 }
 
@@ -467,29 +504,24 @@ _PARTS = {
 def published(setting: Callable[..., GraphTransformer]) -> Callable[..., GraphTransformer]:
     """Refuse arguments that the model does not take, and coordinates that it needs or cannot use.
 
-    The model gets an argument `coordinates`, whether the molecules have any; by default they have if it needs them
-    (`gtx.architectures.DESCRIBED`).
+    The model gets an argument `coordinates`, whether the molecules have any. A model that needs coordinates names it
+    with the default True, one that can use them with False, and one that uses none does not name it.
     """
-    name = setting.__name__
-    use = DESCRIBED[name].coordinates
-    own = signature(setting).parameters
+    name, own = setting.__name__, signature(setting).parameters
     known = own.keys() | signature(GraphTransformer).parameters.keys()
 
     @wraps(setting)
-    def build(out_channels: int, *, coordinates: bool = use == "needed", **arguments: Any) -> GraphTransformer:
-        if use == "needed" and not coordinates:
+    def build(out_channels: int, **arguments: Any) -> GraphTransformer:
+        if "coordinates" not in own and arguments.pop("coordinates", False):
+            raise ValueError(f"the model {name} uses no coordinates; `gtx models` lists those that do")
+        if "coordinates" in own and own["coordinates"].default and not arguments.get("coordinates", True):
             raise ValueError(f"the model {name} needs coordinates, and the molecules have none")
-        if use == "none" and coordinates:
-            *others, last = (name for name, one in DESCRIBED.items() if one.coordinates != "none")
-            raise ValueError(f"the model {name} uses no coordinates; {', '.join(others)} and {last} do")
         for argument in arguments:
             if argument not in known:
-                takes = ", ".join(sorted(known - _PARTS | own.keys() - {"arguments"}))
+                takes = ", ".join(sorted(known - _DECIDED | own.keys() - {"arguments"}))
                 raise ValueError(f"the model {name} has no argument {argument!r}; it takes {takes}")
-            if argument in _PARTS - own.keys():
+            if argument in _DECIDED - own.keys():
                 raise ValueError(f"the model {name} decides {argument!r} itself; swap parts of standard")
-        if use == "optional":
-            arguments["coordinates"] = coordinates
         return setting(out_channels, **arguments)
 
     return build

@@ -10,16 +10,18 @@ from torch import nn
 from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDot, ScaledDot
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
 from gtx.graph import BondedPairs, ExpanderEdges
-from gtx.models.graph_transformer import GraphTransformer, head_width, published
+from gtx.models.all_pairs import layer_with_biases
+from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
 from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.
 
 
 @published
-def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
-    r"""Make GAT (graph attention network) along the bonds, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W
-    v_s])\).
+def gat(out_channels: int, **arguments: Any) -> GraphTransformer:
+    r"""Make GAT (graph attention network): additive attention along the bonds.
+
+    The scores are \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\).
 
     Bond types do not enter; heads are merged by W_o. Residuals, norms and an MLP stand around the attention as in a
     Transformer.
@@ -30,10 +32,10 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
-    def parts() -> dict[str, Any]:
-        return {"score": GATScore(heads, head_width(channels, heads)), "projections": "shared"}
+    def attention(of: LayerSettings) -> EdgeAttention:
+        return of.attention(score=GATScore(of.heads, of.head_channels), projections="shared")
 
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+    return _over_bonds(attention, out_channels, **arguments)
 
 
 @published
@@ -41,12 +43,12 @@ def gatv2(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
-    heads: int = 8,
     pair_channels: int = 32,
     **arguments: Any,
 ) -> GraphTransformer:
-    r"""Make GATv2 along the bonds, with scores \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
+    r"""Make GATv2: additive attention along the bonds, whose ranking of the senders depends on the receiver.
+
+    The scores are \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
 
     The edge feature \(e_{rs}\) is the bond. Residuals, norms and an MLP stand around the attention as in a Transformer.
 
@@ -57,18 +59,16 @@ def gatv2(
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
-    def parts() -> dict[str, Any]:
-        score = GATv2Score(heads, head_width(channels, heads))
-        edges = {"edge_dim": pair_channels, "edge_bias": False, "edge_key": True}
-        return {"score": score, "projections": "key_value", **edges}
+    def attention(of: LayerSettings) -> EdgeAttention:
+        score = GATv2Score(of.heads, of.head_channels)
+        return of.attention(score=score, projections="key_value", edge_bias=False, edge_key=True)
 
     arguments |= {"bond_sizes": bond_sizes, "encodings": [BondFeatures(bond_sizes)]}
-    arguments |= {"pair_channels": pair_channels, "pair_mlp": False}
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+    return _over_bonds(attention, out_channels, pair_channels=pair_channels, pair_mlp=False, **arguments)
 
 
 @published
-def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
+def gaan(out_channels: int, **arguments: Any) -> GraphTransformer:
     r"""Make GaAN (Gated Attention Network): dot-product attention along the bonds, with a gate on each head.
 
     Dot products are unscaled, and values pass a LeakyReLU.
@@ -81,38 +81,23 @@ def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: 
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
-    def parts() -> dict[str, Any]:
-        gate = HeadGate(channels, heads, channels)
-        return {"score": ScaledDot(1.0), "value_activation": nn.LeakyReLU(0.1), "gate": gate}
+    def attention(of: LayerSettings) -> EdgeAttention:
+        gate = HeadGate(of.channels, of.heads, of.channels)
+        return of.attention(score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1), gate=gate)
 
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+    return _over_bonds(attention, out_channels, **arguments)
 
 
 def _over_bonds(
-    parts: Callable[[], dict[str, Any]],
-    out_channels: int,
-    *,
-    channels: int,
-    heads: int,
-    dropout: float = 0.1,
-    edge_list: bool = True,
-    **arguments: Any,
+    attention: Callable[[LayerSettings], EdgeAttention], out_channels: int, edge_list: bool = True, **arguments: Any
 ) -> GraphTransformer:
     """Make a model whose atoms attend to their neighbours and themselves; few edges, so they are written out."""
 
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True, **parts())
-        return GraphTransformerLayer(attention, None, channels, dropout=dropout)
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        return GraphTransformerLayer(attention(of), None, of.channels, dropout=of.dropout)
 
     return GraphTransformer(
-        out_channels,
-        channels=channels,
-        dropout=dropout,
-        local=False,
-        edges=BondedPairs(),
-        layer=layer,
-        edge_list=edge_list,
-        **arguments,
+        out_channels, local=False, edges=BondedPairs(), layer=layer, edge_list=edge_list, **arguments
     )
 
 
@@ -124,11 +109,7 @@ def exphormer(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
-    heads: int = 8,
     pair_channels: int = 32,
-    dropout: float = 0.1,
-    attention_dropout: float = 0.0,
     steps: int = 16,
     degree: int = 4,
     seed: int = 0,
@@ -154,27 +135,17 @@ def exphormer(
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
 
-    def layer(i: int) -> GPSLayer:
-        attention = EdgeAttention(
-            channels,
-            head_width(channels, heads),
-            heads,
-            dropout=attention_dropout,
-            edge_dim=pair_channels,
-            score=ModulatedDot(heads, head_width(channels, heads), pair_channels, clip=5.0),
-            edge_bias=False,
-            project=True,
-        )
-        return GPSLayer(attention, BondMessagePassing(channels), channels, dropout=dropout)
+    def layer(of: LayerSettings) -> GPSLayer:
+        score = ModulatedDot(of.heads, of.head_channels, pair_channels, clip=5.0)
+        attention = of.attention(score=score, edge_bias=False)
+        return GPSLayer(attention, BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps, pairs=False)],
-        channels=channels,
         pair_channels=pair_channels,
         pair_mlp=False,
-        dropout=dropout,
         norm_first=False,
         readout=readout,
         edges=BondedPairs(loops=False) | ExpanderEdges(degree, seed),
@@ -189,15 +160,7 @@ def exphormer(
 
 
 @published
-def tokengt(
-    out_channels: int,
-    *,
-    channels: int = 64,
-    heads: int = 8,
-    dropout: float = 0.1,
-    readout: Sequence[str] = (),
-    **arguments: Any,
-) -> GraphTransformer:
+def tokengt(out_channels: int, *, heads: int = 8, readout: Sequence[str] = (), **arguments: Any) -> GraphTransformer:
     """Make TokenGT (Tokenized Graph Transformer): atoms and bonds are tokens, and all tokens attend to each other.
 
     A token of the whole molecule is read out.
@@ -212,22 +175,14 @@ def tokengt(
         readout: how atoms are pooled beside the token of the molecule; default not at all.
         arguments: as `GraphTransformer` takes them, by name; so are those not named here.
     """
-
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
-        )
-        return GraphTransformerLayer(attention, None, channels, channels, dropout)
-
     return GraphTransformer(
         out_channels,
-        channels=channels,
+        heads=heads,
         pair_channels=heads,
-        dropout=dropout,
         local=False,
         readout=readout,
         virtual_nodes=1,
         bond_tokens=True,
-        layer=layer,
+        layer=layer_with_biases,
         **arguments,
     )
