@@ -338,14 +338,11 @@ class GraphTransformer(nn.Module):
             graph: who attends to whom; default `self.graph(batch)`.
         """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
-        output = self.head(self._pool(x, nodes, batch))
-        if not self.also:
-            return output
-        joined = self._of_molecules(x, nodes, batch)
-        return output, *(
-            each.get_submodule("head")(self._of_parts(kind, x, nodes, batch, joined))
-            for kind, each in self.also.items()
-        )
+        output = self.head(self._head_input(self.per, x, nodes, batch))
+        further = [
+            each.get_submodule("head")(self._head_input(level, x, nodes, batch)) for level, each in self.also.items()
+        ]
+        return (output, *further) if further else output
 
     def graph(self, batch: Batch) -> CompleteGraph:
         """Return the atoms of the batch, with this model's edges between them."""
@@ -358,7 +355,7 @@ class GraphTransformer(nn.Module):
         It joins the readout, virtual nodes, descriptors and counts of substructures.
         """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
-        return self._pool(x, nodes, batch)
+        return self._head_input(self.per, x, nodes, batch)
 
     def nodes(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Return the states of the atoms after the last layer, `[N, channels]`."""
@@ -370,7 +367,8 @@ class GraphTransformer(nn.Module):
         weights: list[Tensor] = []
         x, nodes, edges = self._encode(batch, graph, True, weights)
         edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
-        return AttentionMaps(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
+        out = self.head(self._head_input(self.per, x, nodes, batch))
+        return AttentionMaps(out, edge_index, weights, nodes.atoms)
 
     def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
@@ -436,37 +434,27 @@ class GraphTransformer(nn.Module):
             x, pairs = layer(x, edges, pairs if portions is None else portions, bond_index, bonds, weights)
         return self.norm(x), nodes, edges
 
-    def _pool(self, x: Tensor, nodes: NodeIndices, batch: Batch) -> Tensor:
-        """Compute the input of the head."""
-        joined = self._of_molecules(x, nodes, batch)
-        if self.substructures is not None:
-            joined.append(self.substructures(batch))
-        if self.per != "molecule":
-            return self._of_parts(self.per, x, nodes, batch, joined)
-        pooled = [] if self.readout is None else [self.readout(self._atoms(x, nodes), batch.batch, batch.num_graphs)]
-        return torch.cat(pooled + joined, -1)
-
-    def _atoms(self, x: Tensor, nodes: NodeIndices) -> Tensor:
-        return x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
-
-    def _of_molecules(self, x: Tensor, nodes: NodeIndices, batch: Batch) -> list[Tensor]:
-        """List the features of molecules that join every readout, `[B, *]` each."""
-        parts = []
+    def _head_input(self, level: str, x: Tensor, nodes: NodeIndices, batch: Batch) -> Tensor:
+        """Pool the nodes after the last layer to molecules, atoms or bonds, and join what the molecule brings."""
+        atoms = x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
+        joined = []  # of each molecule, [B, *]
         if nodes.virtual is not None and self.virtual is not None:
-            parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
+            joined.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
         if len(self.descriptor_scaler.mean):
-            parts.append(self.descriptor_scaler(batch.u))
-        return parts
-
-    def _of_parts(self, kind: str, x: Tensor, nodes: NodeIndices, batch: Batch, joined: Sequence[Tensor]) -> Tensor:
-        """Compute the input of the head of atoms or bonds; `joined` are features of molecules, `[B, *]` each."""
-        own, molecule = self._atoms(x, nodes), batch.batch
-        if kind == "bond":
+            joined.append(self.descriptor_scaler(batch.u))
+        if self.substructures is not None and level == self.per:
+            joined.append(self.substructures(batch))
+        if level == "molecule":
+            pooled = [] if self.readout is None else [self.readout(atoms, batch.batch, batch.num_graphs)]
+            return torch.cat(pooled + joined, -1)
+        own, molecule = [atoms], batch.batch
+        if level == "bond":
             readout = self.get_submodule("readout" if self.per == "bond" else "also.bond.readout")
-            own = readout(own, batch.edge_index, self.bond_vocabulary(batch.edge_attr))
-            own = torch.cat([own, self.bond_features.scaled(batch)], -1) if self.bond_features.features else own
+            own = [readout(atoms, batch.edge_index, self.bond_vocabulary(batch.edge_attr))]
+            if self.bond_features.features:
+                own.append(self.bond_features.scaled(batch))
             molecule = molecule[batch.edge_index[0]]
-        return torch.cat([own, *(part[molecule] for part in joined)], -1)
+        return torch.cat([*own, *(part[molecule] for part in joined)], -1)
 
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Learn from the TRAINING molecules which codes there are and how descriptors are distributed.
