@@ -21,19 +21,7 @@ if TYPE_CHECKING:
     from gtx.sequence.model import TokenTransformer as TokenTransformer
     from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "gtx.sequence.model": (
-            "TRANSFORMER_BASE",
-            "CrossAttentionMaps",
-            "MoleculeToSequence",
-            "TokenEncoder",
-            "TokenTransformer",
-            "molecule_to_sequence",
-        )
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ARCHITECTURES",
     "CLOSED_FORM_MODELS",
