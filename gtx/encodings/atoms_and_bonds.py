@@ -96,7 +96,7 @@ class BondFeatures(Encoding):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.pair = CategoricalFeatures(tuple(size + 1 for size in sizes), sparse=True)
+        self.pair = CategoricalFeatures(tuple(size + 1 for size in sizes))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         shape = (data.edge_index.shape[1], len(self.pair.sizes))

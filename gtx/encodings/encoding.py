@@ -18,11 +18,9 @@ class CategoricalFeatures(NamedTuple):
 
     Attributes:
         sizes: codes of each column.
-        sparse: most rows are 0 throughout.
     """
 
     sizes: tuple[int, ...]
-    sparse: bool = False
 
 
 class ContinuousFeatures(NamedTuple):
