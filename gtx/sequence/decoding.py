@@ -92,7 +92,7 @@ class State(Protocol):
 class Writer(Protocol):
     """A model that writes, as `gtx.models.MoleculeToSequence` does."""
 
-    def begin(self, source: Any, limit: int, cached: bool = True) -> State:
+    def begin(self, source: Any, limit: int) -> State:
         """Start one empty row per source; at most `limit` steps will follow."""
 
 
@@ -113,16 +113,15 @@ class GeneratedSequence(NamedTuple):
 
 
 @torch.inference_mode()
-def greedy_search(model: Writer, source: Any, limit: int, cached: bool = True) -> list[GeneratedSequence]:
+def greedy_search(model: Writer, source: Any, limit: int) -> list[GeneratedSequence]:
     """Generate one sequence per input by taking the most probable token at every step.
 
     Args:
         model: in evaluation mode.
         source: what it reads, see `MoleculeToSequence.begin`.
         limit: the most tokens to write; the end comes on top.
-        cached: keep keys and values; the result is the same without.
     """
-    return _write(model.begin(source, limit + 1, cached), limit, lambda log_p, row, step: log_p.argmax(-1))
+    return _write(model.begin(source, limit + 1), limit, lambda log_p, row, step: log_p.argmax(-1))
 
 
 @torch.inference_mode()
@@ -135,19 +134,18 @@ def sample_sequences(
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int = 0,
-    cached: bool = True,
 ) -> list[GeneratedSequence]:
     """Generate `count` sequences per input by sampling tokens; the sequences of one input follow each other.
 
     What is drawn for a row depends on the seed and the row's number, and on nothing else in the batch.
 
     Args:
-        model, source, limit, cached: as in `greedy`.
+        model, source, limit: as in `greedy`.
         count: sequences per source.
         temperature, top_k, top_p: which tokens are drawn how often, see `Sampler`.
         seed: of the draws.
     """
-    state = model.begin(source, limit + 1, cached)
+    state = model.begin(source, limit + 1)
     if count != 1:
         state.select(torch.arange(state.rows, device=state.device).repeat_interleave(count))
     return _write(state, limit, TokenSampler(state.rows, limit + 1, temperature, top_k, top_p, seed))
@@ -210,7 +208,7 @@ def beam_search(
     section 6.1 (arXiv:1706.03762).
 
     Args:
-        model, source, limit, cached: as in `greedy`.
+        model, source, limit: as in `greedy`.
         width: k, prefixes that are followed and sequences that are given. With 1 and no penalty it is greedy.
         penalty: \(\alpha\); 0 ranks by probability alone.
 
@@ -226,7 +224,7 @@ def beam_search(
     def rank(log_p: Tensor, length: int) -> Tensor:
         return log_p / ((5 + length) / 6) ** penalty
 
-    state = model.begin(source, limit + 1, cached)
+    state = model.begin(source, limit + 1)
     found: list[list[GeneratedSequence]] = [[] for _ in range(state.rows)]
     device, B = state.device, state.rows
     sources = torch.arange(B, device=device)  # [A] that are still searched
