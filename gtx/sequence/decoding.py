@@ -192,7 +192,7 @@ def next_token(logits: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def beam_search(
-    model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6, cached: bool = True
+    model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6
 ) -> list[list[GeneratedSequence]]:
     r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
 
