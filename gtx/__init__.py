@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # import gtx and gtx --help are immediate
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "prediction": ("load",),
-        "estimators": ("MoleculeRegressor", "MoleculeClassifier"),
-        "errors": ("InputError",),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "InputError",
     "MoleculeClassifier",

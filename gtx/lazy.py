@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -18,28 +19,26 @@ from gtx.errors import InputError
 _LOCK = threading.RLock()
 
 
-def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Make the `__getattr__` and `__dir__` of a package whose names are imported at first use.
+
+    They are the names that its `__init__.py` imports under `if TYPE_CHECKING:`, where editors and mypy find them too.
+    Names of an annex, such as those of `gtx.sequence.task`, are gone with the annex.
 
     Args:
         package: its `__name__`.
-        modules: the names that each module of the package defines. A module of an annex has its full name, such as
-            `gtx.sequence.task`; its names are gone with the annex.
     """
-    home = {
-        name: module if module.startswith("gtx.") else f"{package}.{module}"
-        for module, names in modules.items()
-        for name in names
-    }
+    loader: Any = sys.modules[package].__loader__
+    blocks = [block for block in ast.parse(loader.get_source(package)).body if isinstance(block, ast.If)]
+    imports = [one for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)]
+    home = {name.name: str(one.module) for one in imports for name in one.names}
 
     def getter(name: str) -> object:
         if name in home:
             return getattr(import_module(home[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return getter, lambda: sorted({*vars(import_module(package)), *home})
+    return getter, lambda: sorted({*vars(sys.modules[package]), *home})
 
 
 @overload

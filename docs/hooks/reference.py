@@ -58,13 +58,12 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> None:
 def exported(package: str, root: Path) -> list[str]:
     """The public names of a package, each as the dotted path by which its docstring is found."""
     found: dict[str, str] = {}
-    for node in ast.walk(ast.parse((root / package.replace(".", "/") / "__init__.py").read_text())):
+    for node in ast.parse((root / package.replace(".", "/") / "__init__.py").read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_names":
-            modules = ast.literal_eval(node.args[1])
-            own = {module: names for module, names in modules.items() if not module.startswith("gtx.")}
-            found |= {name: _path(f"{package}.{module}", name, root) for module in own for name in own[module]}
+        for one in node.body if isinstance(node, ast.If) else ():  # names that are imported at first use
+            if one.module.startswith(f"{package}."):
+                found |= {name.name: _path(one.module, name.name, root) for name in one.names}
     return sorted(found.values())
 
 

@@ -2,11 +2,9 @@
 
 from gtx.attention.complete import (
     AttentionOutput,
-    ConcatHeads,
     HeadMerge,
     LinearHeadMerge,
     MaxOverHeads,
-    MeanOverHeads,
     WeightedSumOverHeads,
     attend_block,
 )
@@ -41,7 +39,6 @@ __all__ = [
     "BilinearScore",
     "ClippedDot",
     "CompleteGraphAggregator",
-    "ConcatHeads",
     "ConcatScore",
     "CutoffSiLU",
     "DistanceAdjacencyBlend",
@@ -55,7 +52,6 @@ __all__ = [
     "HeadMerge",
     "LinearHeadMerge",
     "MaxOverHeads",
-    "MeanOverHeads",
     "ModulatedDot",
     "NoNormalisation",
     "Normaliser",

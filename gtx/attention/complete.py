@@ -30,23 +30,6 @@ class HeadMerge(nn.Module):
         return f"{type(self).__name__}()"
 
 
-class ConcatHeads(HeadMerge):
-    """Merge of the heads by concatenation."""
-
-    def width(self, heads: int, channels: int) -> int:
-        return heads * channels
-
-    def forward(self, heads: Tensor) -> Tensor:
-        return heads.flatten(1)
-
-
-class MeanOverHeads(HeadMerge):
-    """Merge of the heads by their mean (Veličković et al. 2018, eq. 6, arXiv:1710.10903)."""
-
-    def forward(self, heads: Tensor) -> Tensor:
-        return heads.mean(1)
-
-
 class MaxOverHeads(HeadMerge):
     """Merge of the heads by their maximum, channel by channel."""
 

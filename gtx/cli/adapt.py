@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from gtx.cli.options import add_workers
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, say
 
@@ -39,9 +40,7 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="decides the molecules held out and the batches"
     )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
-    )
+    add_workers(parser)
     parser.add_argument("--overwrite", action="store_true", help="begin anew, and replace the file that is there")
     parser.add_argument("--threads", type=int, metavar="N", help="threads on a CPU; default: what PyTorch chooses")
     parser.add_argument(

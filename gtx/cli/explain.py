@@ -6,7 +6,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gtx.architectures import CLOSED_FORM_MODELS
 from gtx.cli.parser import Pairs, Parser
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
@@ -101,6 +100,7 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import attribute_prediction, check_figure_name, explain_prediction, find_rationale
+    from gtx.models import CLOSED_FORM_MODELS
     from gtx.prediction import load
     from gtx.prediction.neighbour_columns import neighbour_lines
 

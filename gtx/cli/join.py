@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from gtx.cli.options import add_workers
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, say
 
@@ -48,9 +49,7 @@ def add(parser: Parser) -> None:
         "--smiles-column", metavar="NAME", help="the column with the SMILES in all tables; default: found by its name"
     )
     parser.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
-    )
+    add_workers(parser)
 
 
 def run(arguments: Namespace) -> int:

@@ -12,6 +12,14 @@ examples:
   gtx models
   gtx train data.csv --target-columns y --model gps --out run/
 """
+CLOSED_FORM = (
+    (
+        "kernel",
+        "no network: ridge regression with a kernel of circular substructures and descriptors, in closed form",
+        "Griffiths et al. 2023 (arXiv:2212.04450)",
+    ),
+    ("tanimoto", "the same of substructures alone: the Tanimoto kernel of their counts", "Ralaivola et al. 2005"),
+)
 NOTES = """
 It prints what each architecture is, its source, whether it uses coordinates, and its number of weights at its defaults.
 """
@@ -25,14 +33,23 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the architectures there are, what each needs, and its number of weights at its defaults."""
+    import torch
     from rich.table import Table
 
-    from gtx.architectures import CLOSED_FORM_MODELS, DESCRIBED
+    from gtx.models import ARCHITECTURES
+    from gtx.molecules import Featuriser
 
+    featuriser = Featuriser()
+    sizes = {name: getattr(featuriser, name) for name in ("atom_sizes", "bond_sizes", "num_descriptors")}
     table = Table(title="gtx train --model NAME", show_edge=False)
     for column in ("name", "what", "source", "coordinates", "parameters"):
-        table.add_column(column, overflow="fold", min_width=16 if column == "source" else None)  # arXiv:1234.56789
-    for name, entry in (DESCRIBED | CLOSED_FORM_MODELS).items():
-        table.add_row(name, entry.about, entry.source, entry.coordinates, f"{entry.weights:,}")
+        table.add_column(column, overflow="fold", min_width=18 if column == "source" else None)  # (arXiv:1234.56789)
+    for name, entry in ARCHITECTURES.items():
+        with torch.device("meta"):  # counted, not made
+            model = entry.make(1, **sizes)
+        weights = sum(parameter.numel() for parameter in model.parameters())
+        table.add_row(name, entry.about, entry.source, entry.coordinates, f"{weights:,}")
+    for row in CLOSED_FORM:
+        table.add_row(*row, "none", "0")
     console().print(table)
     return 0

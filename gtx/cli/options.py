@@ -56,15 +56,7 @@ def add_table(parser: Parser) -> Group:
                 metavar="NAME",
                 help=f"columns of lists, a {item} for each {part}, to predict beside --target-columns or alone",
             )
-    group.add_argument(
-        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
-    )
-    group.add_argument(
-        "--smiles-columns",
-        nargs="+",
-        metavar="NAME",
-        help="the columns of several molecules that belong together, such as solute solvent",
-    )
+    add_molecule_columns(group)
     group.add_argument(
         "--weight-column",
         metavar="NAME",
@@ -89,13 +81,36 @@ def add_table(parser: Parser) -> Group:
         default="error",
         help="error: a row without such a number cannot be used; blank: the mean replaces it, marked as missing",
     )
+    add_on_error(group)
+    return group
+
+
+def add_molecule_columns(group: Parser | Group, usual: str = "", several: str = "") -> None:
+    """Add the options of the columns of molecules; `usual` and `several` say which are the defaults of each."""
+    default = f"default: {usual}found by its name or its cells"
+    group.add_argument("--smiles-column", metavar="NAME", help=f"the column with the SMILES; {default}")
+    group.add_argument(
+        "--smiles-columns",
+        nargs="+",
+        metavar="NAME",
+        help=f"the columns of several molecules that belong together, such as solute solvent{several}",
+    )
+
+
+def add_on_error(group: Parser | Group) -> None:
+    """Add the option for rows that cannot be used."""
     group.add_argument(
         "--on-error",
         choices=["report", "fail"],
         default="report",
         help="report: a bad row gets an error and the run goes on; fail: the run stops at the first bad row",
     )
-    return group
+
+
+def add_workers(group: Parser | Group, work: str = "read molecules", few: str = "") -> None:
+    """Add the option for the number of processes; `work` is what they do, `few` when there are none."""
+    text = f"processes that {work}; default: as many as there are cores{few}"
+    group.add_argument("--workers", type=int, metavar="N", help=text)
 
 
 def add_task(parser: Parser, words: Sequence[str]) -> Group:
@@ -247,9 +262,7 @@ def add_reading(parser: Parser) -> Group:
         default=[],
         help="more of the whole molecule: Morgan counts, MACCS keys, RDKit's 213 two-dimensional descriptors",
     )
-    group.add_argument(
-        "--workers", type=int, metavar="N", help="processes that read molecules; default: as many as there are cores"
-    )
+    add_workers(group)
     return group
 
 

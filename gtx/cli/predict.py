@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from gtx.cli.options import add_molecule_columns, add_on_error, add_workers
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, shows_progress
 from gtx.errors import InputError, printable
@@ -72,18 +73,8 @@ def add(parser: Parser) -> None:
         metavar="FILE",
         help=".csv, .tsv or .parquet; default: standard output, as CSV",
     )
-    parser.add_argument(
-        "--smiles-column",
-        metavar="NAME",
-        help="the column with the SMILES; default: the name it had in training, or found by its name or its cells",
-    )
-    parser.add_argument(
-        "--smiles-columns",
-        nargs="+",
-        metavar="NAME",
-        help="for a model of several molecules a row: their columns, in the order of training; default: the names they "
-        "had there",
-    )
+    several = "; in the order of training, and by default with the names they had there"
+    add_molecule_columns(parser, "the name it had in training, or ", several)
     parser.set_defaults(beams=None)
     if annex("sequence"):
         parser.add_argument(
@@ -111,18 +102,8 @@ def add(parser: Parser) -> None:
         help="also write how near each molecule is to the training molecules (inside, edge or outside), and the error "
         "that the model had on validation rows as near",
     )
-    parser.add_argument(
-        "--on-error",
-        choices=["report", "fail"],
-        default="report",
-        help="report: a bad row gets an error and the others are predicted; fail: stop at the first bad row",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="processes that read and predict; default: as many as there are cores, none for less than 10,000 rows",
-    )
+    add_on_error(parser)
+    add_workers(parser, "read and predict", ", none for less than 10,000 rows")
     parser.add_argument(
         "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
     )

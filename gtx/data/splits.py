@@ -497,22 +497,6 @@ def _scaffolds(rows: RowsToSplit) -> list[str]:
     return [murcko_scaffold(text) for text in rows.smiles]
 
 
-def _clusters(rows: RowsToSplit) -> list[str]:
-    return group_by_butina(rows.smiles)
-
-
-def _kmeans(rows: RowsToSplit) -> list[str]:
-    return group_by_kmeans(rows.smiles, rows.seed)
-
-
-def _kennard_stone(rows: RowsToSplit) -> Split:
-    return kennard_stone_split(rows.smiles, rows.sizes, rows.seed)
-
-
-def _by_time(rows: RowsToSplit) -> Split:
-    return time_split(rows.values, rows.sizes)
-
-
 def _labels(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     values = np.array([cell.strip() for cell in cells], dtype=object)
     return values, values != ""
@@ -531,15 +515,21 @@ SPLIT_METHODS = {
         _scaffolds,
         seeded=False,
     ),
-    "cluster": make_group_split(_clusters, "similar molecules together, by Butina's clusters"),
-    "kmeans": make_group_split(_kmeans, "similar molecules together, by k-means"),
-    "kennard-stone": SplitMethod("the most unlike molecules train", _kennard_stone),
+    "cluster": make_group_split(
+        lambda rows: group_by_butina(rows.smiles), "similar molecules together, by Butina's clusters"
+    ),
+    "kmeans": make_group_split(
+        lambda rows: group_by_kmeans(rows.smiles, rows.seed), "similar molecules together, by k-means"
+    ),
+    "kennard-stone": SplitMethod(
+        "the most unlike molecules train", lambda rows: kennard_stone_split(rows.smiles, rows.sizes, rows.seed)
+    ),
     "group": make_group_split(
         lambda rows: rows.values.tolist(), "rows with one cell in --split-by together", reads=_labels
     ),
     "time": SplitMethod(
         "the oldest by --split-by train, the latest are test",
-        _by_time,
+        lambda rows: time_split(rows.values, rows.sizes),
         reads=_times,
         expects="a number or a date such as 2024-05-17",
         seeded=False,

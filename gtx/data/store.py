@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -42,7 +41,6 @@ LEVELS = {
 """Tensors of a store and their levels: each has a row per atom, bond or molecule, but `bonds` a column per bond."""
 IN_BATCH = {"atoms": "x", "bonds": "edge_index", "bond_codes": "edge_attr", "descriptors": "u", "positions": "pos"}
 """PyG's names of some tensors in a batch; the others have the same name."""
-_IN_LOOPS = ("atoms", "bonds", "bond_codes", "descriptors", "positions", "y")  # those that compiled loops cut
 _EMPTY = Batch(_base_cls=Data)
 
 
@@ -50,9 +48,9 @@ _EMPTY = Batch(_base_cls=Data)
 class MoleculeStore:
     """Data set of M featurised molecules (N atoms, E directed bonds in all) in a few flat tensors, which makes batches.
 
-    The time to make a batch does not depend on the size of the store. On a CPU, compiled loops make a batch from
-    tensors in memory or mapped from disk; on a GPU, index arithmetic makes a batch. A store contains only what was read
-    from molecules; encodings such as path distances are computed from a batch (`gtx.encodings`).
+    Index arithmetic makes a batch from tensors in memory or mapped from disk; the time does not depend on the size of
+    the store. A store contains only what was read from molecules; encodings such as path distances are computed from a
+    batch (`gtx.encodings`).
 
     Attributes:
         atoms: codes of atoms, uint8 `[N, A]`, one code per atom and column.
@@ -167,9 +165,9 @@ class MoleculeStore:
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
         """Return a store of the molecules with indices `index` (int64 `[B]`), in the order of `index`."""
         index = torch.as_tensor(index, device=self.device)
-        changes: dict[str, Any] = dict(self._rows(index, self._names))
-        changes["atom_ptr"] = _offsets(self.sizes[index])
-        changes["bond_ptr"] = _offsets(self.bond_ptr.diff()[index])
+        changes: dict[str, Any] = self._rows(index)
+        changes["atom_ptr"] = _offsets(self._counts("atom", index))
+        changes["bond_ptr"] = _offsets(self._counts("bond", index))
         return replace(self, **changes)
 
     def as_molecules(self, further: int = 0) -> MoleculeStore:
@@ -216,10 +214,14 @@ class MoleculeStore:
             IndexError: there is no such molecule.
         """
         index = torch.arange(len(self)) if index is None else index
-        index = torch.as_tensor(index, device=self.device)
-        loops = index.device.type == "cpu" and index.dtype == torch.long and index.dim() == 1
-        ptr, bond_ptr, batch, made = self._cut_in_loops(index) if loops else self._cut_by_indices(index)
-        count = ptr.shape[0] - 1
+        index = torch.as_tensor(index, dtype=torch.long, device=self.device)
+        if index.device.type == "cpu" and len(wrong := index[(index < 0) | (index >= len(self))]):
+            raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(wrong[0])}")
+        count, atoms, bonds = len(index), self._counts("atom", index), self._counts("bond", index)
+        ptr, bond_ptr = _offsets(atoms), _offsets(bonds)
+        made = {name: widen(values) for name, values in self._rows(index).items()}
+        made["bonds"] += torch.repeat_interleave(ptr[:-1], bonds)
+        batch = torch.repeat_interleave(torch.arange(count, device=self.device), atoms)
         whole, still = torch.from_numpy(np.arange(count + 1)), torch.from_numpy(np.zeros(count, np.int64))
         begins = {"molecule": whole, "atom": ptr, "bond": bond_ptr}
         contents = {IN_BATCH.get(name, name): tensor for name, tensor in made.items()}
@@ -261,48 +263,25 @@ class MoleculeStore:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
-    @cached_property
-    def _names(self) -> list[str]:
-        """Names of `LEVELS` that this store has."""
-        return [name for name in LEVELS if getattr(self, name) is not None]
+    def _counts(self, level: str, index: Tensor) -> Tensor:
+        """Return the number of atoms or bonds of each of the molecules `index`, int64 `[B]`."""
+        ptr: Tensor = getattr(self, f"{level}_ptr")
+        return ptr[index + 1] - ptr[index]
 
-    def _rows(self, index: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
-        """Select the rows of the molecules `index` in the tensors of these names, by index arithmetic."""
-        levels = {LEVELS[name] for name in names}
+    def _rows(self, index: Tensor) -> dict[str, Tensor]:
+        """Select the rows of the molecules `index` in all tensors of `LEVELS`, by name."""
         rows = {"molecule": index}
-        rows |= {level: _ranges(getattr(self, f"{level}_ptr"), index) for level in levels - {"molecule"}}
-        pairs = {name: (getattr(self, name), rows[LEVELS[name]]) for name in names}
-        return {name: values[:, at] if name == "bonds" else values[at] for name, (values, at) in pairs.items()}
-
-    def _cut_in_loops(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-        """Return `ptr`, `bond_ptr`, `batch` and the tensors of the batch by name, cut by compiled loops."""
-        from gtx.data.store_kernels import cut
-
-        try:
-            bond_ptr, ptr, *made, batch, pos, y = map(torch.from_numpy, cut(index.contiguous().numpy(), *self._arrays))
-        except IndexError:
-            wrong = index[(index < 0) | (index >= len(self))].tolist()
-            raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {wrong[0]}") from None
-        looped = dict(zip(_IN_LOOPS, (*made, pos, y), strict=True))
-        others = self._rows(index, [name for name in self._names if name not in _IN_LOOPS])
-        tensors = {name: looped[name] if name in looped else widen(others[name]) for name in self._names}
-        return ptr, bond_ptr, batch, tensors
-
-    @cached_property
-    def _arrays(self) -> list[np.ndarray]:
-        """Tensors as arrays for the compiled loops; a missing one is an array without columns."""
-        none = {"positions": torch.empty(0, 0, dtype=torch.float32), "y": torch.empty(0, 0, dtype=torch.float64)}
-        every = [self.atom_ptr, self.bond_ptr, *(getattr(self, name) for name in _IN_LOOPS[:4])]
-        every += [none[name] if getattr(self, name) is None else getattr(self, name) for name in none]
-        return [tensor.contiguous().numpy() for tensor in every]
-
-    def _cut_by_indices(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-        """Return the same as `_cut_in_loops`, by index arithmetic, on any device."""
-        some = self.subset(index)
-        tensors = {name: widen(getattr(some, name)) for name in self._names}
-        tensors["bonds"] += torch.repeat_interleave(some.atom_ptr[:-1], some.bond_ptr.diff())
-        batch = torch.repeat_interleave(torch.arange(len(some), device=self.device), some.sizes)
-        return some.atom_ptr, some.bond_ptr, batch, tensors
+        for level, ptr in (("atom", self.atom_ptr), ("bond", self.bond_ptr)):
+            counts = self._counts(level, index)
+            shift = ptr[index] - (counts.cumsum(0) - counts)
+            rows[level] = torch.repeat_interleave(shift, counts)
+            rows[level] += torch.arange(len(rows[level]), device=ptr.device)
+        values = {name: getattr(self, name) for name in LEVELS}
+        return {
+            name: one.index_select(1 if name == "bonds" else 0, rows[LEVELS[name]])
+            for name, one in values.items()
+            if one is not None
+        }
 
 
 def stored_texts(path: str | Path) -> dict[str, str]:
@@ -319,14 +298,6 @@ def widen(values: Tensor) -> Tensor:
 def _offsets(counts: Sequence[int] | np.ndarray | Tensor) -> Tensor:
     counts = torch.as_tensor(counts, dtype=torch.long)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-
-
-def _ranges(ptr: Tensor, index: Tensor) -> Tensor:
-    """Concatenate the ranges `ptr[i]` to `ptr[i + 1]` of every i of `index`."""
-    counts = ptr.diff()[index]
-    ends = counts.cumsum(0)
-    shift = ptr[index] - (ends - counts)
-    return torch.arange(int(counts.sum()), device=ptr.device) + torch.repeat_interleave(shift, counts)
 
 
 def as_batch(contents: Mapping[str, object], **private: object) -> Batch:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.encodings.encoding import CategoricalFeatures, Encoding
-from gtx.encodings.neighbours import check_edges, compiled, ragged
+from gtx.encodings.neighbours import check_edges, ragged
 from gtx.graph import CompleteGraph
 
 # --- Atom types as codes.
@@ -97,31 +97,16 @@ class BondFeatures(Encoding):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.pair = CategoricalFeatures(tuple(size + 1 for size in sizes), sparse=True)
+        self.pair = CategoricalFeatures(tuple(size + 1 for size in sizes))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         shape = (data.edge_index.shape[1], len(self.pair.sizes))
         if data.edge_attr.shape != shape:
             raise ValueError(f"expected edge_attr {list(shape)}, got {list(data.edge_attr.shape)}")
-        way = self._marked if compiled(data.edge_index, graph) else self._indexed
-        return None, way(data.edge_index, data.edge_attr.long(), graph)
-
-    def _marked(self, edge_index: Tensor, codes: Tensor, graph: CompleteGraph) -> Tensor:
-        """Mark the bonded pairs by a compiled loop."""
-        from gtx.encodings import kernels
-
-        sender, receiver = edge_index.long().contiguous().numpy()
-        where = graph.batch.numpy(), graph.ptr.numpy(), graph.pair_ptr.numpy()
-        marked = codes.new_zeros(graph.num_pairs, codes.shape[1])
-        wrong = kernels.mark(sender, receiver, codes.contiguous().numpy(), *where, marked.numpy())
-        check_edges(wrong, edge_index, graph)
-        return marked
-
-    def _indexed(self, edge_index: Tensor, codes: Tensor, graph: CompleteGraph) -> Tensor:
-        """Mark the bonded pairs by index arithmetic."""
-        marked = codes.new_zeros(graph.num_pairs, codes.shape[1])
-        marked[graph.pair_of(edge_index)] = codes + 1
-        return marked
+        check_edges(data.edge_index, graph)
+        marked = data.edge_index.new_zeros(graph.num_pairs, shape[1], dtype=torch.long)
+        marked[graph.pair_of(data.edge_index)] = data.edge_attr.long() + 1
+        return None, marked
 
     def __repr__(self) -> str:
         return f"BondFeatures({[size - 1 for size in self.pair.sizes]})"

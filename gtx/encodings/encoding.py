@@ -18,11 +18,9 @@ class CategoricalFeatures(NamedTuple):
 
     Attributes:
         sizes: number of codes of each column.
-        sparse: whether most rows have code 0 in all columns.
     """
 
     sizes: tuple[int, ...]
-    sparse: bool = False
 
 
 class ContinuousFeatures(NamedTuple):

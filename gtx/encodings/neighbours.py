@@ -63,17 +63,21 @@ def neighbours(edge_index: Tensor, graph: CompleteGraph, once: bool = False) -> 
     """
     from gtx.encodings import kernels
 
+    check_edges(edge_index, graph)
     sender, receiver = edge_index.long().contiguous().numpy()
-    wrong, start, senders, edges = kernels.neighbours(sender, receiver, graph.batch.numpy(), once)
-    check_edges(wrong, edge_index, graph)
+    start, senders, edges = kernels.neighbours(sender, receiver, graph.num_nodes, once)
     return Neighbours(start, senders[: start[-1]], edges[: start[-1]])
 
 
-def check_edges(wrong: int, edge_index: Tensor, graph: CompleteGraph) -> None:
-    """ValueError if a compiled loop found an edge that leaves its molecule, number `wrong`; -1 if it found none."""
-    if wrong >= 0:
-        sender, receiver = edge_index[:, wrong].tolist()
+def check_edges(edge_index: Tensor, graph: CompleteGraph) -> None:
+    """Raise a `ValueError` on a CPU if an edge leaves its molecule."""
+    if not compiled(edge_index, graph):
+        return
+    molecule = torch.bucketize(edge_index.contiguous(), graph.ptr[1:], right=True)
+    wrong = (molecule[0] != molecule[1]) | ((edge_index < 0) | (edge_index >= graph.num_nodes)).any(0)
+    for edge in wrong.nonzero().flatten().tolist()[:1]:
+        sender, receiver = edge_index[:, edge].tolist()
         raise ValueError(
             f"expected edges between nodes of one molecule, {graph.num_nodes} nodes in all, "
-            f"but edge {wrong} is from node {sender} to node {receiver}"
+            f"but edge {edge} is from node {sender} to node {receiver}"
         )

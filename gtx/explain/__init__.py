@@ -25,26 +25,7 @@ if TYPE_CHECKING:
 
 
 # the command line reads names without torch
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "explanation": ("explain_prediction", "Explanation", "check_figure_name"),
-        "subject": ("list_explainable_outputs",),
-        "findings": ("AttentionAnalysis",),
-        "attribution": ("attribute_prediction", "Attribution", "compute_shapley_values", "ShapleyValues"),
-        "rationales": ("find_rationale", "Rationale"),
-        "relevance": (
-            "attention_rollout",
-            "gradient_weighted_attention",
-            "score_atoms",
-            "shortest_path_lengths",
-            "average_by_distance",
-            "measure_faithfulness",
-            "RemovalEffect",
-            "to_dense_matrices",
-        ),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "AttentionAnalysis",
     "Attribution",

@@ -10,12 +10,6 @@ if TYPE_CHECKING:
     from gtx.export.exporting import export_model
     from gtx.export.running import ExportedModel
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "exporting": ("export_model",),
-        "running": ("ExportedModel",),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = ["ExportedModel", "export_model"]

@@ -33,7 +33,7 @@ class OneMolecule(CompleteGraph):
     def of(cls, size: int) -> Self:
         """Build the graph of `size` atoms."""
         each, pairs = torch.arange(size), torch.arange(size * size)
-        packed = Buckets(RowPacking(each, each, each[:0]), RowPacking(pairs, pairs, pairs[:0]), ((1, size),))
+        packed = Buckets(RowPacking(each, each, each[:0]), RowPacking(pairs, pairs, pairs[:0]), ((1, size, size),))
         receiver = each[:, None].expand(size, size).reshape(-1)
         sender = each[None].expand(size, size).reshape(-1)
         shared = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
@@ -31,16 +32,7 @@ def list_cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
     Raises:
         ValueError: the two are of different numbers of graphs.
     """
-    if source_ptr.shape != target_ptr.shape or source_ptr.dim() != 1:
-        raise ValueError(
-            f"expected ptr [B + 1] of as many graphs, got {list(source_ptr.shape)} and {list(target_ptr.shape)}"
-        )
-    graph = torch.repeat_interleave(target_ptr.diff())  # of each receiver
-    senders = source_ptr.diff()[graph]
-    receiver = torch.repeat_interleave(senders)
-    first = senders.cumsum(0) - senders  # the first edge into each receiver
-    place = torch.arange(len(receiver), device=receiver.device) - first[receiver]
-    return torch.stack([source_ptr[graph][receiver] + place, receiver])
+    return BipartiteGraph.between(source_ptr, target_ptr, pack=False).pair_index
 
 
 # --- Every sender of one set with every receiver of another, without their pairs: the graph of cross-attention.
@@ -108,6 +100,10 @@ class BipartiteGraph(CompleteGraph):
         return graph
 
     @property
+    def sender_ptr(self) -> Tensor:
+        return self.source_ptr
+
+    @property
     def num_senders(self) -> int:
         """Number of senders in all graphs."""
         return self._once("num_senders", lambda: int(self.source_ptr[-1]))
@@ -146,28 +142,9 @@ class BipartiteGraph(CompleteGraph):
         """Packing of the pairs into slots."""
         return self._once("pairs", self._pack_pairs)
 
-    def sender_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed senders `[S, *]` cut into buckets `[count, senders, *]` (views)."""
-        return self._cut(slots, [(count, m) for count, _, m in self.buckets])
-
-    def node_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed receivers `[S, *]` cut into buckets `[count, receivers, *]` (views)."""
-        return self._cut(slots, [(count, n) for count, n, _ in self.buckets])
-
-    def pair_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
-        return self._cut(slots, list(self.buckets))
-
     def to(self, device: torch.device | str) -> Self:
         moved = self.between(self.source_ptr.to(device), self.ptr.to(device), self.max_buckets)
         return moved.masked(None if self.mask is None else self.mask.to(device))
-
-    def _cut(self, slots: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-        parts = slots.split([torch.Size(shape).numel() for shape in shapes])
-        return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
-
-    def _pair_index(self) -> Tensor:
-        return list_cross_edges(self.source_ptr, self.ptr)
 
     def _pack(self) -> Sides:
         n, m = self.ptr.diff(), self.source_ptr.diff()
@@ -199,7 +176,7 @@ class BipartiteGraph(CompleteGraph):
         sender, receiver = self.pair_index
         graph = self.batch[receiver]
         row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
-        slots = sum(torch.Size(shape).numel() for shape in self.buckets)
+        slots = sum(map(math.prod, self.buckets))
         return RowPacking.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
 
     def __repr__(self) -> str:

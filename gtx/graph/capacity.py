@@ -162,7 +162,7 @@ class ConstantShapeGraph(CompleteGraph):
             RowPacking(
                 torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
             ),
-            (*self.capacity.buckets, (1, 1)),
+            (*((count, size, size) for count, size in self.capacity.buckets), (1, 1, 1)),
         )
 
 

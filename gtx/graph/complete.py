@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,7 @@ class CompleteGraph:
     for every pair, with or without a mask.
 
     For matrix products, graphs of similar size are grouped into a few buckets. Bucket k has `count` graphs padded to
-    `size` nodes, with `buckets[k] = (count, size)`. The nodes of a bucket fill the next `count * size` slots of
+    `size` nodes, with `buckets[k] = (count, size, size)`. The nodes of a bucket fill the next `count * size` slots of
     `nodes`, and the pairs fill the next `count * size**2` slots of `pairs`. All layers share these indices.
 
     With `torch.compile(dynamic=True)`, one compilation is used for all batches with the same number of buckets, so with
@@ -109,6 +110,11 @@ class CompleteGraph:
         return self.batch.shape[0]
 
     @property
+    def sender_ptr(self) -> Tensor:
+        """Offsets of those that send, int64 `[B + 1]`: here of the nodes."""
+        return self.ptr
+
+    @property
     def num_senders(self) -> int:
         """Number of senders; in a complete graph, the number of nodes."""
         return self.num_nodes
@@ -140,7 +146,7 @@ class CompleteGraph:
 
     @property
     def buckets(self) -> tuple[tuple[int, ...], ...]:
-        """(count, size) of each bucket."""
+        """(count, receivers, senders) of each bucket; here there are as many of both."""
         return self.packed.shapes
 
     @property
@@ -150,9 +156,9 @@ class CompleteGraph:
 
     def _size_order(self) -> MoleculeSizeOrder:
         sizes, order = self.ptr.diff().sort()
-        first = self.num_graphs - sum(count for count, _ in self.buckets)  # empty graphs come first
+        first = self.num_graphs - sum(count for count, _, _ in self.buckets)  # empty graphs come first
         least, ranges = 1, []
-        for count, most in self.buckets:
+        for count, most, _ in self.buckets:
             ranges.append(SizeBucket(first, first + count, least, most))
             first, least = first + count, most
         return MoleculeSizeOrder(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
@@ -168,9 +174,9 @@ class CompleteGraph:
         return self._once("pair_index", self._pair_index)
 
     def _pair_index(self) -> Tensor:
-        sizes = self.ptr.diff()[self.batch]
-        receiver = torch.repeat_interleave(sizes)
-        first = sizes.cumsum(0) - sizes - self.ptr[self.batch]
+        senders = self.sender_ptr.diff()[self.batch]
+        receiver = torch.repeat_interleave(senders)
+        first = senders.cumsum(0) - senders - self.sender_ptr[self.batch]
         return torch.stack([torch.arange(len(receiver), device=self.ptr.device) - first[receiver], receiver])
 
     @property
@@ -203,8 +209,8 @@ class CompleteGraph:
         """Return the pair number of each edge (int64 `[2, E]`, both ends in one graph): int64 `[E]`."""
         sender, receiver = edge_index
         graph = self.batch[receiver]
-        start = self.ptr[graph]
-        return self.pair_ptr[graph] + (receiver - start) * self.ptr.diff()[graph] + sender - start
+        row, column = receiver - self.ptr[graph], sender - self.sender_ptr[graph]
+        return self.pair_ptr[graph] + row * self.sender_ptr.diff()[graph] + column
 
     @property
     def diagonal(self) -> Tensor:
@@ -219,18 +225,16 @@ class CompleteGraph:
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
 
     def node_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed nodes `[S, *]` cut into buckets `[count, size, *]` (views)."""
-        parts = slots.split([count * size for count, size in self.buckets])
-        return [p.view(c, n, *slots.shape[1:]) for p, (c, n) in zip(parts, self.buckets, strict=True)]
+        """Packed nodes `[S, *]` cut into buckets `[count, receivers, *]` (views)."""
+        return _cut(slots, [(count, n) for count, n, _ in self.buckets])
 
     def sender_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed senders `[S, *]` cut into buckets `[count, size, *]` (views)."""
-        return self.node_buckets(slots)
+        """Packed senders `[S, *]` cut into buckets `[count, senders, *]` (views)."""
+        return _cut(slots, [(count, m) for count, _, m in self.buckets])
 
     def pair_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed pairs `[S2, *]` cut into buckets `[count, size, size, *]`, receiver before sender (views)."""
-        parts = slots.split([count * size * size for count, size in self.buckets])
-        return [p.view(c, n, n, *slots.shape[1:]) for p, (c, n) in zip(parts, self.buckets, strict=True)]
+        """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
+        return _cut(slots, self.buckets)
 
     def to(self, device: torch.device | str) -> Self:
         """Move the indices of the graph to `device`."""
@@ -244,6 +248,11 @@ class CompleteGraph:
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
         return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, {edges})"
+
+
+def _cut(slots: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+    parts = slots.split([math.prod(shape) for shape in shapes])
+    return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _flatten(graph: CompleteGraph) -> tuple[list[Any], tuple[Any, ...]]:

@@ -53,7 +53,7 @@ class Buckets(NamedTuple):
     Attributes:
         nodes: packing of the N nodes into slots.
         pairs: packing of the pairs into slots.
-        shapes: (count, size) of each bucket.
+        shapes: (count, receivers, senders) of each bucket: how many graphs, padded to so many of both.
     """
 
     nodes: RowPacking
@@ -85,7 +85,7 @@ class Buckets(NamedTuple):
         rows = torch.repeat_interleave(senders)
         sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
         pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
-        shapes = tuple((len(graphs), cap) for graphs, cap in buckets)
+        shapes = tuple((len(graphs), cap, cap) for graphs, cap in buckets)
         return cls(RowPacking.of(start[batch] + local, slot), RowPacking.of(pair_slots, pair_slot), shapes)
 
 

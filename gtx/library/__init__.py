@@ -12,15 +12,7 @@ if TYPE_CHECKING:
     from gtx.library.preparing import hash_store, is_prepared_store, prepare_store
     from gtx.library.stored import load_prepared_dataset, use_prepared_featuriser
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "predicting": ("predict_folder",),
-        "preparing": ("is_prepared_store", "prepare_store", "hash_store"),
-        "stored": ("use_prepared_featuriser", "load_prepared_dataset"),
-        "frames": ("FramePredictor",),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "FramePredictor",

@@ -46,27 +46,14 @@ command again to resume. No scores are printed for a folder.
 
 def add(parser: Parser) -> None:
     """Add the options."""
-    from gtx.cli.options import add_reading
+    from gtx.cli.options import add_molecule_columns, add_on_error, add_reading
 
     parser.usage = "gtx prepare MOLECULES --out FOLDER [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF; or a folder of them")
     parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder of the store; it need not exist")
-    parser.add_argument(
-        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: found by its name or its cells"
-    )
-    parser.add_argument(
-        "--smiles-columns",
-        nargs="+",
-        metavar="NAME",
-        help="the columns of multi-component rows, such as solute solvent",
-    )
-    parser.add_argument(
-        "--on-error",
-        choices=["report", "fail"],
-        default="report",
-        help="report: a bad row gets an error and the others are read; fail: stop at the first bad row",
-    )
+    add_molecule_columns(parser)
+    add_on_error(parser)
     parser.add_argument(
         "--shard-rows",
         type=int,

@@ -8,7 +8,7 @@ from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM_MODELS, Architecture, build_model
 from gtx.models.composites import MultiComponentModel, MultiConformerModel
-from gtx.models.graph_transformer import AttentionMaps, GraphTransformer
+from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, LayerSettings
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel, standard
@@ -21,25 +21,14 @@ if TYPE_CHECKING:
     from gtx.sequence.model import TokenTransformer as TokenTransformer
     from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "gtx.sequence.model": (
-            "TRANSFORMER_BASE",
-            "CrossAttentionMaps",
-            "MoleculeToSequence",
-            "TokenEncoder",
-            "TokenTransformer",
-            "molecule_to_sequence",
-        )
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ARCHITECTURES",
     "CLOSED_FORM_MODELS",
     "Architecture",
     "AttentionMaps",
     "GraphTransformer",
+    "LayerSettings",
     "MultiComponentModel",
     "MultiConformerModel",
     "build_model",

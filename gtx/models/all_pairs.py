@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
@@ -10,17 +10,17 @@ from torch import nn
 from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
 from gtx.encodings import (
     BondFeatures,
+    Encoding,
     GaussianDistance,
     NodeDegree,
     RandomWalkProbabilities,
     ShortestPathBonds,
     ShortestPathLength,
 )
-from gtx.models.graph_transformer import GraphTransformer, head_width, published
+from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
 from gtx.nn import (
     BondMessagePassing,
     DegreeScaler,
-    EdgeAttention,
     EdgeStateUpdate,
     GPSLayer,
     GraphTransformerLayer,
@@ -31,15 +31,7 @@ from gtx.nn import (
 
 
 @published
-def transformer(
-    out_channels: int,
-    *,
-    channels: int = 64,
-    heads: int = 8,
-    dropout: float = 0.1,
-    steps: int = 16,
-    **arguments: Any,
-) -> GraphTransformer:
+def transformer(out_channels: int, *, steps: int = 16, **arguments: Any) -> GraphTransformer:
     """Make the Transformer encoder: every atom attends to every atom, without pair encodings.
 
     Norms come last in each layer (post-norm), and the hidden layer of the MLP has width 4d.
@@ -53,15 +45,12 @@ def transformer(
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True)
-        return GraphTransformerLayer(attention, None, channels, 4 * channels, dropout, norm_first=False)
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        return GraphTransformerLayer(of.attention(), None, of.channels, 4 * of.channels, of.dropout, norm_first=False)
 
     return GraphTransformer(
         out_channels,
         encodings=[RandomWalkProbabilities(steps, pairs=False)],
-        channels=channels,
-        dropout=dropout,
         norm_first=False,
         local=False,
         layer=layer,
@@ -72,14 +61,17 @@ def transformer(
 # --- Graphormer.
 
 
+def layer_with_biases(of: LayerSettings) -> GraphTransformerLayer:
+    """Make a layer whose pair features are the biases of the scores, one per head; its MLP has the nodes' width."""
+    return GraphTransformerLayer(of.attention(edge_bias=nn.Identity()), None, of.channels, of.channels, of.dropout)
+
+
 @published
 def graphormer(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
     heads: int = 8,
-    dropout: float = 0.1,
     farthest: int = 20,
     path: int = 5,
     readout: Sequence[str] = (),
@@ -102,25 +94,17 @@ def graphormer(
         readout: pooling of the atoms in addition to the virtual node; by default none.
         arguments: further arguments of `GraphTransformer`, by name.
     """
-
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
-        )
-        return GraphTransformerLayer(attention, None, channels, channels, dropout)
-
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)],
-        channels=channels,
+        heads=heads,
         pair_channels=heads,
         pair_mlp=False,
-        dropout=dropout,
         local=False,
         readout=readout,
         virtual_nodes=1,
-        layer=layer,
+        layer=layer_with_biases,
         **arguments,
     )
 
@@ -129,17 +113,7 @@ def graphormer(
 
 
 @published
-def gps(
-    out_channels: int,
-    *,
-    channels: int = 64,
-    heads: int = 8,
-    dropout: float = 0.1,
-    attention_dropout: float = 0.0,
-    steps: int = 16,
-    readout: Sequence[str] = ("sum",),
-    **arguments: Any,
-) -> GraphTransformer:
+def gps(out_channels: int, *, steps: int = 16, readout: Sequence[str] = ("sum",), **arguments: Any) -> GraphTransformer:
     """Make GPS (general, powerful, scalable graph transformer) with the settings for ZINC: GINE and attention over all
     pairs in parallel.
 
@@ -155,15 +129,12 @@ def gps(
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def layer(i: int) -> GPSLayer:
-        attention = EdgeAttention(channels, head_width(channels, heads), heads, dropout=attention_dropout, project=True)
-        return GPSLayer(attention, BondMessagePassing(channels), channels, dropout=dropout)
+    def layer(of: LayerSettings) -> GPSLayer:
+        return GPSLayer(of.attention(), BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 
     return GraphTransformer(
         out_channels,
         encodings=[RandomWalkProbabilities(steps, pairs=False)],
-        channels=channels,
-        dropout=dropout,
         norm_first=False,
         readout=readout,
         layer=layer,
@@ -180,9 +151,6 @@ def grit(
     *,
     bond_sizes: Sequence[int],
     channels: int = 64,
-    layers: int = 4,
-    heads: int = 8,
-    dropout: float = 0.1,
     steps: int = 16,
     **arguments: Any,
 ) -> GraphTransformer:
@@ -205,25 +173,17 @@ def grit(
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels,
-            head_width(channels, heads),
-            heads,
-            edge_dim=channels,
-            score=GRITScore(heads, head_width(channels, heads), channels),
-            edge_bias=False,
-            edge_value="state",
-            project=True,
-        )
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        score = GRITScore(of.heads, of.head_channels, channels)
+        attention = of.attention(score=score, edge_bias=False, edge_value="state")
         update = None
-        if i < layers - 1:
-            update = EdgeStateUpdate(channels, attention.state_width, dropout=dropout, norm_first=False)
+        if not of.last:
+            update = EdgeStateUpdate(channels, attention.state_width, dropout=of.dropout, norm_first=False)
         return GraphTransformerLayer(
             attention,
             None,
             channels,
-            dropout=dropout,
+            dropout=of.dropout,
             norm_first=False,
             edge_update=update,
             scaler=DegreeScaler(channels),
@@ -234,10 +194,8 @@ def grit(
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps)],
         channels=channels,
-        layers=layers,
         pair_channels=channels,
         pair_mlp=False,
-        dropout=dropout,
         local=False,
         norm_first=False,
         layer=layer,
@@ -253,11 +211,7 @@ def egt(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
-    layers: int = 4,
-    heads: int = 8,
     pair_channels: int = 32,
-    dropout: float = 0.1,
     clip: float = 5.0,
     farthest: int = 20,
     steps: int = 16,
@@ -281,10 +235,7 @@ def egt(
         steps: number of steps of the random walks.
         arguments: further arguments of `GraphTransformer`, by name.
     """
-    encodings = [BondFeatures(bond_sizes), ShortestPathLength(farthest), RandomWalkProbabilities(steps, pairs=False)]
-    sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
-    more = {"bond_sizes": bond_sizes, "encodings": encodings, "dropout": dropout, **arguments}
-    return _edge_augmented(out_channels, clip, lambda: None, **sizes, **more)
+    return _edge_augmented(out_channels, bond_sizes, pair_channels, clip, farthest, steps, **arguments)
 
 
 @published
@@ -293,12 +244,8 @@ def tgt(
     *,
     bond_sizes: Sequence[int],
     coordinates: bool = False,
-    channels: int = 64,
-    layers: int = 4,
-    heads: int = 8,
     pair_channels: int = 32,
     triplet_heads: int = 4,
-    dropout: float = 0.1,
     clip: float = 5.0,
     farthest: int = 20,
     steps: int = 16,
@@ -324,52 +271,49 @@ def tgt(
         cutoff: cutoff of the distance encoding, in Å.
         arguments: further arguments of `GraphTransformer`, by name.
     """
-    encodings = [BondFeatures(bond_sizes), ShortestPathLength(farthest), RandomWalkProbabilities(steps, pairs=False)]
-    if coordinates:
-        encodings.append(GaussianDistance(cutoff=cutoff))
-    sizes = {"channels": channels, "layers": layers, "heads": heads, "pair_channels": pair_channels}
-    more = {"bond_sizes": bond_sizes, "encodings": encodings, "dropout": dropout, **arguments}
-    return _edge_augmented(out_channels, clip, lambda: TripletAttention(pair_channels, triplet_heads), **sizes, **more)
+    space = [GaussianDistance(cutoff=cutoff)] if coordinates else []
+    return _edge_augmented(
+        out_channels, bond_sizes, pair_channels, clip, farthest, steps, space, triplet_heads, **arguments
+    )
 
 
 def _edge_augmented(
     out_channels: int,
-    clip: float,
-    triplets: Callable[[], nn.Module | None],
-    *,
-    channels: int,
-    layers: int,
-    heads: int,
+    bond_sizes: Sequence[int],
     pair_channels: int,
-    dropout: float,
+    clip: float,
+    farthest: int,
+    steps: int,
+    space: Sequence[Encoding] = (),
+    triplet_heads: int = 0,
     **arguments: Any,
 ) -> GraphTransformer:
-    """Make a model whose edge states are updated from the score, and by attention between edges if there is one."""
+    """Make a model whose edge states are updated from the score, and with `triplet_heads` by attention between edges.
 
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels,
-            head_width(channels, heads),
-            heads,
-            edge_dim=pair_channels,
-            score=ClippedDot(heads, pair_channels, clip),
-            normaliser=GatedSoftmax(heads, pair_channels),
+    `space` are encodings of the coordinates.
+    """
+
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        attention = of.attention(
+            score=ClippedDot(of.heads, pair_channels, clip),
+            normaliser=GatedSoftmax(of.heads, pair_channels),
             edge_bias=False,
-            project=True,
         )
         update = None
-        if i < layers - 1:
-            width = attention.state_width
-            update = EdgeStateUpdate(pair_channels, width, 2 * pair_channels, dropout, triplets=triplets())
-        return GraphTransformerLayer(attention, None, channels, dropout=dropout, edge_update=update)
+        if not of.last:
+            triplets = TripletAttention(pair_channels, triplet_heads) if triplet_heads else None
+            update = EdgeStateUpdate(
+                pair_channels, attention.state_width, 2 * pair_channels, of.dropout, triplets=triplets
+            )
+        return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout, edge_update=update)
 
+    walk = RandomWalkProbabilities(steps, pairs=False)
     return GraphTransformer(
         out_channels,
-        channels=channels,
-        layers=layers,
+        bond_sizes=bond_sizes,
+        encodings=[BondFeatures(bond_sizes), ShortestPathLength(farthest), walk, *space],
         pair_channels=pair_channels,
         pair_mlp=False,
-        dropout=dropout,
         local=False,
         layer=layer,
         **arguments,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import getdoc, signature
 from typing import Any, NamedTuple
 
 from torch import nn
 
-from gtx.architectures import DESCRIBED
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.lazy import annex
@@ -27,23 +28,26 @@ class Architecture(NamedTuple):
 
     Attributes:
         make: makes the model: `make(out_channels, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`.
-        about: description of the model, in a line.
-        source: citation of the paper.
     """
 
     make: Callable[..., GraphTransformer]
-    about: str
-    source: str
 
     @property
-    def bonds(self) -> bool:
-        """True if the model embeds bonds or pairs of atoms, and can therefore read features of bonds."""
-        return DESCRIBED[self.make.__name__].bonds
+    def about(self) -> str:
+        """What it is: the first paragraph of its documentation."""
+        return " ".join((getdoc(self.make) or "").partition("\n\n")[0].split()).removeprefix("Make ").rstrip(".")
+
+    @property
+    def source(self) -> str:
+        """The paper; "gtx" for its own."""
+        found = re.search(r"^Source: (.*?\(arXiv:[\d.]+\))", getdoc(self.make) or "", re.MULTILINE)
+        return found[1] if found else "gtx"
 
     @property
     def coordinates(self) -> str:
-        """Use of coordinates: "needed", "optional" or "none"."""
-        return DESCRIBED[self.make.__name__].coordinates
+        """Use of coordinates: "needed", "optional" or "none", see `gtx.models.graph_transformer.published`."""
+        parameter = signature(self.make).parameters.get("coordinates")
+        return "none" if parameter is None else "needed" if parameter.default else "optional"
 
 
 _MAKERS = (
@@ -64,10 +68,7 @@ _MAKERS = (
     transformer_m,
     tokengt,
 )
-ARCHITECTURES = {
-    make.__name__: Architecture(make, DESCRIBED[make.__name__].about, DESCRIBED[make.__name__].source)
-    for make in _MAKERS
-}
+ARCHITECTURES = {make.__name__: Architecture(make) for make in _MAKERS}
 """Network architectures by the names that `gtx train --model` takes."""
 
 CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}

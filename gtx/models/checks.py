@@ -15,7 +15,7 @@ from gtx.errors import InputError
 from gtx.nn import CategoryVocabulary, SubstructureEmbedding
 
 PER = ("molecule", "atom", "bond")
-OF_LAYERS = ("heads", "score", "normaliser", "edge_value", "attention_dropout")
+OF_LAYERS = ("score", "normaliser", "edge_value")
 """Arguments that a custom `layer` replaces."""
 
 MOST_LAYERS = 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -12,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.architectures import DESCRIBED
 from gtx.attention import Normaliser, Score
 from gtx.encodings import ContinuousFeatures, Encoding
 from gtx.graph import AllPairs, CompleteGraph, EdgeRule
@@ -45,7 +45,7 @@ PORTION, KEPT = 2**23, 2**26
 """Bytes of pairs that are embedded at a time on a CPU, and that are kept for all layers, where no gradient is
 wanted; beyond, each layer embeds them anew. What embeds a portion and reads it takes some five times as much beside."""
 
-# --- Helpers of the constructors: copies of a module with fresh weights, and the width of a head.
+# --- Helpers of the constructors: copies of a module with fresh weights, and what a layer is made from.
 
 
 Part = TypeVar("Part", bound=nn.Module)
@@ -60,15 +60,56 @@ def fresh(module: Part | None) -> Part | None:
     return copy
 
 
-def head_width(channels: int, heads: int) -> int:
-    """Channels of each head.
+@dataclass(frozen=True)
+class LayerSettings:
+    """Settings that a model gives to the function that makes its layers.
 
-    Raises:
-        ValueError: the heads do not divide the channels.
+    Attributes:
+        index: number of the layer, from 0.
+        last: whether it is the last layer.
+        channels: width of the nodes.
+        heads: attention heads.
+        edge_dim: channels of the pair features; None if there are none.
+        dropout: on branches, in training.
+        attention_dropout: on attention weights, in training.
     """
-    if heads < 1 or channels % heads:
-        raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
-    return channels // heads
+
+    index: int
+    last: bool
+    channels: int
+    heads: int
+    edge_dim: int | None
+    dropout: float
+    attention_dropout: float
+
+    @property
+    def head_channels(self) -> int:
+        """Channels of each head.
+
+        Raises:
+            ValueError: the heads do not divide the channels.
+        """
+        if self.heads < 1 or self.channels % self.heads:
+            raise ValueError(
+                f"expected heads that divide the channels, got {self.heads} heads and {self.channels} channels"
+            )
+        return self.channels // self.heads
+
+    def attention(self, **parts: Any) -> EdgeAttention:
+        """Make an attention of these sizes from the nodes to the nodes.
+
+        Args:
+            parts: score, normaliser and the like, as `gtx.nn.EdgeAttention` takes them, by name.
+        """
+        return EdgeAttention(
+            self.channels,
+            self.head_channels,
+            self.heads,
+            dropout=self.attention_dropout,
+            edge_dim=self.edge_dim,
+            project=True,
+            **parts,
+        )
 
 
 # --- Attention weights, which a model returns beside its predictions.
@@ -129,9 +170,9 @@ class GraphTransformer(nn.Module):
         virtual_nodes: number of virtual nodes per molecule, which have edges to and from all atoms, and whose states
             are concatenated to the readout.
         bond_tokens: whether bonds are nodes of the graph too, see `gtx.nn.AddBondNodes`.
-        layer: function that makes layer number i, as `layer(i)`, in place of the default layer; the layer is called
-            like a `gtx.nn.GraphTransformerLayer`. The arguments `heads`, `score`, `normaliser`, `edge_value` and
-            `attention_dropout` must then be left out.
+        layer: function that makes a layer from its `LayerSettings`, in place of the default layer; the layer is called
+            like a `gtx.nn.GraphTransformerLayer`. The arguments `score`, `normaliser` and `edge_value` must then be
+            left out.
         zero_head: whether the last layer of the head, and so every initial output, is 0. With a sum over atoms, initial
             outputs are otherwise large, and with many targets the head can converge to a constant output.
         edge_list: whether attention is computed on an edge list instead of a complete graph; useful for few edges
@@ -182,7 +223,7 @@ class GraphTransformer(nn.Module):
         edges: EdgeRule | None = None,
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
-        layer: Callable[[int], nn.Module] | None = None,
+        layer: Callable[[LayerSettings], nn.Module] | None = None,
         zero_head: bool = False,
         edge_list: bool = False,
         per: Literal["molecule", "atom", "bond"] = "molecule",
@@ -225,22 +266,18 @@ class GraphTransformer(nn.Module):
             AddVirtualNodes(virtual_nodes, channels, width) if virtual_nodes else None
         )
 
-        def standard_layer(i: int) -> GraphTransformerLayer:
-            attention = EdgeAttention(
-                channels,
-                head_width(channels, heads),
-                heads,
-                dropout=attention_dropout,
-                edge_dim=width,
-                project=True,
-                score=fresh(score),
-                normaliser=fresh(normaliser),
-                edge_value=edge_value and width is not None,
+        def standard_layer(of: LayerSettings) -> GraphTransformerLayer:
+            attention = of.attention(
+                score=fresh(score), normaliser=fresh(normaliser), edge_value=edge_value and width is not None
             )
             messages = BondMessagePassing(channels) if local else None
             return GraphTransformerLayer(attention, messages, channels, dropout=dropout, norm_first=norm_first)
 
-        self.layers: nn.ModuleList = nn.ModuleList((layer or standard_layer)(i) for i in range(layers))
+        make_layer = layer or standard_layer
+        self.layers: nn.ModuleList = nn.ModuleList(
+            make_layer(LayerSettings(i, i == layers - 1, channels, heads, width, dropout, attention_dropout))
+            for i in range(layers)
+        )
         self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()
         self.per = per
         self.readout: Readout | BondReadout | None = None
@@ -305,14 +342,11 @@ class GraphTransformer(nn.Module):
             graph: edges between the atoms; default `self.graph(batch)`.
         """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
-        output = self.head(self._pool(x, nodes, batch))
-        if not self.also:
-            return output
-        joined = self._of_molecules(x, nodes, batch)
-        return output, *(
-            each.get_submodule("head")(self._of_parts(kind, x, nodes, batch, joined))
-            for kind, each in self.also.items()
-        )
+        output = self.head(self._head_input(self.per, x, nodes, batch))
+        further = [
+            each.get_submodule("head")(self._head_input(level, x, nodes, batch)) for level, each in self.also.items()
+        ]
+        return (output, *further) if further else output
 
     def graph(self, batch: Batch) -> CompleteGraph:
         """Return the graph of the atoms of a batch, with the edges of the model."""
@@ -325,7 +359,7 @@ class GraphTransformer(nn.Module):
         The embedding concatenates the readout, virtual nodes, descriptors and counts of substructures.
         """
         x, nodes, _ = self._encode(batch, graph, self.edge_list)
-        return self._pool(x, nodes, batch)
+        return self._head_input(self.per, x, nodes, batch)
 
     def nodes(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Return the states of the atoms after the last layer, `[N, channels]`."""
@@ -337,7 +371,8 @@ class GraphTransformer(nn.Module):
         weights: list[Tensor] = []
         x, nodes, edges = self._encode(batch, graph, True, weights)
         edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
-        return AttentionMaps(self.head(self._pool(x, nodes, batch)), edge_index, weights, nodes.atoms)
+        out = self.head(self._head_input(self.per, x, nodes, batch))
+        return AttentionMaps(out, edge_index, weights, nodes.atoms)
 
     def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
@@ -403,37 +438,27 @@ class GraphTransformer(nn.Module):
             x, pairs = layer(x, edges, pairs if portions is None else portions, bond_index, bonds, weights)
         return self.norm(x), nodes, edges
 
-    def _pool(self, x: Tensor, nodes: NodeIndices, batch: Batch) -> Tensor:
-        """Compute the input of the head."""
-        joined = self._of_molecules(x, nodes, batch)
-        if self.substructures is not None:
-            joined.append(self.substructures(batch))
-        if self.per != "molecule":
-            return self._of_parts(self.per, x, nodes, batch, joined)
-        pooled = [] if self.readout is None else [self.readout(self._atoms(x, nodes), batch.batch, batch.num_graphs)]
-        return torch.cat(pooled + joined, -1)
-
-    def _atoms(self, x: Tensor, nodes: NodeIndices) -> Tensor:
-        return x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
-
-    def _of_molecules(self, x: Tensor, nodes: NodeIndices, batch: Batch) -> list[Tensor]:
-        """List the features of molecules that join every readout, `[B, *]` each."""
-        parts = []
+    def _head_input(self, level: str, x: Tensor, nodes: NodeIndices, batch: Batch) -> Tensor:
+        """Pool the nodes after the last layer to molecules, atoms or bonds, and join what the molecule brings."""
+        atoms = x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
+        joined = []  # of each molecule, [B, *]
         if nodes.virtual is not None and self.virtual is not None:
-            parts.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
+            joined.append(x[nodes.virtual].view(batch.num_graphs, x.shape[1] * len(self.virtual.node)))
         if len(self.descriptor_scaler.mean):
-            parts.append(self.descriptor_scaler(batch.u))
-        return parts
-
-    def _of_parts(self, kind: str, x: Tensor, nodes: NodeIndices, batch: Batch, joined: Sequence[Tensor]) -> Tensor:
-        """Compute the input of the head of atoms or bonds; `joined` are features of molecules, `[B, *]` each."""
-        own, molecule = self._atoms(x, nodes), batch.batch
-        if kind == "bond":
+            joined.append(self.descriptor_scaler(batch.u))
+        if self.substructures is not None and level == self.per:
+            joined.append(self.substructures(batch))
+        if level == "molecule":
+            pooled = [] if self.readout is None else [self.readout(atoms, batch.batch, batch.num_graphs)]
+            return torch.cat(pooled + joined, -1)
+        own, molecule = [atoms], batch.batch
+        if level == "bond":
             readout = self.get_submodule("readout" if self.per == "bond" else "also.bond.readout")
-            own = readout(own, batch.edge_index, self.bond_vocabulary(batch.edge_attr))
-            own = torch.cat([own, self.bond_features.scaled(batch)], -1) if self.bond_features.features else own
+            own = [readout(atoms, batch.edge_index, self.bond_vocabulary(batch.edge_attr))]
+            if self.bond_features.features:
+                own.append(self.bond_features.scaled(batch))
             molecule = molecule[batch.edge_index[0]]
-        return torch.cat([own, *(part[molecule] for part in joined)], -1)
+        return torch.cat([*own, *(part[molecule] for part in joined)], -1)
 
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Record which codes occur in the TRAINING molecules, and fit the scaling of the descriptors.
@@ -463,8 +488,8 @@ def _as(feature: Tensor, x: Tensor) -> Tensor:
 
 
 # what a published architecture decides by itself, unless its setting takes it
-_PARTS = {
-    *("score", "normaliser", "attention_dropout", "edge_value", "norm_first", "layer"),
+_DECIDED = {
+    *("score", "normaliser", "edge_value", "norm_first", "layer"),
     *("encodings", "local", "edges", "pair_channels", "pair_mlp", "virtual_nodes", "bond_tokens"),
 }
 
@@ -472,29 +497,24 @@ _PARTS = {
 def published(setting: Callable[..., GraphTransformer]) -> Callable[..., GraphTransformer]:
     """Refuse arguments that the model does not take, and coordinates that it needs or cannot use.
 
-    The model gets an argument `coordinates`, whether the molecules have any; by default they have if it needs them
-    (`gtx.architectures.DESCRIBED`).
+    The model gets an argument `coordinates`, whether the molecules have any. A model that needs coordinates names it
+    with the default True, one that can use them with False, and one that uses none does not name it.
     """
-    name = setting.__name__
-    use = DESCRIBED[name].coordinates
-    own = signature(setting).parameters
+    name, own = setting.__name__, signature(setting).parameters
     known = own.keys() | signature(GraphTransformer).parameters.keys()
 
     @wraps(setting)
-    def build(out_channels: int, *, coordinates: bool = use == "needed", **arguments: Any) -> GraphTransformer:
-        if use == "needed" and not coordinates:
+    def build(out_channels: int, **arguments: Any) -> GraphTransformer:
+        if "coordinates" not in own and arguments.pop("coordinates", False):
+            raise ValueError(f"the model {name} uses no coordinates; `gtx models` lists those that do")
+        if "coordinates" in own and own["coordinates"].default and not arguments.get("coordinates", True):
             raise ValueError(f"the model {name} needs coordinates, and the molecules have none")
-        if use == "none" and coordinates:
-            *others, last = (name for name, one in DESCRIBED.items() if one.coordinates != "none")
-            raise ValueError(f"the model {name} uses no coordinates; {', '.join(others)} and {last} do")
         for argument in arguments:
             if argument not in known:
-                takes = ", ".join(sorted(known - _PARTS | own.keys() - {"arguments"}))
+                takes = ", ".join(sorted(known - _DECIDED | own.keys() - {"arguments"}))
                 raise ValueError(f"the model {name} has no argument {argument!r}; it takes {takes}")
-            if argument in _PARTS - own.keys():
+            if argument in _DECIDED - own.keys():
                 raise ValueError(f"the model {name} decides {argument!r} itself; swap parts of standard")
-        if use == "optional":
-            arguments["coordinates"] = coordinates
         return setting(out_channels, **arguments)
 
     return build

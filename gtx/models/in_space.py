@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import nn
-
 from gtx.attention import DistanceAdjacencyBlend, RelativeDot
 from gtx.encodings import (
     BesselDistance,
@@ -22,8 +20,9 @@ from gtx.encodings import (
     ShortestPathLength,
 )
 from gtx.graph import WithinDistance
-from gtx.models.graph_transformer import GraphTransformer, head_width, published
-from gtx.nn import EdgeAttention, EquivariantAttentionLayer, GraphAndSpaceEncoding, GraphTransformerLayer
+from gtx.models.all_pairs import layer_with_biases
+from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
+from gtx.nn import EquivariantAttentionLayer, GraphAndSpaceEncoding, GraphTransformerLayer
 
 # --- The Molecule Attention Transformer.
 
@@ -32,9 +31,7 @@ from gtx.nn import EdgeAttention, EquivariantAttentionLayer, GraphAndSpaceEncodi
 def mat(
     out_channels: int,
     *,
-    channels: int = 64,
-    heads: int = 8,
-    dropout: float = 0.1,
+    coordinates: bool = True,
     blend: Sequence[float] = (1 / 3, 1 / 3, 1 / 3),
     learned: bool = False,
     kernel: str = "softmax",
@@ -50,31 +47,21 @@ def mat(
     Source: Maziarka et al. 2020 (arXiv:2002.08264).
 
     Args:
+        coordinates: must be True: the batch must have `pos`.
         blend: weights of attention, distance and adjacency.
         learned: whether these weights are learned.
         kernel: function of the distance, "softmax" or "exp".
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def layer(i: int) -> GraphTransformerLayer:
-        normaliser = DistanceAdjacencyBlend(blend, learned, kernel)
-        attention = EdgeAttention(
-            channels,
-            head_width(channels, heads),
-            heads,
-            edge_dim=3,
-            normaliser=normaliser,
-            edge_bias=False,
-            project=True,
-        )
-        return GraphTransformerLayer(attention, None, channels, channels, dropout)
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        attention = of.attention(normaliser=DistanceAdjacencyBlend(blend, learned, kernel), edge_bias=False)
+        return GraphTransformerLayer(attention, None, of.channels, of.channels, of.dropout)
 
     return GraphTransformer(
         out_channels,
         encodings=[DistanceAndAdjacency()],
-        channels=channels,
         pair_channels=None,
-        dropout=dropout,
         local=False,
         readout=readout,
         layer=layer,
@@ -90,10 +77,8 @@ def rmat(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
-    heads: int = 8,
+    coordinates: bool = True,
     pair_channels: int = 32,
-    dropout: float = 0.1,
     farthest: int = 4,
     radial: int = 32,
     cutoff: float = 20.0,
@@ -111,6 +96,7 @@ def rmat(
     Source: Maziarka et al. 2021 (arXiv:2110.05841).
 
     Args:
+        coordinates: must be True: the batch must have `pos`.
         pair_channels: width of the relative embedding that all layers share.
         farthest: longest path distance with a separate code, in bonds.
         radial: number of radial functions of the distance in space.
@@ -118,26 +104,16 @@ def rmat(
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels,
-            head_width(channels, heads),
-            heads,
-            edge_dim=pair_channels,
-            score=RelativeDot(heads, head_width(channels, heads), pair_channels),
-            edge_bias=False,
-            edge_value=True,
-            project=True,
-        )
-        return GraphTransformerLayer(attention, None, channels, dropout=dropout)
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        score = RelativeDot(of.heads, of.head_channels, pair_channels)
+        attention = of.attention(score=score, edge_bias=False, edge_value=True)
+        return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout)
 
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), ShortestPathLength(farthest), BesselDistance(radial, cutoff)],
-        channels=channels,
         pair_channels=pair_channels,
-        dropout=dropout,
         local=False,
         readout=readout,
         layer=layer,
@@ -153,9 +129,8 @@ def torchmd_net(
     out_channels: int,
     *,
     atom_sizes: Sequence[int],
+    coordinates: bool = True,
     channels: int = 64,
-    layers: int = 4,
-    heads: int = 8,
     radial: int = 32,
     cutoff: float = 5.0,
     dropout: float = 0.0,
@@ -174,16 +149,18 @@ def torchmd_net(
     Source: Thölke & De Fabritiis 2022 (arXiv:2202.02541).
 
     Args:
+        coordinates: must be True: the batch must have `pos`.
         layers: number of layers; the last layer does not update vectors.
         radial: number of radial functions of the distance.
         cutoff: largest distance, in Å, at which atoms attend to each other.
         dropout: dropout rate in the head.
         arguments: further arguments of `GraphTransformer`, by name.
     """
-    head_width(channels, heads)
 
-    def layer(i: int) -> EquivariantAttentionLayer:
-        return EquivariantAttentionLayer(channels, heads, radial + 1, last=i == layers - 1)
+    def layer(of: LayerSettings) -> EquivariantAttentionLayer:
+        if of.attention_dropout:
+            raise ValueError(f"torchmd_net has no dropout of attention weights, got {of.attention_dropout}")
+        return EquivariantAttentionLayer(channels, of.heads, radial + 1, of.last)
 
     around = NeighbourTypes(ExpNormDistance(radial, cutoff), atom_sizes[0], channels)
     return GraphTransformer(
@@ -191,7 +168,6 @@ def torchmd_net(
         atom_sizes,
         encodings=[around, ExpNormDistance(radial, cutoff), PairDirection(cutoff)],
         channels=channels,
-        layers=layers,
         pair_channels=None,
         dropout=dropout,
         local=False,
@@ -215,7 +191,6 @@ def transformer_m(
     channels: int = 64,
     heads: int = 8,
     pair_channels: int = 32,
-    dropout: float = 0.1,
     farthest: int = 20,
     path: int = 5,
     gaussians: int = 64,
@@ -247,25 +222,18 @@ def transformer_m(
     flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
     space = [DistanceWithCentrality(distance)] if coordinates else []
-
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
-        )
-        return GraphTransformerLayer(attention, None, channels, channels, dropout)
-
     return GraphTransformer(
         out_channels,
         atom_sizes,
         bond_sizes,
         encodings=[GraphAndSpaceEncoding(flat, space, channels, pair_channels, modes)],
         channels=channels,
+        heads=heads,
         pair_channels=heads,
         pair_mlp=False,
-        dropout=dropout,
         local=False,
         readout=readout,
         virtual_nodes=1,
-        layer=layer,
+        layer=layer_with_biases,
         **arguments,
     )

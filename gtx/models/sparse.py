@@ -10,16 +10,18 @@ from torch import nn
 from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDot, ScaledDot
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
 from gtx.graph import BondedPairs, ExpanderEdges
-from gtx.models.graph_transformer import GraphTransformer, head_width, published
+from gtx.models.all_pairs import layer_with_biases
+from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
 from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.
 
 
 @published
-def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
-    r"""Make GAT (graph attention network) along the bonds, with scores \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W
-    v_s])\).
+def gat(out_channels: int, **arguments: Any) -> GraphTransformer:
+    r"""Make GAT (graph attention network): additive attention along the bonds.
+
+    The scores are \(\mathrm{LeakyReLU}(a \cdot [W v_r \,\|\, W v_s])\).
 
     Bond types are not used, and the heads are merged by W_o. As in a Transformer, each layer also has residual
     connections, norms and an MLP.
@@ -30,10 +32,10 @@ def gat(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: A
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def parts() -> dict[str, Any]:
-        return {"score": GATScore(heads, head_width(channels, heads)), "projections": "shared"}
+    def attention(of: LayerSettings) -> EdgeAttention:
+        return of.attention(score=GATScore(of.heads, of.head_channels), projections="shared")
 
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+    return _over_bonds(attention, out_channels, **arguments)
 
 
 @published
@@ -41,12 +43,12 @@ def gatv2(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
-    heads: int = 8,
     pair_channels: int = 32,
     **arguments: Any,
 ) -> GraphTransformer:
-    r"""Make GATv2 along the bonds, with scores \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
+    r"""Make GATv2: additive attention along the bonds, whose ranking of the senders depends on the receiver.
+
+    The scores are \(a \cdot \mathrm{LeakyReLU}(W [v_r \,\|\, v_s \,\|\, e_{rs}])\).
 
     The edge feature \(e_{rs}\) is the embedding of the bond. As in a Transformer, each layer also has residual
     connections, norms and an MLP.
@@ -58,18 +60,16 @@ def gatv2(
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def parts() -> dict[str, Any]:
-        score = GATv2Score(heads, head_width(channels, heads))
-        edges = {"edge_dim": pair_channels, "edge_bias": False, "edge_key": True}
-        return {"score": score, "projections": "key_value", **edges}
+    def attention(of: LayerSettings) -> EdgeAttention:
+        score = GATv2Score(of.heads, of.head_channels)
+        return of.attention(score=score, projections="key_value", edge_bias=False, edge_key=True)
 
     arguments |= {"bond_sizes": bond_sizes, "encodings": [BondFeatures(bond_sizes)]}
-    arguments |= {"pair_channels": pair_channels, "pair_mlp": False}
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+    return _over_bonds(attention, out_channels, pair_channels=pair_channels, pair_mlp=False, **arguments)
 
 
 @published
-def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: Any) -> GraphTransformer:
+def gaan(out_channels: int, **arguments: Any) -> GraphTransformer:
     r"""Make GaAN (Gated Attention Network): dot-product attention along the bonds, with a gate on each head.
 
     Dot products are not scaled, and a LeakyReLU is applied to the values.
@@ -83,38 +83,23 @@ def gaan(out_channels: int, *, channels: int = 64, heads: int = 8, **arguments: 
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def parts() -> dict[str, Any]:
-        gate = HeadGate(channels, heads, channels)
-        return {"score": ScaledDot(1.0), "value_activation": nn.LeakyReLU(0.1), "gate": gate}
+    def attention(of: LayerSettings) -> EdgeAttention:
+        gate = HeadGate(of.channels, of.heads, of.channels)
+        return of.attention(score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1), gate=gate)
 
-    return _over_bonds(parts, out_channels, channels=channels, heads=heads, **arguments)
+    return _over_bonds(attention, out_channels, **arguments)
 
 
 def _over_bonds(
-    parts: Callable[[], dict[str, Any]],
-    out_channels: int,
-    *,
-    channels: int,
-    heads: int,
-    dropout: float = 0.1,
-    edge_list: bool = True,
-    **arguments: Any,
+    attention: Callable[[LayerSettings], EdgeAttention], out_channels: int, edge_list: bool = True, **arguments: Any
 ) -> GraphTransformer:
     """Make a model whose atoms attend to their neighbours and themselves; few edges, so they are written out."""
 
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(channels, head_width(channels, heads), heads, project=True, **parts())
-        return GraphTransformerLayer(attention, None, channels, dropout=dropout)
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        return GraphTransformerLayer(attention(of), None, of.channels, dropout=of.dropout)
 
     return GraphTransformer(
-        out_channels,
-        channels=channels,
-        dropout=dropout,
-        local=False,
-        edges=BondedPairs(),
-        layer=layer,
-        edge_list=edge_list,
-        **arguments,
+        out_channels, local=False, edges=BondedPairs(), layer=layer, edge_list=edge_list, **arguments
     )
 
 
@@ -126,11 +111,7 @@ def exphormer(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    channels: int = 64,
-    heads: int = 8,
     pair_channels: int = 32,
-    dropout: float = 0.1,
-    attention_dropout: float = 0.0,
     steps: int = 16,
     degree: int = 4,
     seed: int = 0,
@@ -156,27 +137,17 @@ def exphormer(
         arguments: further arguments of `GraphTransformer`, by name.
     """
 
-    def layer(i: int) -> GPSLayer:
-        attention = EdgeAttention(
-            channels,
-            head_width(channels, heads),
-            heads,
-            dropout=attention_dropout,
-            edge_dim=pair_channels,
-            score=ModulatedDot(heads, head_width(channels, heads), pair_channels, clip=5.0),
-            edge_bias=False,
-            project=True,
-        )
-        return GPSLayer(attention, BondMessagePassing(channels), channels, dropout=dropout)
+    def layer(of: LayerSettings) -> GPSLayer:
+        score = ModulatedDot(of.heads, of.head_channels, pair_channels, clip=5.0)
+        attention = of.attention(score=score, edge_bias=False)
+        return GPSLayer(attention, BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 
     return GraphTransformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps, pairs=False)],
-        channels=channels,
         pair_channels=pair_channels,
         pair_mlp=False,
-        dropout=dropout,
         norm_first=False,
         readout=readout,
         edges=BondedPairs(loops=False) | ExpanderEdges(degree, seed),
@@ -191,15 +162,7 @@ def exphormer(
 
 
 @published
-def tokengt(
-    out_channels: int,
-    *,
-    channels: int = 64,
-    heads: int = 8,
-    dropout: float = 0.1,
-    readout: Sequence[str] = (),
-    **arguments: Any,
-) -> GraphTransformer:
+def tokengt(out_channels: int, *, heads: int = 8, readout: Sequence[str] = (), **arguments: Any) -> GraphTransformer:
     """Make TokenGT (Tokenized Graph Transformer): atoms and bonds are tokens, and all tokens attend to each other.
 
     The readout is the state of a token for the whole molecule.
@@ -214,22 +177,14 @@ def tokengt(
         readout: pooling of the atoms in addition to the token of the molecule; by default none.
         arguments: further arguments of `GraphTransformer`, by name.
     """
-
-    def layer(i: int) -> GraphTransformerLayer:
-        attention = EdgeAttention(
-            channels, head_width(channels, heads), heads, edge_dim=heads, edge_bias=nn.Identity(), project=True
-        )
-        return GraphTransformerLayer(attention, None, channels, channels, dropout)
-
     return GraphTransformer(
         out_channels,
-        channels=channels,
+        heads=heads,
         pair_channels=heads,
-        dropout=dropout,
         local=False,
         readout=readout,
         virtual_nodes=1,
         bond_tokens=True,
-        layer=layer,
+        layer=layer_with_biases,
         **arguments,
     )

@@ -36,26 +36,7 @@ if TYPE_CHECKING:
 
 
 # worker processes that only featurise need none of these
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "fragments": (
-            "murcko_scaffold",
-            "assign_substructures",
-            "substructure_to_smiles",
-            "shrink_substructure",
-            "morgan_bits",
-            "morgan_counts",
-            "butina_clusters",
-            "kennard_stone_order",
-        ),
-        "drawing": (
-            "draw_attention",
-            "draw_grid",
-            "draw_molecule",
-        ),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ATOM_FEATURE_VALUES",
     "BOND_FEATURE_VALUES",

@@ -26,19 +26,17 @@ class CategoricalEmbedding(nn.Module):
         channels: width of the vectors.
         silent_first: whether the vector of code 0 ("other") of each column starts at zero, so that code 0 has no effect
             if it never occurs in training.
-        sparse: whether most rows have code 0 in all columns; on a CPU, these rows are then embedded once.
 
     Shapes:
-        codes int64 `[*, len(sizes)]` to `[*, channels]`; `[R, len(sizes)]` where sparse.
+        codes int64 `[*, len(sizes)]` to `[*, channels]`.
     """
 
     offsets: Tensor
 
-    def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False, sparse: bool = False) -> None:
+    def __init__(self, sizes: Sequence[int], channels: int, silent_first: bool = False) -> None:
         super().__init__()
         self.sizes: tuple[int, ...] = tuple(sizes)
         self.silent_first = silent_first
-        self.sparse = sparse
         self.table: nn.Parameter = nn.Parameter(torch.empty(sum(sizes), channels))
         self.register_buffer("offsets", _offsets(sizes), persistent=False)
         self.reset_parameters()
@@ -53,14 +51,7 @@ class CategoricalEmbedding(nn.Module):
         embedded = embed_features([self], None, [codes]) if codes.dim() == 2 else None
         if embedded is not None:
             return embedded
-        if not self.sparse or codes.device.type != "cpu" or torch.compiler.is_compiling():
-            return self._look_up(codes)
-        rows = codes.any(-1).nonzero().squeeze(-1)
-        absent = self._look_up(codes.new_zeros(1, len(self.sizes)))
-        return absent.expand(len(codes), -1).index_copy(0, rows, self._look_up(codes[rows]))
-
-    def _look_up(self, codes: Tensor) -> Tensor:
-        """Multiply one-hot codes with the table: for the small tables of molecules quicker than looking rows up."""
+        # one-hot codes times the table: for the small tables of molecules quicker than looking rows up
         ones = self.table.new_zeros(*codes.shape[:-1], len(self.table))
         return ones.scatter_(-1, codes + self.offsets, 1.0) @ self.table
 
@@ -71,7 +62,7 @@ class CategoricalEmbedding(nn.Module):
 def make_embedding(feature: Feature, channels: int) -> nn.Module:
     """Make the module that embeds a feature: an embedding table for categories, a linear map for real values."""
     if isinstance(feature, CategoricalFeatures):
-        return CategoricalEmbedding(feature.sizes, channels, sparse=feature.sparse)
+        return CategoricalEmbedding(feature.sizes, channels)
     return nn.Linear(feature.channels, channels)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import CutoffSiLU, EdgeListAggregator, ModulatedDot, Normaliser, Score
+from gtx.attention import CutoffSiLU, EdgeListAggregator, ModulatedDot
 from gtx.graph import CompleteGraph
 
 
@@ -31,23 +31,13 @@ class EquivariantAttentionLayer(nn.Module):
         heads: attention heads; they divide C.
         radial: channels of \(e_{rs}\).
         last: give x alone; the vectors of the last layer are of no use.
-        score: in place of the one above, from query, key and e.
-        normaliser: in place of SiLU times \(\phi\), which is the last channel of the features it is given.
 
     Shapes:
         nodes `[N, C]`, whose vectors are 0 yet, or `[N, 4 C]`, x and then v `[3, C]`, to `[N, 4 C]`, or `[N, C]` from
         the last layer; edge_attr `[E, radial + 4]`, u and phi last as `gtx.encodings.PairDirection` yields them.
     """
 
-    def __init__(
-        self,
-        channels: int,
-        heads: int,
-        radial: int,
-        last: bool = False,
-        score: Score | None = None,
-        normaliser: Normaliser | None = None,
-    ) -> None:
+    def __init__(self, channels: int, heads: int, radial: int, last: bool = False) -> None:
         super().__init__()
         if heads < 1 or channels % heads:
             raise ValueError(f"expected heads that divide the channels, got {heads} heads and {channels} channels")
@@ -58,9 +48,8 @@ class EquivariantAttentionLayer(nn.Module):
         self.norm: nn.LayerNorm = nn.LayerNorm(channels)
         self.lin_query: nn.Linear = nn.Linear(channels, channels)
         self.lin_key: nn.Linear = nn.Linear(channels, channels)
-        usual = ModulatedDot(heads, channels // heads, radial, scale=1.0, activation=nn.SiLU())
-        self.score: ModulatedDot | Score = usual if score is None else score
-        self.normaliser: CutoffSiLU | Normaliser = CutoffSiLU() if normaliser is None else normaliser
+        self.score: ModulatedDot = ModulatedDot(heads, channels // heads, radial, scale=1.0, activation=nn.SiLU())
+        self.normaliser: CutoffSiLU = CutoffSiLU()
         self.lin_value: nn.Linear = nn.Linear(channels, 3 * channels)
         self.lin_edge_value: nn.Linear = nn.Linear(radial, 3 * channels)
         self.lin_out: nn.Linear = nn.Linear(channels, 3 * channels)

@@ -23,32 +23,7 @@ if TYPE_CHECKING:
 
 
 # the command line reads names without torch
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "model_file": (
-            "ModelHeader",
-            "load_model",
-            "save_model",
-            "package_versions",
-        ),
-        "loading": ("load",),
-        "neighbour_columns": ("NeighbourPredictor",),
-        "foundation": (
-            "ASSAY_FOUNDATION_MODEL",
-            "FOUNDATION_MODEL",
-            "FOUNDATION_MODELS",
-            "read_model_card",
-            "resolve_model_path",
-            "describe_pretraining_overlap",
-        ),
-        "predictor": ("Predictor",),
-        "streaming": (
-            "predict_table",
-            "RowSelection",
-        ),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ASSAY_FOUNDATION_MODEL",
     "FOUNDATION_MODEL",

@@ -12,23 +12,7 @@ if TYPE_CHECKING:
 
 
 # matplotlib and scikit-learn are slow to import
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "context": (
-            "DatasetCard",
-            "AtomBondReport",
-            "NumericReport",
-            "RunReport",
-            "count_atoms",
-        ),
-        "page": (
-            "write_report",
-            "write_run_report",
-            "write_level_report",
-        ),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "AtomBondReport",
     "DatasetCard",

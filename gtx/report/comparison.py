@@ -29,9 +29,8 @@ def comparison_figure(
     titles: Mapping[str, str],
     label: str,
     units: Mapping[str, str] | None = None,
-    first: str = "gtx",
 ) -> Figure:
-    """Two panels for each target: each split's score of each method with their mean, and `first` minus the others.
+    """Two panels for each target: each split's score of each method with their mean, and gtx's minus the others'.
 
     The mean predictor is left out: it is so far off that the others would fall together.
 
@@ -42,11 +41,10 @@ def comparison_figure(
         titles: what a reader calls each method.
         label: what a reader calls the metric.
         units: of targets, by name.
-        first: the method that differences are taken of.
     """
     methods = [method for method in scores[0] if method != YARDSTICK]
-    targets = list(scores[0][first]["per_target"])
-    own = titles.get(first, first)
+    targets = list(scores[0][FIRST]["per_target"])
+    own = titles.get(FIRST, FIRST)
     better = f"{'below' if metric in ('rmse', 'mae') else 'above'} 0 {own} is better"
     with matplotlib.rc_context(STYLE):
         height = len(targets) * (HEAD + ROW * len(methods))
@@ -101,6 +99,8 @@ def _differences(axes: Axes, rows: Sequence[Mapping[str, Any]], methods: int) ->
 
 # --- Two methods on the same splits: the difference of their scores, and whether it is significant.
 
+FIRST = "gtx"
+"""The method that differences are taken of."""
 LEVEL = 0.95
 MEAN = "mean of targets"
 YARDSTICK, IN_UNITS = "mean", ("rmse", "mae")
@@ -112,7 +112,7 @@ class Paired(NamedTuple):
 
     Attributes:
         difference: mean difference over splits.
-        low, high: confidence interval of the difference; None for a single split.
+        low, high: 95% confidence interval of the difference; None for a single split.
         p: probability of a mean difference at least this large if the methods do not differ; None for a single split.
     """
 
@@ -122,7 +122,7 @@ class Paired(NamedTuple):
     p: float | None
 
 
-def corrected_resampled_t(differences: Sequence[float], ratio: float, level: float = LEVEL) -> Paired:
+def corrected_resampled_t(differences: Sequence[float], ratio: float) -> Paired:
     r"""Compare two methods by the corrected resampled t-test.
 
     Training sets of different splits overlap, so their scores are not independent. The usual t-test, and a bootstrap
@@ -139,7 +139,6 @@ def corrected_resampled_t(differences: Sequence[float], ratio: float, level: flo
     Args:
         differences: differences between the scores of the two methods, one per split.
         ratio: \(n_2/n_1\); in k-fold cross-validation 1/(k − 1).
-        level: level of the confidence interval.
     """
     d = np.asarray(differences, float)
     if len(d) == 0 or not np.isfinite(d).all():
@@ -150,29 +149,29 @@ def corrected_resampled_t(differences: Sequence[float], ratio: float, level: flo
     error = float(np.sqrt((1 / len(d) + ratio) * d.var(ddof=1)))
     if error == 0:
         return Paired(mean, mean, mean, float(mean == 0))
-    reach = error * float(stats.t.ppf((1 + level) / 2, len(d) - 1))
+    reach = error * float(stats.t.ppf((1 + LEVEL) / 2, len(d) - 1))
     return Paired(mean, mean - reach, mean + reach, float(2 * stats.t.sf(abs(mean) / error, len(d) - 1)))
 
 
 def compare(
-    scores: Sequence[Mapping[str, Mapping[str, Any]]], ratio: float, metrics: Sequence[str], first: str = "gtx"
+    scores: Sequence[Mapping[str, Mapping[str, Any]]], ratio: float, metrics: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """All methods beside the first, target by target and metric by metric.
+    """All methods beside gtx, target by target and metric by metric.
 
     Args:
         scores: per split and method what `gtx.tasks.metrics.evaluate` gives; every split has the same methods and
             targets.
         ratio: ratio of test rows to other rows, see `corrected_resampled_t`.
         metrics: names of the metrics to compare.
-        first: the method that differences are taken of: its score minus the other's.
 
     Returns:
         Rows of plain values: `target`, `metric`, `method`, `mean`, `sd` (between splits), `splits` (where the metric is
-        defined), and for all methods but the first `difference`, `low`, `high` and `p` over the splits where both are.
-        What is not defined is None. With several targets, rows of their mean end the list, their target `MEAN`; RMSE
-        and MAE, which are in the targets' own units, enter it as shares of the mean predictor's on the same split.
+        defined), and for all methods but gtx `difference` (gtx's score minus the other's), `low`, `high` and `p` over
+        the splits where both are. What is not defined is None. With several targets, rows of their mean end the list,
+        their target `MEAN`; RMSE and MAE, which are in the targets' own units, enter it as shares of the mean
+        predictor's on the same split.
     """
-    methods, targets = list(scores[0]), list(scores[0][first]["per_target"])
+    methods, targets = list(scores[0]), list(scores[0][FIRST]["per_target"])
 
     def column(target: str | None, metric: str, method: str) -> np.ndarray:
         if target is None and metric in IN_UNITS and YARDSTICK in methods:
@@ -183,13 +182,13 @@ def compare(
     rows = []
     for target in [*targets, None] if len(targets) > 1 else targets:
         for metric in metrics:
-            own = column(target, metric, first)
+            own = column(target, metric, FIRST)
             for method in methods:
                 values = column(target, metric, method)
                 defined, both = values[~np.isnan(values)], ~np.isnan(values) & ~np.isnan(own)
                 row = {"target": MEAN if target is None else target, "metric": metric, "method": method}
                 row |= {"mean": _plain(defined, np.mean), "sd": _plain(defined, np.std, 1), "splits": len(defined)}
-                tested = method != first and both.any()
+                tested = method != FIRST and both.any()
                 paired = corrected_resampled_t((own - values)[both], ratio)._asdict() if tested else {}
                 rows.append(row | {name: paired.get(name) for name in Paired._fields})
     return rows

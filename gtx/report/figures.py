@@ -155,7 +155,7 @@ def precision_recall(y: Columns, probability: Columns, notes: Mapping[str, str])
             precision, recall, _ = precision_recall_curve(y[part], probability[part], drop_intermediate=True)
             axes.plot(recall, precision, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
             axes.axhline(y[part].mean(), color=COLOURS[part], linewidth=0.8, linestyle=":")
-        _unit_square(axes)
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
         _legend(axes, loc="lower left")
     return figure_of(axes)
 
@@ -355,10 +355,6 @@ def _agreement(axes: Axes, limits: tuple[float, float]) -> None:
     axes.set(xlim=(limits[0] - margin, limits[1] + margin), ylim=(limits[0] - margin, limits[1] + margin))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(5))
-
-
-def _unit_square(axes: Axes) -> None:
-    axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
 
 
 def _fade(colour: str) -> LinearSegmentedColormap:

@@ -57,7 +57,8 @@ def headline(report: NumericReport) -> Headline:
     """
     name, metric = next(iter(report.task.metrics.items()))
     methods = {"model": report.scores, **report.baselines}
-    leading = {method: _leading(scores, report) for method, scores in methods.items()}
+    rows = report.split[report.judged]
+    leading = {method: _together(report, scores[report.judged], rows) for method, scores in methods.items()}
     defined = {method: value for method, value in leading.items() if value is not None}
     order = sorted(defined, key=defined.__getitem__, reverse=not metric.lower)
     longest = max(defined.values(), default=1.0) or 1.0 if metric.lower else 1.0
@@ -90,10 +91,6 @@ def _label(report: NumericReport) -> str:
         return metric.title
     share = " as a share of the mean predictor’s" if metric.in_units else ""
     return f"{metric.title}{share}, mean of {count} targets"
-
-
-def _leading(scores: Mapping[str, Any], report: NumericReport) -> float | None:
-    return _together(report, scores[report.judged], report.split[report.judged])
 
 
 def _together(report: NumericReport, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,7 +18,6 @@ from sklearn.metrics import (
 )
 
 from gtx.report import figures
-from gtx.report import figures as spread_figures
 from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
 from gtx.report.molecules import NearestNeighbours, Panel, compared
@@ -157,7 +156,7 @@ def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
         std = {part: report.std[index, t] for part, index in rows.items()}
         yield Panel(
             f"Calibration of {name}",
-            partial(spread_figures.spread_reliability, std, error, unit),
+            partial(figures.spread_reliability, std, error, unit),
             "Error of molecules with similar predicted standard deviation; on the line both are equal.",
         )
     if reach is not None and report.judged in rows:
@@ -186,11 +185,18 @@ def probability_panels(report: NumericReport, t: int, near: Near) -> Iterator[Pa
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
         return
-    roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in rows} for m in ("roc_auc", "pr_auc"))
-    yield Panel(f"ROC curves of {name}", partial(figures.roc, y, prediction, roc_auc), ROC)
-    yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, prediction, pr_auc), RECALL)
-    yield Panel(f"Calibration of {name}", partial(figures.reliability, y, prediction), RELIABILITY)
+    yield from curve_panels(name, y, prediction, scores)
     yield from label_panels(report, t, near)
+
+
+def curve_panels(
+    name: str, y: figures.Columns, probability: figures.Columns, scores: Mapping[str, Any]
+) -> Iterator[Panel]:
+    """Yield the panels of a probability of one of two classes: ROC, precision and recall, and calibration."""
+    roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in y} for m in ("roc_auc", "pr_auc"))
+    yield Panel(f"ROC curves of {name}", partial(figures.roc, y, probability, roc_auc), ROC)
+    yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, probability, pr_auc), RECALL)
+    yield Panel(f"Calibration of {name}", partial(figures.reliability, y, probability), RELIABILITY)
 
 
 def label_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
@@ -236,24 +242,27 @@ def _parts(report: NumericReport, t: int) -> tuple[dict, dict, dict, dict]:
     return rows, y, prediction, {part: report.scores[part]["per_target"][report.targets[t]] for part in rows}
 
 
-def _by_similarity(report: NumericReport, t: int, near: Near, quantity: str) -> Figure:
+def _judged(report: NumericReport, t: int, near: Near) -> tuple[np.ndarray, np.ndarray]:
+    """Return the judged molecules with a value of a target, and how similar each is to a training molecule."""
     nearest = near()
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
-    rows, similarity = nearest.rows[measured], nearest.similarity[measured]
+    return nearest.rows[measured], nearest.similarity[measured]
+
+
+def _by_similarity(report: NumericReport, t: int, near: Near, quantity: str) -> Figure:
+    rows, similarity = _judged(report, t, near)
     y, prediction = report.y[rows, t], report.predicted(rows, t)
     wrong = report.kind.likeliest(prediction) != y if report.task.discrete else np.abs(prediction - y)
     return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
 
 
 def _coverage_by_similarity(report: NumericReport, t: int, near: Near, unit: str) -> Figure:
-    nearest = near()
-    measured = np.isin(nearest.rows, report.measured(report.judged, t))
-    rows, similarity = nearest.rows[measured], nearest.similarity[measured]
+    rows, similarity = _judged(report, t, near)
     if report.low is None or report.high is None:
         raise ValueError("expected intervals")
     low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]
     inside = (low <= y) & (y <= high)
-    return spread_figures.coverage_by_similarity(similarity, inside, high - low, report.task.level, report.judged, unit)
+    return figures.coverage_by_similarity(similarity, inside, high - low, report.task.level, report.judged, unit)
 
 
 def data_panels(report: NumericReport) -> Iterator[Panel]:
@@ -382,11 +391,7 @@ def class_panels(report: AtomBondReport, t: int, labels: tuple[str, ...]) -> Ite
         return
     y, p = ({part: each[k] for part, each in found.items()} for k in range(2))
     if all(each.ndim == 1 for each in p.values()):
-        scores = {part: report.scores[part]["per_target"][name] for part in found}
-        roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in found} for m in ("roc_auc", "pr_auc"))
-        yield Panel(f"ROC curves of {name}", partial(figures.roc, y, p, roc_auc), ROC)
-        yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, p, pr_auc), RECALL)
-        yield Panel(f"Calibration of {name}", partial(figures.reliability, y, p), RELIABILITY)
+        yield from curve_panels(name, y, p, {part: report.scores[part]["per_target"][name] for part in found})
     if (judged := report.judged) in found:
         predicted = (p[judged] > 0.5).astype(int) if p[judged].ndim == 1 else p[judged].argmax(1)
         yield Panel(

@@ -21,24 +21,7 @@ if TYPE_CHECKING:
     from gtx.sequence.task import GeneratedTexts, SequenceGeneration, exact_match_share
     from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, EncodedTexts, Tokenizer, TokenVocabulary
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "decoding": ("GeneratedSequence", "TokenSampler", "beam_search", "greedy_search", "sample_sequences"),
-        "sequences": ("END_TOKEN", "START_TOKEN", "SequenceBatch", "SequenceExamples"),
-        "tokens": ("CHARACTER_TOKENIZER", "SMILES_TOKENIZER", "EncodedTexts", "Tokenizer", "TokenVocabulary"),
-        "model": (
-            "TRANSFORMER_BASE",
-            "CrossAttentionMaps",
-            "MoleculeToSequence",
-            "TokenEncoder",
-            "TokenTransformer",
-            "molecule_to_sequence",
-        ),
-        "task": ("GeneratedTexts", "SequenceGeneration", "exact_match_share"),
-        "report": ("SequenceReport", "write_sequence_report"),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "CHARACTER_TOKENIZER",
     "END_TOKEN",

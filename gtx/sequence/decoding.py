@@ -92,7 +92,7 @@ class State(Protocol):
 class Writer(Protocol):
     """A model that writes, as `gtx.models.MoleculeToSequence` does."""
 
-    def begin(self, source: Any, limit: int, cached: bool = True) -> State:
+    def begin(self, source: Any, limit: int) -> State:
         """Start one empty row per source; at most `limit` steps will follow."""
 
 
@@ -113,16 +113,15 @@ class GeneratedSequence(NamedTuple):
 
 
 @torch.inference_mode()
-def greedy_search(model: Writer, source: Any, limit: int, cached: bool = True) -> list[GeneratedSequence]:
+def greedy_search(model: Writer, source: Any, limit: int) -> list[GeneratedSequence]:
     """Generate one sequence per input by taking the most probable token at every step.
 
     Args:
         model: model in evaluation mode.
         source: input of the model, see `MoleculeToSequence.begin`.
         limit: largest number of tokens to generate, without the end token.
-        cached: whether keys and values are cached; the result does not depend on the cache.
     """
-    return _write(model.begin(source, limit + 1, cached), limit, lambda log_p, row, step: log_p.argmax(-1))
+    return _write(model.begin(source, limit + 1), limit, lambda log_p, row, step: log_p.argmax(-1))
 
 
 @torch.inference_mode()
@@ -135,19 +134,18 @@ def sample_sequences(
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int = 0,
-    cached: bool = True,
 ) -> list[GeneratedSequence]:
     """Generate `count` sequences per input by sampling tokens; the sequences of one input follow each other.
 
     The tokens drawn for a row depend on the seed and the number of the row, and not on other rows of the batch.
 
     Args:
-        model, source, limit, cached: as in `greedy_search`.
+        model, source, limit: as in `greedy_search`.
         count: number of sequences per input.
         temperature, top_k, top_p: settings of the sampling, see `TokenSampler`.
         seed: seed of the random draws.
     """
-    state = model.begin(source, limit + 1, cached)
+    state = model.begin(source, limit + 1)
     if count != 1:
         state.select(torch.arange(state.rows, device=state.device).repeat_interleave(count))
     return _write(state, limit, TokenSampler(state.rows, limit + 1, temperature, top_k, top_p, seed))
@@ -194,7 +192,7 @@ def next_token(logits: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def beam_search(
-    model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6, cached: bool = True
+    model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6
 ) -> list[list[GeneratedSequence]]:
     r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
 
@@ -210,7 +208,7 @@ def beam_search(
     section 6.1 (arXiv:1706.03762).
 
     Args:
-        model, source, limit, cached: as in `greedy_search`.
+        model, source, limit: as in `greedy_search`.
         width: number k of prefixes that are kept and of sequences that are returned. With k = 1 and no penalty, beam
             search equals greedy search.
         penalty: length penalty \(\alpha\); with 0, sequences are ranked by probability alone.
@@ -227,7 +225,7 @@ def beam_search(
     def rank(log_p: Tensor, length: int) -> Tensor:
         return log_p / ((5 + length) / 6) ** penalty
 
-    state = model.begin(source, limit + 1, cached)
+    state = model.begin(source, limit + 1)
     found: list[list[GeneratedSequence]] = [[] for _ in range(state.rows)]
     device, B = state.device, state.rows
     sources = torch.arange(B, device=device)  # [A] that are still searched

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
@@ -153,40 +153,6 @@ class Writing:
         self.rows = len(rows)
 
 
-class Rereading:
-    """Decoding without a cache: every step reads all tokens again. It defines what `Writing` computes.
-
-    Args:
-        write: maps tokens and encoded sources to logits, as `MoleculeToSequence.write`.
-        memory: as for `Writing`.
-        device: device of the tokens.
-    """
-
-    def __init__(
-        self,
-        write: Callable[[SequenceBatch, SequenceBatch | None], Tensor],
-        memory: SequenceBatch | None,
-        device: torch.device,
-    ) -> None:
-        self.write = write
-        self.memory = memory
-        self.device = device
-        self.rows: int = 1 if memory is None else len(memory)
-        self.tokens: Tensor | None = None
-
-    def step(self, tokens: Tensor) -> Tensor:
-        column = tokens[:, None]
-        self.tokens = column if self.tokens is None else torch.cat([self.tokens, column], 1)
-        rows, length = self.tokens.shape
-        ptr = torch.arange(rows + 1, device=tokens.device) * length
-        return self.write(SequenceBatch(self.tokens.flatten(), ptr), self.memory)[ptr[1:] - 1]
-
-    def select(self, rows: Tensor) -> None:
-        self.tokens = None if self.tokens is None else self.tokens[rows]
-        self.memory = None if self.memory is None else self.memory.batch(rows)
-        self.rows = len(rows)
-
-
 def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | None) -> KeyValues | None:
     """Project the encoded sources, if there are any, to keys and values of each row."""
     if attention is None or memory is None:
@@ -313,18 +279,14 @@ class MoleculeToSequence(nn.Module):
         edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
         return CrossAttentionMaps(logits, edges.edge_index, weights)
 
-    def begin(self, source: Batch | SequenceBatch | None, limit: int, cached: bool = True) -> Writing | Rereading:
+    def begin(self, source: Batch | SequenceBatch | None, limit: int) -> Writing:
         """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy_search`.
 
         Args:
             source: what is read.
             limit: largest number of tokens, including the start token.
-            cached: whether keys and values are cached; otherwise all tokens are read again at every step.
         """
-        memory = self.read(source)
-        if cached:
-            return Writing(self.decoder, memory, limit)
-        return Rereading(self.write, memory, self.decoder.embedding.bias.device)
+        return Writing(self.decoder, self.read(source), limit)
 
 
 def molecule_to_sequence(

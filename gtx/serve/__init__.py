@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 # the command line reads the limits without FastAPI
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {"limits": ("ServiceLimits",), "app": ("make_app",), "server": ("serve_model",), "answering": ("RequestBatcher",)},
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "RequestBatcher",
     "ServiceLimits",

@@ -27,21 +27,7 @@ if TYPE_CHECKING:
 
 
 # the command line lists tasks without torch
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "task": ("Task", "Metric", "Predictions", "require_support"),
-        "numbers": ("NumericTask",),
-        "regression": ("Regression",),
-        "classification": ("BinaryClassification", "MulticlassClassification"),
-        "counts": ("CountRegression", "ShareRegression"),
-        "atoms_and_bonds": ("AtomClassification", "AtomRegression", "BondClassification", "BondRegression"),
-        "multi_level": ("MultiLevelTask",),
-        "gtx.sequence.task": ("SequenceGeneration", "GeneratedTexts", "exact_match_share"),
-        "inferred": ("InferredTask", "make_task"),
-        "scaling": ("TargetScaler", "count_elements", "sum_element_references", "has_element_column"),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "TASKS",
     "AtomClassification",

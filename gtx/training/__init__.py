@@ -22,24 +22,7 @@ if TYPE_CHECKING:
     from gtx.training.weight_transfer import EnsembleMember, WeightTransfer
 
 # `gtx train --help` reads the settings and must not wait for Lightning
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "data": ("MoleculeDataModule",),
-        "fitting": ("fit",),
-        "module": ("TrainingModule",),
-        "ranks": (
-            "distributed_group",
-            "lock_output_folder",
-            "run_in_main_process",
-            "is_main_process",
-            "main_process_first",
-        ),
-        "run": ("RunFolder", "collect_run_config"),
-        "settings": ("TrainSettings",),
-        "weight_transfer": ("EnsembleMember", "WeightTransfer"),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "EnsembleMember",
     "MoleculeDataModule",

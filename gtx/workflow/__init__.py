@@ -14,26 +14,7 @@ if TYPE_CHECKING:
 
 
 # the command line must not wait for any of it
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "blending": ("blend_with_kernel",),
-        "pipeline": (
-            "RunResult",
-            "train_model",
-        ),
-        "fine_tuning": (
-            "adapt_pretrained_model",
-            "PretrainedModel",
-        ),
-        "specs": (
-            "check_model",
-            "check_stored_training_rows",
-            "trained_model_spec",
-            "make_model_spec",
-        ),
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "PretrainedModel",
     "RunResult",

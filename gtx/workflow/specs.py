@@ -63,9 +63,8 @@ def check_model(settings: TrainSettings, featuriser: Featuriser, features: Featu
         raise InputError(f"model {name} needs coordinates: {ways}")
     if use == "none" and featuriser.coordinates:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
-    if features and features.bonds and not ARCHITECTURES[name].bonds:
-        raise InputError(f"model {name} embeds neither bonds nor pairs of atoms: leave out --bond-feature-columns")
     usual = {"out_channels": 1, "num_descriptors": num_descriptors(featuriser, features), "channels": default_width(1)}
+    usual |= features.widths if features else {}
     check_size(name, featuriser, usual | settings.model_arguments)
 
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from gtx.attention import (
     BilinearScore,
     ClippedDot,
-    ConcatHeads,
     ConcatScore,
     CutoffSiLU,
     DistanceAdjacencyBlend,
@@ -23,7 +22,6 @@ from gtx.attention import (
     HeadGate,
     LinearHeadMerge,
     MaxOverHeads,
-    MeanOverHeads,
     ModulatedDot,
     NoNormalisation,
     RelativeDot,
@@ -119,9 +117,9 @@ CASES: dict[str, Case] = {
     # merges
     "weight tensor": Case(published(merge=lambda: LinearHeadMerge(H, D, 5))()),
     "weighted heads": Case(published(merge=lambda: WeightedSumOverHeads(H))()),
-    "mean of heads": Case(plain(merge=MeanOverHeads())),
+    "mean of heads": Case(plain(concat=False)),
     "largest head": Case(plain(merge=MaxOverHeads())),
-    "heads side by side": Case(plain(merge=ConcatHeads())),
+    "heads side by side": Case(plain()),
     # published
     "Vaswani": Case(plain(project=True)),
     "GAT": Case(published(score=lambda: GATScore(H, D))(projections="shared", bias=False)),

@@ -23,7 +23,6 @@ from tests.molecules_for_tests import SMILES, whole_batch
 
 BOND_SIZES = Featuriser().bond_sizes
 ENCODINGS = [
-    BondFeatures(BOND_SIZES),
     ShortestPathBonds(BOND_SIZES[0]),
     ShortestPathBonds(BOND_SIZES[0], 3, farthest=4),
     HopMasks(2),
@@ -79,7 +78,7 @@ def data(request: pytest.FixtureRequest) -> Data:
 
 def by_definition(encoding: Encoding, data: Data, graph: CompleteGraph, monkeypatch: pytest.MonkeyPatch) -> tuple:
     with monkeypatch.context() as patch:
-        for module in ("atoms_and_bonds", "paths", "spectral"):
+        for module in ("paths", "spectral"):
             patch.setattr(f"gtx.encodings.{module}.compiled", lambda edge_index, graph: False)
         return encoding(data, graph)
 

@@ -57,8 +57,8 @@ def test_packing_is_lossless_and_differentiable(graph: CompleteGraph) -> None:
 def test_few_buckets_pad_less() -> None:
     sizes = torch.tensor([4] * 64 + [40] * 64)
     ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    assert CompleteGraph.from_ptr(ptr).buckets == ((64, 4), (64, 40))
-    assert CompleteGraph.from_ptr(ptr, max_buckets=1).buckets == ((128, 40),)
+    assert CompleteGraph.from_ptr(ptr).buckets == ((64, 4, 4), (64, 40, 40))
+    assert CompleteGraph.from_ptr(ptr, max_buckets=1).buckets == ((128, 40, 40),)
 
 
 def test_from_batch_equals_from_ptr() -> None:

@@ -10,9 +10,9 @@ from torch_geometric.data import Batch
 from gtx.attention import ScaledDot, Score
 from gtx.encodings import ShortestPathLength
 from gtx.graph import CompleteGraph, WithinHops
-from gtx.models import GraphTransformer, standard
+from gtx.models import GraphTransformer, LayerSettings, standard
 from gtx.molecules import Featuriser
-from gtx.nn import EdgeAttention, GraphTransformerLayer
+from gtx.nn import GraphTransformerLayer
 from gtx.testing import check_model
 from tests.molecules_for_tests import SMILES, store, whole_batch
 
@@ -152,18 +152,23 @@ def test_heads_must_divide_the_channels() -> None:
         make(readout=("median",))
 
 
-def test_what_a_layer_of_ones_own_would_ignore_is_refused() -> None:
-    def layer(i: int) -> GraphTransformerLayer:
-        return GraphTransformerLayer(EdgeAttention(32, 8, 4, project=True), None, 32)
+def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refused() -> None:
+    made = []
 
-    own = {"channels": 32, "local": False, "layer": layer}
-    made = GraphTransformer(1, **SIZES, **own, dropout=0.3, layers=3, norm_first=True, attention_dropout=0.0)
-    assert len(made.layers) == 3 and made(whole_batch()).shape == (len(SMILES), 1)
-    ignored = {"heads": 4, "score": ScaledDot(), "edge_value": False, "attention_dropout": 0.1}
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        made.append(of)
+        return GraphTransformerLayer(of.attention(), None, of.channels)
+
+    own = {"channels": 32, "heads": 4, "local": False, "layer": layer}
+    model = GraphTransformer(1, **SIZES, **own, dropout=0.3, layers=3, attention_dropout=0.1)
+    assert len(model.layers) == 3 and model(whole_batch()).shape == (len(SMILES), 1)
+    assert [(of.index, of.last) for of in made] == [(0, False), (1, False), (2, True)]
+    assert made[0] == LayerSettings(0, False, 32, 4, None, 0.3, 0.1) and model.layers[0].attention.dropout == 0.1
+    ignored = {"score": ScaledDot(), "edge_value": False}
     for name, value in ignored.items():
         with pytest.raises(ValueError, match=f"^layer makes the layers and decides {name} itself: leave them out$"):
             GraphTransformer(1, **SIZES, **own, **{name: value})
-    with pytest.raises(ValueError, match="decides heads, score, edge_value, attention_dropout itself"):
+    with pytest.raises(ValueError, match="decides score, edge_value itself"):
         GraphTransformer(1, **SIZES, **own, **ignored)
 
 

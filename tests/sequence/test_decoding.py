@@ -31,7 +31,7 @@ class Table:
         self.logits = 2 * torch.randn(sources, V, V, V, generator=generator, dtype=torch.float64)
         self.steps = 0
 
-    def begin(self, source: Tensor, limit: int, cached: bool = True) -> Table:
+    def begin(self, source: Tensor, limit: int) -> Table:
         self.source, self.rows, self.left = source, len(source), limit
         self.before = torch.full((self.rows,), START_TOKEN)
         self.last = self.before
