@@ -34,6 +34,7 @@ PAGES = [
             "explaining",
             "features",
             "foundation",
+            "how-good",
             "index",
             "molecules-in-space",
             "rationales",
