@@ -39,6 +39,7 @@ PAGES = [
             "molecules-in-space",
             "rationales",
             "splits",
+            "tautomers",
             "tuning",
             "with-a-forest",
         )
