@@ -34,10 +34,12 @@ PAGES = [
             "explaining",
             "features",
             "foundation",
+            "how-good",
             "index",
             "molecules-in-space",
             "rationales",
             "splits",
+            "tautomers",
             "tuning",
             "with-a-forest",
         )
@@ -57,6 +59,32 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write_shown(page.read_text(), tmp_path)
     for line in re.findall("(?m)^    gtx train (.*)$", unwrapped(page.read_text())):
         run_up_to_the_first_epoch("train", line)
+
+
+@pytest.mark.slow
+def test_commands_that_predict_and_select_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pd.read_csv(ROOT / "examples" / "solvation.csv")
+    for name, rows in {"measured": table[:200], "library": table[200:], "molecules": table[200:220]}.items():
+        rows.to_csv(f"{name}.csv", index=False)
+    words = ["--target-columns", "dG_water", "--epochs", "1", "--no-baselines", "--no-report", "--out", "run"]
+    assert main(["train", "measured.csv", *words]) == 0
+    commands = [
+        shlex.split(line)
+        for name in ("domain", "exporting", "selecting", "tautomers")
+        for line in re.findall("(?m)^(?:    )?gtx ((?:predict|select|export) .*)$", unwrapped(read_page(name)))
+    ]
+    assert {word for word, *_ in commands} == {"predict", "select", "export"}
+    for word, *options in commands:
+        if word == "export":  # which takes minutes: tests/export
+            run_up_to_the_first_epoch(word, shlex.join(options))
+        else:
+            assert main([word, *options]) == 0
+
+
+def read_page(name: str) -> str:
+    """The text of a page of docs."""
+    return (ROOT / "docs" / f"{name}.md").read_text()
 
 
 @pytest.mark.slow

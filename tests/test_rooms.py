@@ -38,7 +38,7 @@ ROOMS = {
     "tasks": {"schema", "data", "molecules", "errors"},
     "closed_form": {"tasks", "kernel", "data", "errors"},
     "dataset": {"tasks", "data", "molecules", "errors", "files"},
-    "report": {"dataset", "tasks", "data", "molecules", "errors", "files"},
+    "report": {"dataset", "tasks", "kernel", "data", "molecules", "errors", "files"},
     "baselines": {
         *("closed_form", "dataset", "kernel", "models", "tasks", "report", "data", "molecules", "errors"),
     },

@@ -35,6 +35,9 @@ run goes on.
 FOLDER then holds model.gtx (all that prediction needs), report.html, metrics.json, predictions.csv (every row with its
 prediction and its part of the split), split.csv and config.yaml.
 
+Beside the RMSE of a number it prints how good the model can get: the noise of repeated measurements, and the error that
+twice the training rows would give, see docs/how-good.md.
+
 The same command again continues an interrupted run. Of a finished run it prints the scores.
 
 A GPU is used if there is one. --accelerator cpu trains on the CPU; --devices 2 trains on two GPUs. Under torchrun

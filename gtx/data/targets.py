@@ -116,6 +116,48 @@ def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
     return Duplicates(len(repeated), sum(map(len, repeated)), conflicts)
 
 
+class MeasurementNoise(NamedTuple):
+    r"""Standard deviation of repeated measurements of the same molecule, pooled over molecules:
+
+    \[ s^2 = \frac{\sum_j \sum_i (y_{ji} - \bar y_j)^2}{\sum_j (k_j - 1)} \]
+
+    for molecules j with \(k_j\) values each; with two values each, the root mean square difference over \(\sqrt 2\).
+
+    Attributes:
+        sd: s, in the unit of the target.
+        molecules: how many molecules have two values or more.
+        identical: of how many of these all values are equal, as copies of one measurement are.
+    """
+
+    sd: float
+    molecules: int
+    identical: int
+
+
+FEWEST_REPEATED = 10
+"""Fewest molecules with repeated measurements whose noise is estimated."""
+
+
+def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoise | None:
+    """Measure the noise of repeated measurements; None from fewer than `FEWEST_REPEATED` molecules that have any.
+
+    Args:
+        smiles: canonical SMILES of the n rows; None, or an empty one, is no molecule.
+        y: values of one target `[n]`, NaN for blanks.
+    """
+    groups: dict[str, list[float]] = defaultdict(list)
+    for text, value in zip(smiles, y.tolist(), strict=True):
+        if text and not np.isnan(value):
+            groups[text].append(value)
+    repeated = [values for values in groups.values() if len(values) > 1]
+    if len(repeated) < FEWEST_REPEATED:
+        return None
+    squares = sum(float(np.var(values)) * len(values) for values in repeated)
+    freedom = sum(len(values) - 1 for values in repeated)
+    identical = sum(len(set(values)) == 1 for values in repeated)
+    return MeasurementNoise((squares / freedom) ** 0.5, len(repeated), identical)
+
+
 # --- Weights of rows in the loss, read from a column.
 
 

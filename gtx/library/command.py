@@ -126,7 +126,13 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
             engine=arguments.engine,
             address=arguments.address,
             progress=shows_progress(),
-            load=partial(opened, neighbours=arguments.neighbours, members=arguments.members, domain=arguments.domain),
+            load=partial(
+                opened,
+                neighbours=arguments.neighbours,
+                members=arguments.members,
+                domain=arguments.domain,
+                average=arguments.average,
+            ),
             **rows,
         )
     except (KeyboardInterrupt, Terminated):

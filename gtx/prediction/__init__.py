@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gtx.prediction.neighbour_columns import NeighbourPredictor
     from gtx.prediction.predictor import Predictor
     from gtx.prediction.streaming import RowSelection, predict_table
+    from gtx.prediction.tautomers import TautomerPredictor
 
 
 # the command line reads names without torch
@@ -32,6 +33,7 @@ __all__ = [
     "NeighbourPredictor",
     "Predictor",
     "RowSelection",
+    "TautomerPredictor",
     "describe_pretraining_overlap",
     "load",
     "load_model",

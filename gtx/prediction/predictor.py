@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
@@ -29,7 +29,7 @@ from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_lis
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelHeader, save_model
 from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
-from gtx.prediction.streaming import NOT_FINITE
+from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers
 from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
@@ -314,13 +314,20 @@ class Predictor:
         if members and not self.reports_members:
             return self.with_members().predict(smiles, workers)
         molecules, done = self._featurise(smiles, workers)
-        answers = self.predict_store(done.store)
+        answered = ChunkAnswers(done.errors, done.warnings, done.good, self.predict_store(done.store))
+        return self.frame(molecules, answered, self.output_columns)
+
+    def frame(
+        self, molecules: list[Any], done: ChunkAnswers, output_columns: Callable[[Iterable[str]], Mapping[str, type]]
+    ) -> pd.DataFrame:
+        """Make the table of answers that `predict` returns, a row per molecule, with columns of these names."""
+        answers = done.answers
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
         for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
             notes[i] += remarks
             errors[i] = None if finite else NOT_FINITE
         shown = self._shown(molecules)
-        columns = zip(self.output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
+        columns = zip(output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
         found = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
         return pd.DataFrame(
             {**shown, **found, "error": errors, "warning": ["; ".join(entry) or None for entry in notes]}
@@ -393,16 +400,21 @@ class Predictor:
 
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], FeaturisingResult]:
         """Return molecules unchanged, and featurised, with their feature columns."""
+        molecules, texts, rows = self.read_rows(smiles)
+        done, features = featurise(self.header.featuriser, texts, workers=workers), self.header.features
+        return molecules, features.joined(done, rows) if features else done
+
+    def read_rows(self, smiles: Any) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return molecules unchanged, as texts, and their feature columns, each None for a model without."""
         smiles = as_frame(smiles)
         molecules, features = self._list_molecules(smiles), self.header.features
-        read = self.header.featuriser
-        done = featurise(read, as_texts(molecules, read.coordinates), workers=workers)
+        texts = as_texts(molecules, self.header.featuriser.coordinates)
+        rows: list[Any] = [None] * len(molecules)
         if features:
             table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
             columns = {name: list(table[name]) for name in features.columns if name in table}
             rows = features.read_columns(columns, len(molecules))
-            done = features.joined(done, rows)
-        return molecules, done
+        return molecules, texts, rows
 
     def _list_molecules(self, smiles: Any) -> list[Any]:
         """List molecules unchanged, or tuples of the molecules of a row."""

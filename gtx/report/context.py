@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtx.report.attainable import Attainable
 from gtx.report.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class RunReport:
         nearest: similarity of the scored molecules to the training molecules; computed if not given.
         domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the
             number of rows with a value and the error of each target, None from too few rows; or empty.
+        attainable: how good the model can get at each target, by name; or empty.
         footnotes: notes at the end of the page, such as the date and duration of the training.
     """
 
@@ -100,6 +102,7 @@ class RunReport:
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     nearest: NearestNeighbours | None = None
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
+    attainable: Mapping[str, Attainable] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
 
     @property
@@ -151,6 +154,12 @@ class NumericReport(RunReport):
         """Predictions of a target: `[m]`, or `[m, C]` of the probabilities of its classes."""
         found = self.prediction[rows, self.task.places[target].columns]
         return found[:, 0] if found.shape[1] == 1 else found
+
+    def attainable_words(self, target: int) -> str:
+        """Describe how good the model can get at a target, beside its score; "" where nothing is known of it."""
+        name = self.targets[target]
+        limits, error = self.attainable.get(name), self.scores[self.judged]["per_target"][name].get("rmse")
+        return limits.describe(error, self.units.get(name, "")) if limits and error is not None else ""
 
     def measured(self, part: str, target: int) -> np.ndarray:
         """Row indices of a part where a target is measured."""

@@ -12,11 +12,12 @@ from matplotlib.collections import PatchCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
+from gtx.report.attainable import Attainable
 from gtx.report.kinds import PARTS, in_unit, number, signed
 from gtx.report.molecules import COLOURS, FAINT, INK, LETTERS, SMALL, STYLE, figure_of, panel, pointed
 
@@ -324,6 +325,36 @@ def by_band(errors: Mapping[str, Mapping[str, tuple[int, float | None]]], quanti
         axes.margins(y=0.15)
         axes.grid(visible=False, axis="x")
         _legend_above(axes)
+    return figure_of(axes)
+
+
+def attainable(limits: Attainable, error: float, part: str, unit: str) -> Figure:
+    """Plot the error of a model by number of training rows: the kernel's learning curve, and the forecast.
+
+    Args:
+        limits: the learning curve, and the noise of the measurements.
+        error: RMSE of the model, to which the curve is scaled.
+        part: of the split, on which the error was measured.
+        unit: of the error.
+    """
+    curve, colour = limits.curve, COLOURS[part]
+    if curve is None:
+        raise ValueError("expected a learning curve, got None")
+    now = curve.rows[-1]
+    more = [limits.forecast(error, times) for times in np.geomspace(1, 2, 13)]
+    rows = [now + each.rows for each in more]
+    with panel("", "training molecules", f"RMSE{in_unit(unit)}") as axes:
+        axes.fill_between(
+            rows, [each.low for each in more], [each.high for each in more], color=colour, alpha=0.15, linewidth=0
+        )
+        axes.plot(rows, [each.error for each in more], color=colour, linewidth=1.3)
+        axes.plot(curve.rows, [error * each / curve.errors[-1] for each in curve.errors], "o", color=colour, ms=4)
+        if limits.noise is not None:
+            axes.axhline(limits.noise.sd, color=INK, linewidth=0.8, linestyle="--")
+        axes.set_xscale("log")
+        axes.set_xticks([*curve.rows, 2 * now], [f"{rows:,}" for rows in [*curve.rows, 2 * now]])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(0, None)
     return figure_of(axes)
 
 

@@ -135,6 +135,7 @@ def _target(
         "unit": report.units.get(name, ""),
         "score": report.scores[report.judged]["per_target"][name][leading],
         "panels": gallery.panels(target_panels(report, t, near)),
+        "attainable": report.attainable_words(t),
         "thresholds": thresholds(report, t) if report.kind.has_thresholds else [],
         "rows": rows(report, near(), kinds, t, most),
         "judged": len(report.measured(report.judged, t)),

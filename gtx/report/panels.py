@@ -173,6 +173,15 @@ def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
             partial(_by_similarity, report, t, near, quantity),
             f"Absolute error {BY_SIMILARITY} {sentence(compared(report))}",
         )
+    limits, error = report.attainable.get(name), scores.get(report.judged, {}).get("rmse")
+    if limits is not None and limits.curve is not None and error:
+        yield Panel(
+            f"RMSE of {name} by training rows",
+            partial(figures.attainable, limits, error, report.judged, unit),
+            "Dots: the kernel’s leave-one-out error on random samples of the training molecules, scaled to this "
+            "model’s error. Line and band: the forecast for more rows of the same kind, and its 90% interval."
+            + (" Dashed: standard deviation of repeated measurements." if limits.noise is not None else ""),
+        )
     leading = next(metric for name, metric in report.task.metrics.items() if metric.lower)
     yield from domain_panels(report, t, leading.title + (in_unit(unit) if leading.in_units else ""))
 

@@ -21,7 +21,6 @@ from gtx.data.table_writer import Cell, TableWriter
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
-from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
@@ -41,7 +40,7 @@ class Scoring:
     deviation of the networks' members, weighted as they are in the blend, and that of the kernel's posterior.
 
     Args:
-        predictor: predictor with networks and a kernel model.
+        predictor: predictor with a kernel model, with or without networks.
         output: number of the output.
 
     Raises:
@@ -49,12 +48,15 @@ class Scoring:
     """
 
     def __init__(self, predictor: Predictor, output: int) -> None:
-        member = predictor.kernel_member
-        if member is None:
-            raise InputError("gtx select needs the kernel beside the network, which this model lacks (--blend no)")
+        beside = predictor.kernel_member
+        kernel = predictor.members[0] if beside is None else beside.kernel
+        if not isinstance(kernel, KernelRidge):
+            raise InputError(
+                "gtx select needs a kernel, beside the network or alone, which this model lacks (--blend no)"
+            )
         self.predictor = predictor
         self.output = output
-        self.member: KernelMember = member
+        self.kernel: KernelRidge = kernel
 
     @property
     def header(self) -> Any:
@@ -80,15 +82,15 @@ class Scoring:
         members = outputs[..., self.output].double()
         several = members.shape[1] > 1
         spread = members.std(1) if several else torch.zeros(len(members), dtype=torch.float64)
-        kernel = _over_parts(self.member, store)[:, self.output].sqrt()
+        kernel = _over_parts(self.kernel, store)[:, self.output].sqrt()
         further = [members.mean(1).numpy(), spread.numpy(), kernel.numpy()]
         return ExtendedAnswers(self.predictor.answers(store, outputs, unseen), further)
 
 
-def _over_parts(member: KernelMember, store: MoleculeStore) -> torch.Tensor:
+def _over_parts(kernel: KernelRidge, store: MoleculeStore) -> torch.Tensor:
     parts = torch.arange(len(store)).split(256)
-    found = [member.kernel.variance(store.to("cpu").batch(rows)) for rows in parts]
-    return torch.cat(found) if found else torch.zeros(0, len(member.kernel.offset), dtype=torch.float64)
+    found = [kernel.variance(store.to("cpu").batch(rows)) for rows in parts]
+    return torch.cat(found) if found else torch.zeros(0, len(kernel.offset), dtype=torch.float64)
 
 
 class Candidate(NamedTuple):
@@ -146,7 +148,7 @@ def select(
     """Choose molecules of a library to measure next, and write them.
 
     Args:
-        predictor: predictor of numbers, a blend of network and kernel model.
+        predictor: predictor of numbers, with a kernel model, with or without networks.
         library: path of a table, or of a folder of tables with the same columns.
         number: number of molecules to choose, 1 to `CANDIDATES`.
         out: path of the output table, CSV, TSV or Parquet.
@@ -182,7 +184,7 @@ class _Selection:
             raise InputError("gtx select reads molecules alone; this model reads columns beside them")
         self.output = task.places[task.targets.index(target) if target is not None else 0].columns.start
         self.scoring = Scoring(predictor, self.output)
-        self.kernel: KernelRidge = self.scoring.member.kernel
+        self.kernel: KernelRidge = self.scoring.kernel
         training = predictor.header.training
         self.trained = set() if training is None else set(training.smiles)
         self.measured = self.repeated = self.seen = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,16 @@ import numpy as np
 from gtx.data import NearestNeighbours, TableWriter, unused_column_name
 from gtx.data.ledger import plural
 from gtx.data.table_writer import output_header, output_row
+from gtx.data.targets import measure_noise
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
+from gtx.kernel import KernelRidge, LearningCurve, learning_curves
 from gtx.prediction import Predictor, package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, draw, measure_bands, nearest_similarity
 from gtx.prediction.streaming import answer_rows, record_answer
+from gtx.report.attainable import Attainable
 from gtx.report.context import ENOUGH
+from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import EnsembleMember
 from gtx.workflow.specs import describe_model
@@ -139,6 +143,36 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> d
         rows, errors = measure_bands(task, domain.assign(similarity), dataset.y[test], answers.mean[test])
         found["test"] = {band: (rows[band], errors[band]) for band in BANDS}
     return found
+
+
+def attainable_errors(task: Task, dataset: Dataset, kernel: KernelRidge | None) -> dict[str, Attainable]:
+    """Measure how good a model can get at each numeric target, from all values and the training rows.
+
+    Args:
+        task: the task; the result is empty for other tasks than regression of molecules.
+        dataset: the table; noise is that of all its rows.
+        kernel: a kernel fitted to the training rows, each one of its references; with fewer there are no curves.
+    """
+    if not isinstance(task, Regression):
+        return {}
+    curves: list[LearningCurve | None] = [None] * len(task.targets)
+    if kernel is not None and len(kernel.row) == len(task.labelled(dataset.train)):
+        curves = learning_curves(kernel)
+    limits = (Attainable(measure_noise(dataset.smiles, y), curve) for y, curve in zip(dataset.y.T, curves, strict=True))
+    return {name: each for name, each in zip(task.targets, limits, strict=True) if each}
+
+
+def attainable_lines(
+    attainable: Mapping[str, Attainable], metrics: Mapping[str, Any], units: Mapping[str, str]
+) -> list[str]:
+    """Describe how good a model can get, a line for each target with a score on test or validation rows."""
+    lines = []
+    for name, limits in attainable.items():
+        scores = {part: metrics[part]["per_target"][name]["rmse"] for part in ("test", "val")}
+        part = next((part for part, error in scores.items() if error is not None), None)
+        if part is not None:
+            lines.append(f"{name}: {part} {limits.describe(scores[part], units.get(name, ''))}")
+    return lines
 
 
 def report_facts(

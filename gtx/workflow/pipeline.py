@@ -28,7 +28,15 @@ from gtx.training import (
     run_in_main_process,
 )
 from gtx.training.run import CONFIG, MEMBERS
-from gtx.workflow.outputs import data_lines, domain_errors, further_names, report_facts, write_predictions
+from gtx.workflow.outputs import (
+    attainable_errors,
+    attainable_lines,
+    data_lines,
+    domain_errors,
+    further_names,
+    report_facts,
+    write_predictions,
+)
 from gtx.workflow.plan import Plan, prepare
 from gtx.workflow.specs import without_all_rows
 
@@ -180,6 +188,8 @@ def train_model(
     if baselines:
         scored = score_baselines(dataset, task, settings.seed, settings.progress, blended.kernel)
     metrics["baseline"] = scored.scores
+    attainable = attainable_errors(task, dataset, blended.kernel)
+    notes = [*notes, *attainable_lines(attainable, metrics, plan.units)]
     seconds = time.perf_counter() - begin
 
     predictor.save(out / "model.gtx")
@@ -190,7 +200,7 @@ def train_model(
     write_text(out / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
     if report:
         facts = report_facts(out, dataset, predictor, metrics, members, seconds, notes[:before])
-        facts["rivals"] = scored.predictions
+        facts["rivals"], facts["attainable"] = scored.predictions, attainable
         facts["domain"] = domain_errors(predictor, dataset, answers)
         facts["footnotes"] += calibration
         notes = [*notes, *_report(task, out, dataset, answers, facts)]

@@ -44,6 +44,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "model.gtx", networks, replace(header, partner=of_kernel), KernelMember(own, torch.tensor([0.8]))
     )
     save_model(folder / "alone.gtx", networks, header)
+    save_model(
+        folder / "kernel.gtx",
+        [own],
+        replace(header, model={"name": "kernel", "arguments": of_kernel["arguments"] | sizes}),
+    )
     return folder / "model.gtx"
 
 
@@ -70,6 +75,16 @@ def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys: pytes
     assert plate["choice"].tolist() == [1, 2, 3, 4, 5, 6] and plate["code"].is_unique
     assert not set(plate["smiles"]) & set(TABLE["smiles"][:80])
     assert plate["gap_pred"].notna().all() and plate["reason"].str.contains("uncertainty").all()
+
+
+def test_a_kernel_alone_chooses_as_it_does_beside_networks(model: Path, library: Path) -> None:
+    codes = []
+    for name in ("model.gtx", "kernel.gtx"):
+        out = library.with_name(f"{name}.csv")
+        words = ["--number=4", "--workers=0", "--out", str(out)]
+        assert main(["select", str(model.with_name(name)), str(library), *words]) == 0
+        codes.append(pd.read_csv(out)["code"].tolist())
+    assert codes[1] and len(set(codes[0]) & set(codes[1])) >= 2  # the networks' disagreement counts too
 
 
 def test_a_folder_is_one_library(model: Path, library: Path) -> None:
