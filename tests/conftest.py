@@ -56,6 +56,14 @@ def written_pictures(write_picture: Callable[..., Markup]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Nobody waits for the disk: what a killed process has written is there without, unless the machine fails too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda number: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def terminal() -> Iterator[None]:
     """A terminal of 120 columns, whichever starts the tests, so that tables come out alike everywhere."""
     with pytest.MonkeyPatch.context() as patch:
