@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,12 @@ from pathlib import Path
 
 import pytest
 from markupsafe import Markup
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: collections of garbage, of which there are many, need not look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -126,6 +126,7 @@ def test_what_is_written_can_be_scored_again(run: Run, tmp_path: Path) -> None:
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(run: Run, mo
     assert not set(given) & set(test)
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_the_mean_of_the_models_in_their_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "MEMBERS", 2)
     monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
