@@ -103,6 +103,7 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     assert file.stat().st_mtime_ns > before and left.parent.exists() and not left.exists()
 
 
+@pytest.mark.slow
 def test_runs_are_made_in_processes_of_their_own(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
