@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,12 @@ from pathlib import Path
 
 import pytest
 from markupsafe import Markup
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: collections of garbage, of which there are many, need not look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -52,6 +59,14 @@ def written_pictures(write_picture: Callable[..., Markup]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gtx.report.molecules, "inline", write_picture)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Nobody waits for the disk: what a killed process has written is there without, unless the machine fails too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda number: None)
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,15 @@ TINY_TRAIN = [*TINY_WORDS, "--no-baselines", "--no-report"]
 """The same of `gtx train`."""
 
 
+@cache
+def bundled() -> pd.DataFrame:
+    """All bundled molecules with their targets."""
+    return pd.read_parquet(XTB9)
+
+
 def molecules(count: int = 120) -> pd.DataFrame:
     """Some of the bundled molecules with their targets."""
-    return pd.read_parquet(XTB9).iloc[:: 11_000 // count][:count].reset_index(drop=True)
+    return bundled().iloc[:: 11_000 // count][:count].reset_index(drop=True)
 
 
 def write(path: Path, rows: list[list[Any]], header: list[str]) -> Path:

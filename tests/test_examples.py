@@ -21,6 +21,7 @@ def test_the_values_are_those_of_xtb9_and_no_molecule_is_in_both_tables() -> Non
     assert not set(table.smiles) & set(pd.read_csv(MOLECULES).smiles)
 
 
+@pytest.mark.slow
 def test_the_first_two_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", str(TABLE), "--target-columns", "dG_water", "--out", str(tmp_path / "run")]
     assert main([*words, *TINY_TRAIN, "--workers=0"]) == 0

@@ -19,6 +19,8 @@ from gtx.molecules import Featuriser
 from gtx.training import MoleculeDataModule, TrainingModule, TrainSettings
 from tests.tables import TINY, molecules, write
 
+pytestmark = pytest.mark.slow
+
 main = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "lightning_script.py"))["main"]
 QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
 QUIET |= {"enable_model_summary": False, "accelerator": "cpu"}

@@ -39,6 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
@@ -48,17 +49,20 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
         assert not [link for links in loaded for link in links if link.startswith(("http", "//"))], page
 
 
+@pytest.mark.slow
 def test_a_link_out_of_docs_leads_to_a_page_of_that_file(site: Path) -> None:
     text = (site / "your-own-task.html").read_text()
     (link,) = re.findall(r'href="([^"]+gtx/tasks/task\.py\.html)"', text)
     assert "class Task" in re.sub("<.*?>", "", (site / link).read_text())
 
 
+@pytest.mark.slow
 def test_notebooks_and_formulas_are_drawn(site: Path) -> None:
     text = (site / "repository" / "notebooks" / "1_attention_step_by_step.ipynb.html").read_text()
     assert text.count("data:image/png;base64,") == 7 and text.count("<math") > 10 and "$$" not in text
 
 
+@pytest.mark.slow
 def test_the_page_of_commands_and_the_reference_show_what_can_be_set(site: Path) -> None:
     for name in COMMANDS | annexes():
         assert f'<h1 id="gtx-{name}">gtx {name}' in (site / "commands" / f"{name}.html").read_text()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import gtx.baselines
 from gtx.cli import main
 from gtx.report.comparison import compare
 from gtx.tasks import Regression
@@ -22,14 +20,6 @@ pytestmark = pytest.mark.slow
 
 METHODS = ["gtx", "mean", "ridge", "random_forest", "kernel"]
 BROKEN, BAD_CELL, BLANK, TWICE = 3, 5, 7, 11  # rows that something is the matter with
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trees_of_other_processes(usual_trees: dict[bool, float]) -> Iterator[None]:
-    """As many as in a benchmark that a process of its own makes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.baselines, "SHARED_WORK", usual_trees)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -43,14 +43,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_help_is_immediate_and_teaches() -> None:
-    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
-    code += "; from gtx.cli import main; main(['--help'])"
-    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split())
-    assert "gtx.cli" in loaded
-    assert not loaded & {"torch", "rdkit", "pytorch_lightning", "pandas", "sklearn", "matplotlib"}
-
-
 def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--units", "gap=eV"]
     words += ["--out", str(folder / "run")]

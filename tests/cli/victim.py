@@ -1,31 +1,32 @@
-"""`gtx`, which kills itself with SIGKILL at a given place; as a module, after a split: `-m tests.cli.victim WORDS`."""
+"""`gtx`, which kills itself with SIGKILL at a given place."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gtx.cli import main
+from tests.training.distributed import FORKS
 
 
 def killed_after_a_split(words: list[str]) -> None:
     """Run the command in a process of its own until it dies, and wait until those that it started have ended, too."""
-    # they share its standard output, which is read to the end
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.cli.victim", *words],
-        cwd=Path(__file__).parents[2],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+    ours, theirs = FORKS.Pipe(duplex=False)  # all of them share its other end
+    process = FORKS.Process(target=die_after_a_split, args=(words, theirs))
+    process.start()
+    theirs.close()
+    assert ours.poll(300)
+    with pytest.raises(EOFError):
+        ours.recv()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
 
 
 def die() -> None:
@@ -46,9 +47,14 @@ def die_after_an_epoch(words: list[str]) -> None:
     main(words)
 
 
-def die_after_a_split(words: list[str]) -> None:
+def die_after_a_split(words: list[str], shared: Connection) -> None:
     """Run the command until the first of several splits at a time has come to its result."""
+    import gtx.baselines
     from gtx.workflow import benchmark
+    from tests.forks import use_forks
+
+    use_forks(pytest.MonkeyPatch())
+    gtx.baselines.SHARED_WORK = {False: 0, True: 0}  # as in `tests/conftest.py`
 
     completed = benchmark.as_completed
 
@@ -58,7 +64,3 @@ def die_after_a_split(words: list[str]) -> None:
 
     benchmark.as_completed = first
     main(words)
-
-
-if __name__ == "__main__":
-    die_after_a_split(sys.argv[1:])

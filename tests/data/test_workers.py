@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
 import gtx
-from gtx.data.featurising import DEADLY, map_in_workers
+from gtx.data.featurising import DEADLY, make_process_pool, map_in_workers
 from gtx.errors import InputError
+from gtx.library.workers import Processes
 from gtx.prediction import predict_table
+from tests.forks import use_forks
 from tests.library.conftest import MODEL, dying
+from tests.training.distributed import FORKS
 
 pytestmark = pytest.mark.slow
 
@@ -69,37 +71,49 @@ def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(tmp_path: Path
     assert [float(cell) for cell in cells] == pytest.approx([float(cell) for cell in others], abs=1e-4)
 
 
-ORPHANS = """
-import os, sys, threading, time
-from gtx.library.workers import Processes
-from gtx.data.featurising import map_in_workers, make_process_pool
-
-class Job:
-    def worker(self): return self
-    def work(self, shard): print(os.getpid(), flush=True); time.sleep(600)
-
-def hang(): print(os.getpid(), flush=True); time.sleep(600)
-
-engine = Processes(Job(), 1)
-engine.submit(engine.start(), None)
-make_process_pool(1).submit(hang)
-list(map_in_workers(hang, [()], 1))
-"""
+def hang(folder: Path) -> None:
+    (folder / str(os.getpid())).touch()
+    time.sleep(600)
 
 
-def test_workers_end_with_a_parent_that_is_killed() -> None:
-    parent = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
-    orphans = [int(parent.stdout.readline()) for _ in range(3)]
+class Job(NamedTuple):
+    """What hangs in a worker of the library."""
+
+    folder: Path
+
+    def worker(self) -> Job:
+        return self
+
+    def work(self, shard: None) -> None:
+        hang(self.folder)
+
+
+def start_workers(folder: Path) -> None:
+    """Workers of each kind, which are forks: those have less to import."""
+    use_forks(pytest.MonkeyPatch())
+    engine = Processes(Job(folder), 1)
+    engine.submit(engine.start(), None)
+    pool = make_process_pool(1)
+    pool.submit(hang, folder)
+    list(map_in_workers(hang, [(folder,)], 1))
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    parent = FORKS.Process(target=start_workers, args=(tmp_path,))
+    parent.start()
+    patience = time.monotonic() + 60
+    while len(orphans := [int(file.name) for file in tmp_path.iterdir()]) < 3:
+        assert time.monotonic() < patience
+        time.sleep(0.05)
     parent.kill()
+    parent.join()
     try:
-        parent.communicate(timeout=60)  # whoever reads on from the output of the command waits for its workers too
+        while any(map(_runs, orphans)):
+            assert time.monotonic() < patience
+            time.sleep(0.05)
     finally:
         for orphan in filter(_runs, orphans):
             os.kill(orphan, signal.SIGKILL)
-    patience = time.monotonic() + 60
-    while any(map(_runs, orphans)):
-        assert time.monotonic() < patience
-        time.sleep(0.05)
 
 
 def _runs(process: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +24,6 @@ from tests.experiments import toy_recipe
 from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
-COMMAND = [sys.executable, "-m", "experiments.foundation.labels", "descriptors"]
 
 
 @pytest.fixture
@@ -35,10 +33,13 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "corpus.smi.xz"
 
 
-def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_path: Path) -> None:
-    command = [*COMMAND, str(corpus), "--out", str(tmp_path)]
-    first = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "4 molecules, 1 of those labelled now without labels" in first.stdout
+@pytest.mark.usefixtures("forks")
+def test_a_corpus_is_labelled_once_and_failures_are_counted(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["labels", "descriptors", str(corpus), "--out", str(tmp_path)])
+    labels.main()
+    assert "4 molecules, 1 of those labelled now without labels" in capsys.readouterr().out
     found = labels.read_labels(tmp_path / "descriptors", 4)
     weight = found.molecule[:, RDKIT_DESCRIPTORS.index("MolWt")]
     assert weight[[0, 1, 3]] == pytest.approx([46.069, 122.123, 89.094], abs=1e-3)
@@ -47,7 +48,7 @@ def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_pa
     assert "cannot" in found.error[2]
     (shard,) = (tmp_path / "descriptors").glob("*.npz")
     before = shard.stat().st_mtime_ns
-    subprocess.run(command, capture_output=True, check=True)
+    labels.main()
     assert shard.stat().st_mtime_ns == before  # the same command goes on, and there was nothing left
 
 

@@ -10,6 +10,8 @@ import torch
 
 from experiments import gpu_check
 
+pytestmark = pytest.mark.slow
+
 
 def results(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]

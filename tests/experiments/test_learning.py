@@ -15,6 +15,8 @@ from gtx.data import public_datasets
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
 
+pytestmark = pytest.mark.slow
+
 TOY = toy_recipe.SETS["toy"]
 
 

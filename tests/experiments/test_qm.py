@@ -78,6 +78,7 @@ def test_hydrogens_of_real_sets_have_one_bond(shared_data: Path) -> None:
         assert degree.min() >= 1 and degree[store.atoms[:, 0] == 6].max() <= 4
 
 
+@pytest.mark.slow
 def test_the_targets_are_those_of_the_files(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GTX_DATA", str(shared_data))
     for name, low, high in (("qm9-gap", 500, 20_000), ("qm9-u0", -3_000, -100), ("qm7-energy", -3_000, -300)):

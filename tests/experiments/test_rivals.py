@@ -19,6 +19,8 @@ from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, Regression, Task
 from tests.experiments import toy_recipe
 
+pytestmark = pytest.mark.slow
+
 SIMPLE = [f"{kind}-{inputs}" for kind in ("ridge", "forest", "boosting") for inputs in ("counts", "descriptors")]
 
 

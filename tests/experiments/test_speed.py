@@ -19,7 +19,9 @@ def raises(error: Exception) -> None:
     raise error
 
 
-def test_cases_are_measured_and_a_failure_is_a_result() -> None:
+@pytest.mark.slow
+def test_cases_are_measured_and_a_failure_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "LEAST", 0.01)
     calls: set[str] = set()
     cases = [Case("a", name, lambda name=name: lambda: calls.add(name), 7) for name in ("one", "two")]
     cases += [
@@ -60,7 +62,11 @@ def test_a_topic_replaces_its_own_section_of_the_page(tmp_path: Path) -> None:
     assert page.read_text() == "# How fast gtx is\n\n## layer\n\nnew \\1\n\n## batches\n\nother\n"
 
 
-def test_a_topic_is_measured_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_a_topic_is_measured_from_end_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "LEAST", 0.01)
     words = ["--quick", "--threads", "1", "--topics", "layer", "--cases", "^bias:.*padded", "--out"]
     command.main([*words, str(tmp_path)])
     assert capsys.readouterr().out.count("; drug-like, 64, float32 | padded SDPA | ") == 2

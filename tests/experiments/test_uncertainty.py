@@ -12,6 +12,7 @@ from gtx.data import public_datasets
 from tests.experiments import toy_recipe
 
 
+@pytest.mark.slow
 def test_test_rows_are_those_of_the_run_whatever_columns_the_set_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def words(svg: str) -> str:
     return " ".join("".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text"))
 
 
+@pytest.mark.slow
 def test_one_svg_that_needs_nothing_else(explanation: Explanation) -> None:
     svg = explanation.svg()
     assert svg == explanation.svg()
@@ -54,6 +55,7 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
             assert all(f"{removal.less:.0%}" in said for removal in table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCO"])
 def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smiles: str) -> None:
     e = explain_prediction(predictor, smiles, draws=1)
@@ -80,6 +82,7 @@ def test_names_of_targets_are_text(explanation: Explanation) -> None:
     assert "$x_1$ <b> & y" in words(odd.svg())
 
 
+@pytest.mark.slow
 def test_files(explanation: Explanation, tmp_path: Path) -> None:
     explanation.save(tmp_path / "figure.svg")
     ET.parse(tmp_path / "figure.svg")

@@ -13,7 +13,6 @@ from gtx.fast import graphs as columns
 from gtx.fast.graphs import Graphs, binary, form_version
 from gtx.fast.perception import encode_labels
 from gtx.molecules import (
-    ATOM_FEATURE_VALUES,
     BOND_FEATURE_VALUES,
     Featuriser,
     bond_edge_index,
@@ -22,7 +21,6 @@ from gtx.molecules import (
     read_molblock,
     read_smiles,
 )
-from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 
@@ -110,25 +108,3 @@ def test_a_form_cut_short_is_left_alone() -> None:
         assert usual == 0 or end <= length, length
     rings = 1 + 4 + 7  # their mark, how many, the one: its size and atoms
     assert end == form.index(bytes([66, 1, 0, 0, 0, 6])) + rings
-
-
-def test_the_constants_of_compiled_code_are_those_of_the_columns() -> None:
-    for name, place in ATOM_INDEX.items():
-        assert getattr(columns, name.upper()) == place
-    assert list(BOND_INDEX) == ["type", "stereo", "conjugated", "ring"]
-    assert [*BOND_INDEX.values()] == [columns.TYPE, columns.STEREO, columns.CONJUGATED, columns.IN_RING]
-    assert ATOM_FEATURE_VALUES["charge"].index(0) == columns.NEUTRAL - 1
-    assert ATOM_FEATURE_VALUES["chirality"] == ("none", "R", "S", "r", "s")
-    assert (
-        ATOM_FEATURE_VALUES["element"][0] == 1
-        and ATOM_FEATURE_VALUES["hydrogens"][0] == ATOM_FEATURE_VALUES["degree"][0] == 0
-    )
-    assert ATOM_FEATURE_VALUES["hybridisation"][1:4] == ("SP", "SP2", "SP3") and ATOM_FEATURE_VALUES["ring"][:2] == (
-        0,
-        3,
-    )
-    assert BOND_FEATURE_VALUES["type"][:4] == ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-    assert all(
-        table[name] == (False, True)
-        for table, name in ((ATOM_FEATURE_VALUES, "aromatic"), (BOND_FEATURE_VALUES, "ring"))
-    )

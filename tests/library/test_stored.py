@@ -145,6 +145,7 @@ def run(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     return run
 
 
+@pytest.mark.slow
 def test_a_run_killed_between_epochs_goes_on_to_the_same_model(
     run: Callable, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

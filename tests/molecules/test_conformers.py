@@ -99,6 +99,7 @@ def test_only_the_largest_part_has_positions() -> None:
     assert np.isfinite(MADE("CCO.CCO").positions).all(axis=1).sum() == 3
 
 
+@pytest.mark.slow
 def test_no_conformer_leaves_the_molecule_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     impossible = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
     failures = {

@@ -133,6 +133,7 @@ def test_real_molecules_however_written(shared_data: Path) -> None:
         assert len(graphs) == 1, text
 
 
+@pytest.mark.slow
 def test_ogb_has_the_same_features(shared_data: Path) -> None:
     """ESOL as the Open Graph Benchmark featurised it (ogb.utils.features), atom by atom in the order of the SMILES."""
     folder = shared_data / "ogb" / "ogbg_molesol"

@@ -138,22 +138,6 @@ def test_square_planar_is_said_to_be_ignored() -> None:
     assert labels(molecule) == ("?", "") and molecule.warnings
 
 
-def test_copied_labels_replace_all_others() -> None:
-    source, target = read_smiles("C[C@H](N)/C=C/C"), read_smiles("C/C=C/[C@@H](C)N")
-    label_stereo(source)
-    target.GetAtomWithIdx(0).SetProp(LABEL, "R")
-    stereo.copy_labels(source, target, [4, 3, 5, 2, 1, 0])
-    assert [atom.GetProp(LABEL) if atom.HasProp(LABEL) else "" for atom in target.GetAtoms()] == [
-        "",
-        "",
-        "",
-        "S",
-        "",
-        "",
-    ]
-    assert target.GetBondBetweenAtoms(1, 2).GetProp(LABEL) == "E"
-
-
 def test_labels_of_an_earlier_reading_do_not_linger() -> None:
     mol = read_smiles("C[C@H]1CC[C@@H](C)CC1")
     mol.GetAtomWithIdx(0).SetProp(LABEL, "R")

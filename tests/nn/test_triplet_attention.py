@@ -62,6 +62,7 @@ def by_hand(layer: TripletAttention, e: Tensor, graph: CompleteGraph) -> Tensor:
     return torch.stack(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [GRAPH, masked()], ids=["all pairs", "some"])
 def test_is_the_equation_in_both_layouts_and_its_gradients_agree(graph: CompleteGraph) -> None:
     layer, e = make(), states()

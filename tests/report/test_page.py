@@ -74,6 +74,7 @@ def words(page, monkeypatch):
     return lambda report: page(report).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "targets"), [(Regression, ("additive", "letters")), (BinaryClassification, ("additive",))]
 )
@@ -112,6 +113,7 @@ def test_what_is_wrong_with_the_data_stands_above_the_first_score(words, make_re
     assert "In two sets at once 1 molecule in training and test" in text
 
 
+@pytest.mark.slow
 def test_every_point_and_row_knows_its_molecule_and_cards_the_nearest_training_molecule(page, make_report, tmp_path):
     report = make_report(targets=("additive", "letters"))
     found = page(report)
@@ -135,6 +137,7 @@ def test_every_point_and_row_knows_its_molecule_and_cards_the_nearest_training_m
     assert found.tags.count("figcaption") == found.tags.count("figure") > 10
 
 
+@pytest.mark.slow
 def test_nothing_of_the_users_becomes_markup(page, make_report):
     nasty = "<script>alert(1)</script>"
     report = make_report(title=nasty, targets=(f"{nasty}a", "$b$"), settings={nasty: nasty}, footnotes=[nasty])
@@ -172,6 +175,7 @@ def test_blanks_are_those_of_all_rows_that_could_be_read_without_bounds(words, m
     assert said(words(make_report(targets=("additive",), split=used, scores=scores))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [Regression, BinaryClassification])
 def test_baselines_and_what_was_learnt_may_be_left_out(words, make_report, task):
     with_baselines = words(make_report(task))
@@ -203,6 +207,7 @@ def test_infinite_intervals_are_not_drawn(words, make_report):
     assert coverage in words(make_report(targets=("additive",)))
 
 
+@pytest.mark.slow
 def test_ten_thousand_molecules_make_a_page_of_moderate_size(tmp_path, make_report):
     report = make_report(targets=("letters", "additive"))
     many = np.random.default_rng(0).integers(len(SMILES), size=10_000)

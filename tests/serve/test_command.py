@@ -17,6 +17,7 @@ from tests.serve.conftest import GOLDEN, Client, Reply, until
 MODEL = str(GOLDEN / "regression.gtx")
 
 
+@pytest.mark.slow
 def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys: pytest.CaptureFixture[str]) -> None:
     with bound("127.0.0.1", 0) as free:
         client = Client(free.getsockname()[1])

@@ -313,6 +313,7 @@ class Stuck(Featuriser):
         return super().__getattribute__(name)
 
 
+@pytest.mark.slow
 def test_health_does_not_wait_for_a_molecule_that_takes_long(
     predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

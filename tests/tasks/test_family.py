@@ -22,6 +22,7 @@ from .cases import CASES, Case, Yields
 
 ROWS = 100
 SMALL = {"channels": 16, "layers": 1, "heads": 2}
+IN_WORK = ["bounds", "multiclass", "together"]  # those that are trained in a quick run of the tests, too
 RESUMED = ["regression", "bounds", "multiclass", "sequence"]  # how a run goes on is the same for all tasks
 SETTINGS = TrainSettings(**TINY | {"epochs": 3, "model_arguments": SMALL})
 
@@ -34,7 +35,7 @@ def table(case: Case, path: Path) -> DataSettings:
     return DataSettings(str(write(path, rows, ["smiles", *cells])), task=case.task, workers=0)
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=[n if n in IN_WORK else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
     """A run, and the folder that it is in."""
     case, folder = CASES[request.param], tmp_path_factory.mktemp("run")

@@ -85,6 +85,7 @@ def model(run: Path) -> Predictor:
     return gtx.load(run / "model.gtx", "cpu")
 
 
+@pytest.mark.slow
 def test_answers_are_lists_of_probabilities_and_of_classes(model: Predictor) -> None:
     answer = model.predict(["CC=O", "C", "CC#N"])
     assert json.loads(answer.near_class[0]) == ["no", "yes", "no"] and json.loads(answer.order_pred[1]) == []
@@ -94,6 +95,7 @@ def test_answers_are_lists_of_probabilities_and_of_classes(model: Predictor) -> 
     assert p.argmax(0).tolist() == [2, 3]
 
 
+@pytest.mark.slow
 def test_atoms_and_bonds_are_in_the_order_of_the_text(model: Predictor) -> None:
     mol = Chem.MolFromSmiles("CC(=O)NCC#N")
     before = json.loads(model.predict(["CC(=O)NCC#N"]).near_pred[0])
@@ -108,6 +110,7 @@ def test_atoms_and_bonds_are_in_the_order_of_the_text(model: Predictor) -> None:
         assert json.loads(answer.order_pred[0]) == [str(bond.GetBondType()).lower() for bond in bonds]
 
 
+@pytest.mark.slow
 def test_a_table_with_lists_is_scored(model: Predictor, tmp_path: Path) -> None:
     rows = [[smiles, *cells(smiles)] for smiles in molecules(8).smiles]
     rows += [["CCO", 1, '["no", "maybe", "no"]', ""], ["CCO", 1, '["no"]', ""]]
@@ -119,6 +122,7 @@ def test_a_table_with_lists_is_scored(model: Predictor, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
     atoms, bonds = ((run / f"report-{part}-classes.html").read_text() for part in ("atom", "bond"))
     for words in (

@@ -62,12 +62,14 @@ def model(run: Path) -> Predictor:
     return gtx.load(run / "model.gtx", "cpu")
 
 
+@pytest.mark.slow
 def test_predictions_sum_to_the_formal_charge(model: Predictor) -> None:
     lists = [json.loads(text) for text in model.predict(SMILES).q_pred]
     assert [len(values) for values in lists] == [3, 1, 2, 9, 3]
     assert [sum(values) for values in lists] == pytest.approx(CHARGES, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
     mol = Chem.MolFromSmiles("CC(=O)NCC#N")
     for seed in range(3):
@@ -79,6 +81,7 @@ def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
         np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, tmp_path: Path) -> None:
     arguments = {**model.header.model["arguments"], "per": "bond"}
     header = replace(model.header, model={"name": "standard", "arguments": arguments})
@@ -87,6 +90,7 @@ def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, t
         gtx.load(tmp_path / "m.gtx")
 
 
+@pytest.mark.slow
 def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
     further = PretrainedModel(model.header, [], model.header.featuriser, "m.gtx", "")
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"

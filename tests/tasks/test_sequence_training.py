@@ -37,6 +37,7 @@ def model() -> MoleculeToSequence:
     return MoleculeToSequence(TokenEncoder(6, **SMALL), 6, **SMALL)
 
 
+@pytest.mark.slow
 def test_learns_and_says_so(tmp_path: Path) -> None:
     made = model()
     (done,) = fit(made, TASK, TRAIN, VAL, SETTINGS, tmp_path)

@@ -136,6 +136,7 @@ def predictor(uncertainty: str, seed: int = 0) -> Predictor:
     return Predictor([build_model(spec).eval()], ModelHeader(task, featuriser, spec), "cpu")
 
 
+@pytest.mark.slow
 def test_dropout_in_prediction_is_the_same_alone_in_any_batch_and_from_a_file(tmp_path: Path) -> None:
     model, smiles = predictor("dropout"), molecules(12).smiles.tolist()
     together = model.predict(smiles)

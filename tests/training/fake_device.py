@@ -1,4 +1,4 @@
-"""Whole training steps on a device that does not exist: `python -m tests.training.fake_device`.
+"""Whole training steps on a device that does not exist, in a process of their own.
 
 torch works shapes out and computes nothing (`FakeTensorMode`), so that whatever hangs on values raises: `.item()`, a
 copy to the host, boolean indices, shapes that data decide. Tensors of the host in the step raise too. The device is
@@ -173,7 +173,7 @@ def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | No
         assert loss.device == DEVICE and loss.shape == ()
 
 
-if __name__ == "__main__":
+def main() -> None:
     launched = force_kernels()
     chosen = list(tried())
     first = [deepcopy(chosen[0]) for _ in range(4)]

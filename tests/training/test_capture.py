@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +18,7 @@ from gtx.training.capture import WholeStep, obstacle_to_capture
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw, adapt_to_device, warmup_cosine
 
+from .distributed import processes
 from .task import LOGP, model, store, train
 from .test_forecast import stopped_in_epoch
 
@@ -53,13 +52,18 @@ def test_a_whole_step_is_the_plain_one() -> None:
         assert weight.grad is None  # as before the step: what it leaves behind is the weights
 
 
+def on_fake_device() -> None:
+    from .fake_device import main  # which makes the device
+
+    main()
+
+
 @pytest.mark.slow
-def test_a_whole_step_asks_nothing_of_the_device() -> None:
+def test_a_whole_step_asks_nothing_of_the_device(tmp_path: Path) -> None:
     """And what asks is found."""
-    command = [sys.executable, "-m", "tests.training.fake_device"]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    *lines, host = done.stdout.splitlines()
+    ((status, said),) = processes(tmp_path, on_fake_device)
+    assert status == 0, said
+    *lines, host = said.splitlines()[-5:]
     assert lines == [
         "as they are, 8 cases: nothing",
         "item: DataDependentOutputException",

@@ -18,6 +18,8 @@ from gtx.training.fitting import Problem
 
 from .task import LOGP, SMALL, SPLIT, model, store, train
 
+pytestmark = pytest.mark.slow
+
 VAL = SPLIT["val"]
 UNTAUGHT = np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.nan, LOGP)  # training rows blank
 

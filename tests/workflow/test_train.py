@@ -19,6 +19,8 @@ from gtx.training import TrainSettings
 from gtx.workflow import RunResult, train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
+pytestmark = pytest.mark.slow
+
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
 
 

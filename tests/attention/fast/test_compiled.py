@@ -65,24 +65,24 @@ def agree(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | N
 
 
 @needs_compiler
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("parts", ["", "b", "s", "kv", "sv", "kvsb"])
+@pytest.mark.parametrize(
+    ("parts", "masked"),
+    [("", False), ("", True), ("b", True), ("s", False), ("kv", True), ("sv", False), ("kvsb", False), ("kvsb", True)],
+)
 def test_output_and_every_gradient(parts: str, masked: bool) -> None:
     graph = graph_of(SIZES, masked)
     agree(graph, chosen(inputs(graph, 4, 8, 6, 5), parts), rtol=1e-10, atol=1e-10)
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("H", "C", "D", "K"), [(1, 3, 5, 7), (2, 16, 8, 32), (8, 8, 8, 32), (16, 4, 4, 16), (8, 64, 1, 1)]
-)
+@pytest.mark.parametrize(("H", "C", "D", "K"), [(1, 3, 5, 7), (2, 16, 8, 32), (16, 4, 4, 16), (8, 64, 1, 1)])
 def test_heads_and_channels(H: int, C: int, D: int, K: int) -> None:
     graph = graph_of(SIZES)
     agree(graph, chosen(inputs(graph, H, C, D, K), "kvs"), rtol=1e-10, atol=1e-10)
 
 
 @needs_compiler
-@pytest.mark.parametrize("H", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("H", [1, 4, 16])
 def test_single_precision(H: int) -> None:
     graph = graph_of(SIZES, masked=True)
     agree(graph, chosen(inputs(graph, H, 8, 8, 32, torch.float32), "kvsb"), rtol=2e-4, atol=2e-4)

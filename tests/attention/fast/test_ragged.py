@@ -79,7 +79,8 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_here(
         places = {(kernel.arg_names.index(x),): value for x, value in constants.items()}
         return triton.compile(ASTSource(kernel, signature, places), target, {"num_warps": warps, "num_stages": 1})
 
-    assert compiled(GPUTarget("hip", "gfx942", 64), "bf16", "ieee", 16, 16).asm["hsaco"]
+    if name in ("forward", "outer"):  # of tiles and of features; the others have no other operations
+        assert compiled(GPUTarget("hip", "gfx942", 64), "bf16", "ieee", 16, 16).asm["hsaco"]
     # what a card with 99 KiB of shared memory is given fits into it
     of_tile = compiled(GPUTarget("cuda", 86, 32), "fp32", "tf32x3", 32, 64, H=64, K=64)
     assert of_tile.metadata.shared <= min(size_classes._COPIES * 32 * 64 * 4, 101_376)
@@ -107,20 +108,13 @@ def test_products_of_float32_are_split_in_three_unless_one_is_allowed(allowed: s
     assert found == [asked, asked]
 
 
-@pytest.mark.slow
-def test_without_triton_nothing_breaks_before_it_is_called() -> None:
-    code = (
-        "import sys; sys.modules['triton'] = None; import torch, gtx.nn; from gtx.attention.fast import ragged; "
-        "from gtx.graph import CompleteGraph; torch.cuda.is_available = lambda: True; x = torch.zeros(3, 2, 4); "
-        "print(ragged.available()); ragged.attention(CompleteGraph.from_ptr(torch.tensor([0, 3])), x, x, x)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.strip() == "False"
-    assert done.stderr.strip().endswith("RuntimeError: expected triton and a CUDA device (or TRITON_INTERPRET=1)")
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device it can run on")
-def test_without_a_device_it_says_so() -> None:
+@pytest.mark.parametrize("triton", [True, False])
+def test_without_triton_or_without_a_device_it_says_so(triton: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That all can be imported without triton is tested in `tests/test_rooms.py`."""
+    if not triton:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(ragged, "_TRITON", False)
     graph = CompleteGraph.from_ptr(torch.tensor([0, 3]))
     x = torch.zeros(3, 2, 4)
     assert not ragged.available()
