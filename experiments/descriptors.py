@@ -40,7 +40,7 @@ from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.kernel.ridge import draw
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, featurise_texts, read_smiles
 from gtx.molecules.descriptors import PROPERTY_NAMES
-from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, label_stereo, quietly
+from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, assign_stereo_labels, quietly
 from gtx.molecules.perception import perceive
 
 PAGE, FOUND = RESULTS / "descriptors.md", ROOT / "runs" / "descriptors.json"
@@ -210,7 +210,7 @@ def costs() -> dict[str, tuple[float, float]]:
         "SMR_VSA": rd.SMR_VSA_,
         "PEOE_VSA": rd.PEOE_VSA_,
         "MQN": rd.MQNs_,
-        "CIP labels": label_stereo,
+        "CIP labels": assign_stereo_labels,
         "copying": lambda mol: mol,
     }
     cases: dict[tuple[str, int], Callable[[], object]] = {(name, 0): case for name, case in compiled.items()}

@@ -39,7 +39,7 @@ from torch import Tensor
 
 from experiments.speed.measure import default_model, featurised, timed
 from gtx.attention.fast import size_classes, verification
-from gtx.data import ConstantShapeStore, MoleculeStore, precompute_features
+from gtx.data import ConstantShapeStore, MoleculeStore, precompute_encodings
 from gtx.training import TrainSettings, fit
 from gtx.training.capture import Captured, CapturedModule, WholeStep, check_capture
 from gtx.training.data import MoleculeDataModule
@@ -100,7 +100,7 @@ def _training(store: MoleculeStore, molecules: int, device: torch.device) -> tup
     model.observe(examples)
     torch.manual_seed(0)
     module = CapturedModule(model, task, TrainSettings(epochs=1)).to(device)
-    tables = precompute_features(examples, model.fixed_features, list(model.fixed), device, 1 << 33)
+    tables = precompute_encodings(examples, model.compute_encodings, list(model.fixed), device, 1 << 33)
     cutter = ConstantShapeStore(examples.to(device), tables)
     step = WholeStep(module, cutter, module.optimiser(), torch.tensor(float(molecules), device=device))
     return module, step, torch.stack(cutter.sampler(molecules).batches()).to(device)

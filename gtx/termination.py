@@ -23,7 +23,7 @@ def raise_terminated(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
+def raise_on_sigterm() -> Iterator[None]:
     """Raise `Terminated` on SIGTERM in the block, unless the program has a handler of its own."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:

@@ -9,11 +9,11 @@ from threading import Thread
 
 import pytest
 
-from gtx.termination import Terminated, raise_terminated, terminable
+from gtx.termination import Terminated, raise_on_sigterm, raise_terminated
 
 
 def test_sigterm_raises_within_alone() -> None:
-    with pytest.raises(Terminated) as end, terminable():
+    with pytest.raises(Terminated) as end, raise_on_sigterm():
         assert signal.getsignal(signal.SIGTERM) is raise_terminated
         os.kill(os.getpid(), signal.SIGTERM)
     assert end.value.code == 143
@@ -24,7 +24,7 @@ def test_a_handler_of_the_program_stays() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
     try:
-        with terminable():
+        with raise_on_sigterm():
             os.kill(os.getpid(), signal.SIGTERM)
         assert heard == [signal.SIGTERM]
     finally:
@@ -35,7 +35,7 @@ def test_other_threads_than_the_main_one_have_no_handlers() -> None:
     entered: list[bool] = []
 
     def enter() -> None:
-        with terminable():
+        with raise_on_sigterm():
             entered.append(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
 
     thread = Thread(target=enter)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool
 
-from gtx.attention import ScaledDot, Score
+from gtx.attention import ScaledDotScore, Score
 from gtx.encodings import CategoricalFeatures, ContinuousFeatures, Encoding
 from gtx.graph import CompleteGraph
 from gtx.models import standard
@@ -34,7 +34,7 @@ class AllHeads(Score):
         return (query * key).sum((-2, -1))
 
 
-class Idle(ScaledDot):
+class Idle(ScaledDotScore):
     def __init__(self) -> None:
         super().__init__()
         self.forgotten = nn.Parameter(torch.ones(3))
@@ -51,13 +51,13 @@ class OverTheBatch(nn.Module):
 
 
 def test_broken_scores() -> None:
-    check_score(ScaledDot())
+    check_score(ScaledDotScore())
     for score, message in (
         (TwoForms(), r"edge list and complete graph agree: expected .* difference of .*docs/your-own-score.md"),
         (AllHeads(), r"one number per edge and head: expected \[5, 3\], got \[5\]"),
         (Idle(), r"every parameter has a gradient: .*score.forgotten"),
         (Detached(), r"the gradient is that of the output: .*GradcheckError"),
-        (ScaledDot, r"an instance of a class derived from Score"),
+        (ScaledDotScore, r"an instance of a class derived from Score"),
     ):
         with pytest.raises(GuaranteeError, match=message):
             check_score(score)

@@ -51,7 +51,8 @@ COMPARED = {
     "graph": {"gtx: CompleteGraph": list},
 }
 NAMES = (
-    "ShortestPathLength NodeDegree HopMasks SameRing GaussianDistance BesselDistance ExpNormDistance FourierDistance"
+    "ShortestPathLength NodeDegree PathLengthMasks SameRing "
+    "GaussianDistance BesselDistance ExpNormDistance FourierDistance"
 )
 ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
     "RandomWalkProbabilities(20)": lambda: encodings.RandomWalkProbabilities(20),

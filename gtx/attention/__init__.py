@@ -3,12 +3,12 @@
 from gtx.attention.complete import (
     AttentionOutput,
     HeadMerge,
+    LearnedSumOverHeads,
     LinearHeadMerge,
     MaxOverHeads,
-    WeightedSumOverHeads,
-    attend_block,
+    attend_receiver_block,
 )
-from gtx.attention.edge_states import ClippedDot, GRITScore, ProjectedEdgeFeatures
+from gtx.attention.edge_states import ClippedDotScore, GRITScore, ProjectedEdgeFeatures
 from gtx.attention.normalisers import (
     CutoffSiLU,
     DistanceAdjacencyBlend,
@@ -22,24 +22,24 @@ from gtx.attention.normalisers import (
 )
 from gtx.attention.receivers import CompleteGraphAggregator, EdgeListAggregator, ReceiverAggregator
 from gtx.attention.scores import (
+    AdditiveScore,
     BilinearScore,
-    ConcatScore,
     GATScore,
     GATv2Score,
-    ModulatedDot,
-    RelativeDot,
-    ScaledDot,
+    ModulatedDotScore,
+    RelativeDotScore,
+    ScaledDotScore,
     Score,
 )
 from gtx.attention.sums import attend
 from gtx.elementwise import dropout
 
 __all__ = [
+    "AdditiveScore",
     "AttentionOutput",
     "BilinearScore",
-    "ClippedDot",
+    "ClippedDotScore",
     "CompleteGraphAggregator",
-    "ConcatScore",
     "CutoffSiLU",
     "DistanceAdjacencyBlend",
     "EdgeListAggregator",
@@ -50,20 +50,20 @@ __all__ = [
     "Hardmax",
     "HeadGate",
     "HeadMerge",
+    "LearnedSumOverHeads",
     "LinearHeadMerge",
     "MaxOverHeads",
-    "ModulatedDot",
+    "ModulatedDotScore",
     "NoNormalisation",
     "Normaliser",
     "ProjectedEdgeFeatures",
     "ReceiverAggregator",
-    "RelativeDot",
-    "ScaledDot",
+    "RelativeDotScore",
+    "ScaledDotScore",
     "Score",
     "SigmoidGate",
     "Softmax",
-    "WeightedSumOverHeads",
     "attend",
-    "attend_block",
+    "attend_receiver_block",
     "dropout",
 ]

@@ -37,7 +37,7 @@ class MaxOverHeads(HeadMerge):
         return heads.amax(1)
 
 
-class WeightedSumOverHeads(HeadMerge):
+class LearnedSumOverHeads(HeadMerge):
     r"""Merge of the heads by a learned weight each, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), initialised to the mean.
 
     Args:
@@ -84,7 +84,7 @@ class LinearHeadMerge(HeadMerge):
 
 # --- Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
 #
-# `attend_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
+# `attend_receiver_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 
@@ -131,11 +131,13 @@ def attend_pairs(
     features, biases = buckets(edges.features), buckets(edges.whole_bias)
     for q, k, v, e, b, into in zip(queries, keys, values, features, biases, _receivers(graph), strict=True):
         if at_once:
-            parts.append(attend_block(q, k, v, e, b, into, *rules))
+            parts.append(attend_receiver_block(q, k, v, e, b, into, *rules))
             continue
         rows = max(1, _BLOCK // max(1, k.numel()))
         blocks = [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
-        done = [attend_block(q[:, at], k, v, _rows(e, at), _rows(b, at), into.block(at), *rules) for at in blocks]
+        done = [
+            attend_receiver_block(q[:, at], k, v, _rows(e, at), _rows(b, at), into.block(at), *rules) for at in blocks
+        ]
         parts.append(tuple(torch.cat(x, 1) for x in zip(*done, strict=True)))
     out, weights, states = zip(*parts, strict=True)
 
@@ -149,7 +151,7 @@ def attend_pairs(
     )
 
 
-def attend_block(
+def attend_receiver_block(
     query: Tensor,
     key: Tensor,
     value: Tensor,

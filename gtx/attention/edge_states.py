@@ -54,7 +54,7 @@ class ProjectedEdgeFeatures(NamedTuple):
 # --- Scores with an edge state: the edge enters the score, and what the score was made from goes back into the edge.
 
 
-class ClippedDot(Score):
+class ClippedDotScore(Score):
     r"""EGT's score (Edge-augmented Graph Transformer): the clipped scaled dot product plus a bias from the edge state.
 
     \[ s_{rs} = \mathrm{clip}(q_r \cdot k_s / \sqrt{C},\, -c,\, c) + W_e e_{rs} \]
@@ -89,7 +89,7 @@ class ClippedDot(Score):
         return (dot * query.shape[-1] ** -0.5).clamp(-self.clip, self.clip) + self.lin_edge(required(edge))
 
     def __repr__(self) -> str:
-        return f"ClippedDot({self.lin_edge.out_channels}, {self.lin_edge.in_channels}, clip={self.clip})"
+        return f"ClippedDotScore({self.lin_edge.out_channels}, {self.lin_edge.in_channels}, clip={self.clip})"
 
 
 class GRITScore(Score):

@@ -105,7 +105,7 @@ def dots(query: Tensor, key: Tensor) -> Tensor:
     return (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
 
 
-class ScaledDot(Score):
+class ScaledDotScore(Score):
     r"""Scaled dot product of query and key, \(q \cdot k / \sqrt{d_k}\).
 
     Source: Vaswani et al. 2017, "Attention is all you need", eq. 1 (arXiv:1706.03762).
@@ -126,7 +126,7 @@ class ScaledDot(Score):
         return query * (query.shape[-1] ** -0.5 if self.scale is None else self.scale)
 
     def __repr__(self) -> str:
-        return f"ScaledDot({'' if self.scale is None else self.scale})"
+        return f"ScaledDotScore({'' if self.scale is None else self.scale})"
 
 
 class BilinearScore(Score):
@@ -182,7 +182,7 @@ class _Additive(Score):
         return f"{type(self).__name__}({self.vector.shape[0]}, {self.vector.shape[1]})"
 
 
-class ConcatScore(_Additive):
+class AdditiveScore(_Additive):
     r"""Additive score \(a \cdot \tanh(q + k)\); with the projections in q and k, it equals \(a \cdot \tanh(W [v_r
     \,\|\, v_s])\).
 
@@ -261,7 +261,7 @@ class GATScore(Score):
 # --- R-MAT's score: relative embeddings of a pair beside query and key.
 
 
-class RelativeDot(Score):
+class RelativeDotScore(Score):
     r"""Score of R-MAT (Relative Molecule Attention Transformer), with a relative embedding of each pair of atoms.
 
     The score sums dot products of query, key and the embedding \(b_{rs} = W e_{rs}\), and two global terms.
@@ -311,13 +311,13 @@ class RelativeDot(Score):
         return dots(query / root + self.content, key) + of_receiver + of_sender
 
     def __repr__(self) -> str:
-        return f"RelativeDot({', '.join(map(str, self.edge.shape))})"
+        return f"RelativeDotScore({', '.join(map(str, self.edge.shape))})"
 
 
 # --- A score in which the edge scales every channel of query and key.
 
 
-class ModulatedDot(Score):
+class ModulatedDotScore(Score):
     r"""Dot product of query and key in which each channel is multiplied by a projection of the edge features.
 
     \[ s_{rs} = \sum_c q_{rc}\, k_{sc}\, a(W_e e_{rs})_c \cdot f \]
@@ -362,4 +362,4 @@ class ModulatedDot(Score):
         return score if self.clip is None else score.clamp(-self.clip, self.clip)
 
     def __repr__(self) -> str:
-        return f"ModulatedDot({self.heads}, {self.channels}, {self.lin_edge.in_channels})"
+        return f"ModulatedDotScore({self.heads}, {self.channels}, {self.lin_edge.in_channels})"

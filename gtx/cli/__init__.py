@@ -21,7 +21,7 @@ import gtx
 from gtx.cli.printing import be_quiet, in_words, say
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import Postponed
-from gtx.termination import Terminated, terminable
+from gtx.termination import Terminated, raise_on_sigterm
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = next(iter(words), "")
     resumable = "; run the same command again to resume" if command in RESUMED else ""
     try:
-        with terminable():
+        with raise_on_sigterm():
             if (module := command_module(command)) is None:
                 return _refuse_or_help(command)
             return _run(command, module, words[1:]) or 0

@@ -146,9 +146,9 @@ def run(arguments: Namespace) -> int:
             single = "or one file" if name == "engine" else "or a file with --engine ray"
             raise InputError(f"--{name.replace('_', '-')} is for a folder of molecules, {single}")
     from gtx.cli.scores import metric_lines
-    from gtx.prediction import RowSelection, predict_table
+    from gtx.prediction import RowFilter, predict_table
 
-    selection = RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    selection = RowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
     predictor = opened(
         arguments.model,
         arguments.neighbours,
@@ -200,7 +200,7 @@ def opened(
     """Load a model, with the predictions of its members and a comparison with training rows on request, or with an
     average over tautomers.
     """
-    from gtx.prediction import NeighbourPredictor, TautomerPredictor, load
+    from gtx.prediction import PredictorWithNeighbours, TautomerPredictor, load
 
     predictor = load(model, device, beams)
     if average is not None:
@@ -208,7 +208,7 @@ def opened(
             raise InputError("--average tautomers goes without --members, --neighbours and --domain")
         return TautomerPredictor(predictor)
     predictor = predictor.with_members() if members else predictor
-    return predictor if neighbours is None and not domain else NeighbourPredictor(predictor, neighbours, domain)
+    return predictor if neighbours is None and not domain else PredictorWithNeighbours(predictor, neighbours, domain)
 
 
 def status(ledger: RowLedger) -> int:

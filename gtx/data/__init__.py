@@ -11,10 +11,10 @@ if TYPE_CHECKING:
         ConstantShapeSampler,
         ConstantShapeStore,
         PairBudgetSampler,
-        PrecomputedFeatures,
+        PrecomputedEncodings,
         choose_batch_shape,
-        cut_constant_shape_batch,
-        precompute_features,
+        make_constant_shape_batch,
+        precompute_encodings,
     )
     from gtx.data.columns import Row, Table, column_index
     from gtx.data.feature_columns import FeatureColumns
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         SplitMethod,
         assign_folds,
         check_split_shares,
-        column_split,
         compute_split_groups,
         count_shared_molecules,
         cross_validation_splits,
@@ -58,13 +57,14 @@ if TYPE_CHECKING:
         read_split,
         repeated_cross_validation_splits,
         scaffold_split,
+        split_by_column,
         time_split,
         write_split,
     )
     from gtx.data.store import MoleculeStore
     from gtx.data.table_writer import TableWriter, unused_column_name
     from gtx.data.tables import open_table
-    from gtx.data.targets import Duplicates, add_components, find_duplicates
+    from gtx.data.targets import Duplicates, add_component_columns, find_duplicates
 
 
 # tables need no torch
@@ -83,7 +83,7 @@ __all__ = [
     "MoleculeStore",
     "NearestNeighbours",
     "PairBudgetSampler",
-    "PrecomputedFeatures",
+    "PrecomputedEncodings",
     "PublicDataset",
     "Row",
     "RowLedger",
@@ -93,16 +93,14 @@ __all__ = [
     "SplitSettings",
     "Table",
     "TableWriter",
-    "add_components",
+    "add_component_columns",
     "assign_folds",
     "check_split_shares",
     "choose_batch_shape",
     "column_index",
-    "column_split",
     "compute_split_groups",
     "count_shared_molecules",
     "cross_validation_splits",
-    "cut_constant_shape_batch",
     "default_chunk_size",
     "default_worker_count",
     "featurise",
@@ -118,6 +116,7 @@ __all__ = [
     "join_tables",
     "kennard_stone_split",
     "load_public_dataset",
+    "make_constant_shape_batch",
     "make_group_split",
     "make_process_pool",
     "map_in_workers",
@@ -125,11 +124,12 @@ __all__ = [
     "open_table",
     "ordered_split",
     "parse_times",
-    "precompute_features",
+    "precompute_encodings",
     "random_split",
     "read_split",
     "repeated_cross_validation_splits",
     "scaffold_split",
+    "split_by_column",
     "stop_workers",
     "time_split",
     "unused_column_name",

@@ -23,7 +23,7 @@ _AT_ONCE = 512  # molecules of a chunk
 FixedValues = tuple[Tensor | None, Tensor | None]
 
 
-class PrecomputedFeatures(NamedTuple):
+class PrecomputedEncodings(NamedTuple):
     r"""Encodings without learned weights, such as path lengths, computed once for all molecules of a store.
 
     Integer features from 0 to 255 are stored as bytes.
@@ -44,14 +44,14 @@ class PrecomputedFeatures(NamedTuple):
         return {name: (_rows(self.atoms.get(name), atom), _rows(self.pairs.get(name), pair)) for name in sorted(names)}
 
 
-def precompute_features(
+def precompute_encodings(
     store: MoleculeStore,
     features: Callable[[Batch, Sequence[str]], dict[str, FixedValues]],
     names: Sequence[str],
     device: torch.device,
     room: int,
     needed: Sequence[str] = (),
-) -> PrecomputedFeatures:
+) -> PrecomputedEncodings:
     """Compute the encodings without learned weights once for all molecules of a store, as far as memory allows.
 
     Args:
@@ -84,7 +84,7 @@ def precompute_features(
                     tensors[name].append(values)
         return {name: _small(torch.cat(several)).to(device) for name, several in tensors.items() if several}
 
-    return PrecomputedFeatures(joined(0), joined(1), pair_ptr.to(device))
+    return PrecomputedEncodings(joined(0), joined(1), pair_ptr.to(device))
 
 
 def _small(values: Tensor) -> Tensor:
@@ -216,7 +216,7 @@ class ConstantShapeStore:
         seed: seed of the random batches from which the capacity is chosen.
     """
 
-    def __init__(self, store: MoleculeStore, fixed: PrecomputedFeatures | None = None, seed: int = 0) -> None:
+    def __init__(self, store: MoleculeStore, fixed: PrecomputedEncodings | None = None, seed: int = 0) -> None:
         self.store = store
         self.fixed = fixed
         self.seed = seed
@@ -241,7 +241,7 @@ class ConstantShapeStore:
             raise RuntimeError("a batch of constant shape has no capacity before `sampler` has chosen one")
         if len(index) != self.capacity.molecules:
             return self.store.batch(index)
-        return cut_constant_shape_batch(self.store, index, self.capacity, self.fixed)
+        return make_constant_shape_batch(self.store, index, self.capacity, self.fixed)
 
     @property
     def sizes(self) -> Tensor:
@@ -266,8 +266,8 @@ class ConstantShapeStore:
 # --- Batches of constant shape, cut out of a store, as CUDA graphs need them.
 
 
-def cut_constant_shape_batch(
-    store: MoleculeStore, index: Tensor, capacity: BatchShape, fixed: PrecomputedFeatures | None = None
+def make_constant_shape_batch(
+    store: MoleculeStore, index: Tensor, capacity: BatchShape, fixed: PrecomputedEncodings | None = None
 ) -> Batch:
     """Copy molecules of a store into one PyG batch of constant shape, without a synchronisation of CPU and GPU.
 

@@ -102,7 +102,7 @@ def ordered_split(
     return {name: np.sort(np.concatenate(part)).astype(np.int64) for name, part in parts}
 
 
-def column_split(values: Sequence[str], ledger: RowLedger | None = None, column: str = "split") -> Split:
+def split_by_column(values: Sequence[str], ledger: RowLedger | None = None, column: str = "split") -> Split:
     """Read the split from a column of the table; a part that the column does not name is empty.
 
     Args:

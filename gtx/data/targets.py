@@ -19,7 +19,7 @@ from gtx.errors import printable
 # --- Rows with several components, such as a solute and a solvent, one per column.
 
 
-def add_components(table: Table, columns: Sequence[str]) -> Table:
+def add_component_columns(table: Table, columns: Sequence[str]) -> Table:
     """Add the molecules of further columns to each row of a table, as components such as solute and solvent.
 
     Args:

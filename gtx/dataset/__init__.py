@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gtx.data import InputFile
 from gtx.dataset.loading import classes_for_stratification, load_dataset, select_rows_to_split
-from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, hash_file, identify_data
+from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, collect_data_config, hash_file
 
 __all__ = [
     "DataSettings",
@@ -12,8 +12,8 @@ __all__ = [
     "InputFile",
     "LabelledMolecules",
     "classes_for_stratification",
+    "collect_data_config",
     "hash_file",
-    "identify_data",
     "load_dataset",
     "select_rows_to_split",
 ]

@@ -19,13 +19,13 @@ from gtx.data import (
     RowsToSplit,
     Split,
     SplitSettings,
-    add_components,
+    add_component_columns,
     column_index,
-    column_split,
     count_shared_molecules,
     featurise,
     find_duplicates,
     open_table,
+    split_by_column,
 )
 from gtx.data.columns import listed
 from gtx.data.ledger import InputFile, named, plural
@@ -121,7 +121,7 @@ def divide(
             raise InputError("the split is given twice: by a column and by files; give one of them")
         index = column_index(first.columns, settings.split_column)
         cells = [row.cells[index] for row in first.rows]
-        return column_split(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
+        return split_by_column(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
     rows_of = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
     fixed = {part: rows_of[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
     rest = labelled[labelled < len(first.rows)]
@@ -239,7 +239,7 @@ def _read(settings: DataSettings) -> list[InputFile]:
         components = settings.featuriser.components
         first, *others = components or (settings.smiles_column,)
         table = open_table(source, first)
-        table = add_components(table, others) if others else table
+        table = add_component_columns(table, others) if others else table
         if settings.features:
             table = settings.features.read_table(table)
         rows, ledger = list(table.rows), RowLedger()

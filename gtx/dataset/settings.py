@@ -118,7 +118,7 @@ class DataSettings:
         )
 
 
-def identify_data(settings: DataSettings) -> dict[str, Any]:
+def collect_data_config(settings: DataSettings) -> dict[str, Any]:
     """Return values that identify the table, featuriser and split, as `config.yaml` of a run records them."""
 
     def file_marks(source: str | None) -> dict[str, str] | None:

@@ -3,16 +3,16 @@
 from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
 from gtx.encodings.distance import (
     BesselDistance,
-    DistanceAndAdjacency,
+    DistanceAdjacencyEncoding,
     DistanceWithCentrality,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
 )
 from gtx.encodings.encoding import AddEncoding, CategoricalFeatures, ContinuousFeatures, Encoding, Feature
-from gtx.encodings.paths import HopMasks, ShortestPathBonds, ShortestPathLength
+from gtx.encodings.paths import PathLengthMasks, ShortestPathBonds, ShortestPathLength
 from gtx.encodings.sinusoidal import SinusoidalPosition, sinusoidal_encoding
-from gtx.encodings.space import NeighbourTypes, PairDirection, SpatialMoments
+from gtx.encodings.space import NeighbourAtomTypes, PairDirection, SpatialMoments
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
 
 __all__ = [
@@ -22,18 +22,18 @@ __all__ = [
     "BondFeatures",
     "CategoricalFeatures",
     "ContinuousFeatures",
-    "DistanceAndAdjacency",
+    "DistanceAdjacencyEncoding",
     "DistanceWithCentrality",
     "Encoding",
     "ExpNormDistance",
     "Feature",
     "FourierDistance",
     "GaussianDistance",
-    "HopMasks",
     "LaplacianEigenvectors",
-    "NeighbourTypes",
+    "NeighbourAtomTypes",
     "NodeDegree",
     "PairDirection",
+    "PathLengthMasks",
     "RandomWalkProbabilities",
     "SameRing",
     "ShortestPathBonds",

@@ -310,7 +310,7 @@ class FourierDistance(RadialBasis):
 # --- The distance and the bond of a pair, as they are.
 
 
-class DistanceAndAdjacency(Encoding):
+class DistanceAdjacencyEncoding(Encoding):
     r"""Distance and adjacency of two atoms, which the Molecule Attention Transformer (MAT) blends with its attention.
 
     The channels of the pair (receiver r, sender s) are \([d_{rs}, A_{rs}, \text{known}_{rs}]\): the distance in space,
@@ -336,7 +336,7 @@ class DistanceAndAdjacency(Encoding):
         return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
 
     def __repr__(self) -> str:
-        return "DistanceAndAdjacency()"
+        return "DistanceAdjacencyEncoding()"
 
 
 # --- The distances of pairs, and for every node their sum.

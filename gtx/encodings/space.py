@@ -159,7 +159,7 @@ def _sums(left: Tensor, right: Tensor, graph: CompleteGraph) -> Tensor:
 # --- Atoms around an atom in space, by type and distance.
 
 
-class NeighbourTypes(Encoding):
+class NeighbourAtomTypes(Encoding):
     r"""Encoding of an atom by the types of the atoms around it in space, weighted by functions of their distance.
 
     \[ \sum_{s \to r,\, s \neq r} t_{z_s} \odot W \phi(d_{rs}) \]
@@ -201,4 +201,4 @@ class NeighbourTypes(Encoding):
             return messages.new_zeros(graph.num_nodes, messages.shape[1]).index_add_(0, receiver, messages), None
 
     def __repr__(self) -> str:
-        return f"NeighbourTypes({self.distance}, types={self.types.num_embeddings}, channels={self.node.channels})"
+        return f"NeighbourAtomTypes({self.distance}, types={self.types.num_embeddings}, channels={self.node.channels})"

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from gtx.explain.relevance import (
         RemovalEffect,
         attention_rollout,
-        average_by_distance,
+        average_attention_by_distance,
         gradient_weighted_attention,
         measure_faithfulness,
-        score_atoms,
+        score_atoms_by_attention,
         shortest_path_lengths,
         to_dense_matrices,
     )
@@ -35,7 +35,7 @@ __all__ = [
     "ShapleyValues",
     "attention_rollout",
     "attribute_prediction",
-    "average_by_distance",
+    "average_attention_by_distance",
     "check_figure_name",
     "compute_shapley_values",
     "explain_prediction",
@@ -43,7 +43,7 @@ __all__ = [
     "gradient_weighted_attention",
     "list_explainable_outputs",
     "measure_faithfulness",
-    "score_atoms",
+    "score_atoms_by_attention",
     "shortest_path_lengths",
     "to_dense_matrices",
 ]

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gtx.explain.findings import AttentionAnalysis, Findings, caption, describe
-from gtx.explain.relevance import average_by_distance, highest
+from gtx.explain.relevance import average_attention_by_distance, highest
 from gtx.molecules import draw_attention, draw_molecule
 from gtx.molecules.drawing import SCALE
 
@@ -115,7 +115,9 @@ def _scores(sheet: _Sheet, e: Findings, account: AttentionAnalysis, y: float) ->
 
 def _by_distance(e: Findings, account: AttentionAnalysis) -> tuple[np.ndarray, np.ndarray]:
     """Average attention by distance: for each layer if the figure shows the mean over heads, else for each head."""
-    return average_by_distance(account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance)
+    return average_attention_by_distance(
+        account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance
+    )
 
 
 class _Sheet:

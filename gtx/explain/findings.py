@@ -16,7 +16,7 @@ from gtx.explain.relevance import (
     gradient_weighted_attention,
     measure_faithfulness,
     rank_correlation,
-    score_atoms,
+    score_atoms_by_attention,
     to_dense_matrices,
 )
 from gtx.explain.subject import Subject, copies, predict_without
@@ -74,8 +74,8 @@ def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int
     virtual = torch.arange(nodes - num_virtual, nodes)  # the last nodes
     readers = virtual if model.readout is None else torch.cat([atoms, virtual])
     scores = {
-        "rollout": score_atoms(attention_rollout(weights.mean(1)), atoms, readers).numpy(),
-        "gradient": score_atoms(gradient_weighted_attention(weights, gradients), atoms, readers).numpy(),
+        "rollout": score_atoms_by_attention(attention_rollout(weights.mean(1)), atoms, readers).numpy(),
+        "gradient": score_atoms_by_attention(gradient_weighted_attention(weights, gradients), atoms, readers).numpy(),
     }
     whole = float(predict_without(subject, model, np.zeros((1, len(atoms)), bool))[0])
 

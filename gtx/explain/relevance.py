@@ -65,7 +65,7 @@ def gradient_weighted_attention(weights: Tensor, gradients: Tensor) -> Tensor:
     return relevance - eye
 
 
-def score_atoms(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
+def score_atoms_by_attention(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
     """Score each atom by its attention weight as a sender, averaged over the nodes that the readout uses.
 
     Args:
@@ -96,7 +96,7 @@ def shortest_path_lengths(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
     return shortest_path(coo_array((ones, (bonds[0], bonds[1])), shape=(num_atoms, num_atoms)).tocsr(), unweighted=True)
 
 
-def average_by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def average_attention_by_distance(weights: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Average attention weights over all pairs of atoms that are the same number of bonds apart.
 
     Args:

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
 from gtx.graph import CompleteGraph, hash_atom_environments
-from gtx.graph.packing import Buckets, RowPacking
+from gtx.graph.packing import Buckets, PaddingMap
 from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
@@ -33,7 +33,7 @@ class OneMolecule(CompleteGraph):
     def of(cls, size: int) -> Self:
         """Build the graph of `size` atoms."""
         each, pairs = torch.arange(size), torch.arange(size * size)
-        packed = Buckets(RowPacking(each, each, each[:0]), RowPacking(pairs, pairs, pairs[:0]), ((1, size, size),))
+        packed = Buckets(PaddingMap(each, each, each[:0]), PaddingMap(pairs, pairs, pairs[:0]), ((1, size, size),))
         receiver = each[:, None].expand(size, size).reshape(-1)
         sender = each[None].expand(size, size).reshape(-1)
         shared = {
@@ -255,7 +255,7 @@ class MoleculeProgram(nn.Module):
         batch = Batch(_base_cls=Data, **codes, **where, u=descriptors[None])
         first = self.members[0]
         if isinstance(first, GraphTransformer):  # encodings that all members share
-            batch.fixed = first.fixed_features(batch, list(first.fixed))
+            batch.fixed = first.compute_encodings(batch, list(first.fixed))
         outputs = torch.stack([member(batch).double() for member in self.members], 1)
         if self.kernel is not None:
             outputs = blend_outputs(outputs, self.kernel(batch), self.share)

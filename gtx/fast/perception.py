@@ -21,11 +21,11 @@ from gtx.molecules.graphs import (
     ATOM_FEATURE_VALUES,
     LABEL,
     FeaturisedMolecules,
+    assign_stereo_labels,
     atom_code,
     bond_code,
     clean_stereo,
     copy_labels,
-    label_stereo,
     stereo_label,
 )
 from gtx.molecules.settings import Settings
@@ -178,7 +178,7 @@ def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[st
     warnings: list[tuple[str, ...]] = [()] * len(molecules)
     for k in np.flatnonzero(left).tolist():
         mol = _finished(molecules[k]).bare
-        label_stereo(mol)
+        assign_stereo_labels(mol)
         if not encode_labels(mol, *graphs.codes(k)):
             warnings[k] = (plain.UNNAMED,)
     for k in np.flatnonzero(named).tolist():
@@ -192,7 +192,7 @@ def encode_labels(mol: Chem.Mol, atoms: np.ndarray, bonds: np.ndarray) -> bool:
     """Write the labels of a molecule into its codes.
 
     Args:
-        mol: labelled by `label_stereo`.
+        mol: labelled by `assign_stereo_labels`.
         atoms, bonds: its codes, `[n, A]` and `[m, F]`; where there is something to label the code is 0.
 
     Returns:

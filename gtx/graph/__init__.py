@@ -1,43 +1,43 @@
 """Graphs define which nodes attend to which: all pairs of a molecule (never listed), or pairs that a rule selects."""
 
-from gtx.graph.bipartite import BipartiteGraph, list_cross_edges, split_by_receivers
+from gtx.graph.bipartite import BipartiteGraph, list_source_to_target_edges, split_by_receivers
 from gtx.graph.capacity import BatchShape, ConstantShapeGraph, ShapeNotConstantError
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.edge_sets import (
-    AllPairs,
-    BondedPairs,
-    CausalPairs,
-    EdgeRule,
+from gtx.graph.edge_selectors import (
+    AllPairEdges,
+    BondEdges,
+    CausalEdges,
+    DistanceCutoffEdges,
+    EdgeSelector,
     EdgeUnion,
     ExpanderEdges,
     GraphWithVirtualNodes,
-    WithinDistance,
-    WithinHops,
+    HopCutoffEdges,
     add_virtual_nodes,
     hash_atom_environments,
 )
-from gtx.graph.packing import MoleculeSizeOrder, RowPacking, SizeBucket
+from gtx.graph.packing import MoleculesBySize, PaddingMap, SizeBucket
 
 __all__ = [
-    "AllPairs",
+    "AllPairEdges",
     "BatchShape",
     "BipartiteGraph",
-    "BondedPairs",
-    "CausalPairs",
+    "BondEdges",
+    "CausalEdges",
     "CompleteGraph",
     "ConstantShapeGraph",
-    "EdgeRule",
+    "DistanceCutoffEdges",
+    "EdgeSelector",
     "EdgeUnion",
     "ExpanderEdges",
     "GraphWithVirtualNodes",
-    "MoleculeSizeOrder",
-    "RowPacking",
+    "HopCutoffEdges",
+    "MoleculesBySize",
+    "PaddingMap",
     "ShapeNotConstantError",
     "SizeBucket",
-    "WithinDistance",
-    "WithinHops",
     "add_virtual_nodes",
     "hash_atom_environments",
-    "list_cross_edges",
+    "list_source_to_target_edges",
     "split_by_receivers",
 ]

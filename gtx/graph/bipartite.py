@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, RowPacking, alike
+from gtx.graph.packing import Buckets, PaddingMap, alike
 
 # --- Every sender of one set to every receiver of another: the edges of cross-attention.
 
 
-def list_cross_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
+def list_source_to_target_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
     """List the edges from every source node to every target node of the same graph, sorted by target.
 
     The edges join two sets of nodes, such as atoms and the tokens that attend to them (Vaswani et al. 2017, section
@@ -49,8 +49,8 @@ class Sides(NamedTuple):
         shapes: (count, receivers, senders) of each bucket.
     """
 
-    nodes: RowPacking
-    senders: RowPacking
+    nodes: PaddingMap
+    senders: PaddingMap
     first: Tensor
     width: Tensor
     shapes: tuple[tuple[int, ...], ...]
@@ -63,8 +63,8 @@ class BipartiteGraph(CompleteGraph):
 
     Unlike a `CompleteGraph`, the graph has two sets of nodes. The attributes `ptr`, `batch` and `num_nodes` describe
     the receivers. In graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
-    \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is `gtx.graph.list_cross_edges(source_ptr, ptr)`.
-    The method `between` makes a `BipartiteGraph`.
+    \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is
+    `gtx.graph.list_source_to_target_edges(source_ptr, ptr)`. The method `between` makes a `BipartiteGraph`.
 
     Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
 
@@ -123,12 +123,12 @@ class BipartiteGraph(CompleteGraph):
         return Buckets(self.nodes, self.pairs, self.buckets)
 
     @property
-    def nodes(self) -> RowPacking:
+    def nodes(self) -> PaddingMap:
         """Packing of the receivers into slots."""
         return self.sides.nodes
 
     @property
-    def senders(self) -> RowPacking:
+    def senders(self) -> PaddingMap:
         """Packing of the senders into slots."""
         return self.sides.senders
 
@@ -138,7 +138,7 @@ class BipartiteGraph(CompleteGraph):
         return self.sides.shapes
 
     @property
-    def pairs(self) -> RowPacking:
+    def pairs(self) -> PaddingMap:
         """Packing of the pairs into slots."""
         return self._once("pairs", self._pack_pairs)
 
@@ -164,20 +164,20 @@ class BipartiteGraph(CompleteGraph):
             each = torch.repeat_interleave(size, count)
             return torch.zeros_like(n).index_copy(0, order, each.cumsum(0) - each)
 
-        def nodes(ptr: Tensor, size: Tensor) -> RowPacking:
+        def nodes(ptr: Tensor, size: Tensor) -> PaddingMap:
             owner = torch.repeat_interleave(ptr.diff())
             place = torch.arange(len(owner), device=ptr.device) - ptr[owner]
-            return RowPacking.of(first(size)[owner] + place, int((size * count).sum()))
+            return PaddingMap.of(first(size)[owner] + place, int((size * count).sum()))
 
         receivers, senders = nodes(self.ptr, rows), nodes(self.source_ptr, columns)
         return Sides(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
 
-    def _pack_pairs(self) -> RowPacking:
+    def _pack_pairs(self) -> PaddingMap:
         sender, receiver = self.pair_index
         graph = self.batch[receiver]
         row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
         slots = sum(map(math.prod, self.buckets))
-        return RowPacking.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
+        return PaddingMap.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
 
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
+from gtx.graph.packing import Buckets, MoleculesBySize, PaddingMap, SizeBucket
 
 
 class BatchShape(NamedTuple):
@@ -118,14 +118,14 @@ class ConstantShapeGraph(CompleteGraph):
         last = self.num_nodes - 1
         return torch.where(graph == self.num_graphs - 1, last, torch.stack([sender, receiver]))
 
-    def _size_order(self) -> MoleculeSizeOrder:
+    def _size_order(self) -> MoleculesBySize:
         """Return the places as they are, without the ghost."""
         first, ranges = 0, []
         for count, most in self.capacity.buckets:
             ranges.append(SizeBucket(first, first + count, 0, most))
             first += count
         molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
-        return MoleculeSizeOrder(molecules, tuple(ranges), whole=False)
+        return MoleculesBySize(molecules, tuple(ranges), whole=False)
 
     def _pack(self) -> Buckets:
         device, (N, P) = self.ptr.device, (self.num_nodes, self.num_pairs)
@@ -158,8 +158,8 @@ class ConstantShapeGraph(CompleteGraph):
         local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
         slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
         return Buckets(
-            RowPacking(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
-            RowPacking(
+            PaddingMap(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
+            PaddingMap(
                 torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
             ),
             (*((count, size, size) for count, size in self.capacity.buckets), (1, 1, 1)),

@@ -11,7 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, MoleculeSizeOrder, RowPacking, SizeBucket
+from gtx.graph.packing import Buckets, MoleculesBySize, PaddingMap, SizeBucket
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,17 @@ class CompleteGraph:
         return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
 
     @property
-    def nodes(self) -> RowPacking:
+    def nodes(self) -> PaddingMap:
         """Packing of the N nodes into slots."""
         return self.packed.nodes
 
     @property
-    def senders(self) -> RowPacking:
+    def senders(self) -> PaddingMap:
         """Packing of the senders; in a complete graph, the nodes."""
         return self.nodes
 
     @property
-    def pairs(self) -> RowPacking:
+    def pairs(self) -> PaddingMap:
         """Packing of the pairs into slots."""
         return self.packed.pairs
 
@@ -150,18 +150,18 @@ class CompleteGraph:
         return self.packed.shapes
 
     @property
-    def size_order(self) -> MoleculeSizeOrder:
+    def size_order(self) -> MoleculesBySize:
         """Order of the molecules by size, with bounds on the sizes that are known without reading from the device."""
         return self._once("size_order", self._size_order)
 
-    def _size_order(self) -> MoleculeSizeOrder:
+    def _size_order(self) -> MoleculesBySize:
         sizes, order = self.ptr.diff().sort()
         first = self.num_graphs - sum(count for count, _, _ in self.buckets)  # empty graphs come first
         least, ranges = 1, []
         for count, most, _ in self.buckets:
             ranges.append(SizeBucket(first, first + count, least, most))
             first, least = first + count, most
-        return MoleculeSizeOrder(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
+        return MoleculesBySize(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
 
     @property
     def num_edges(self) -> int:

@@ -19,7 +19,7 @@ class SizeBucket(NamedTuple):
     most: int
 
 
-class MoleculeSizeOrder(NamedTuple):
+class MoleculesBySize(NamedTuple):
     """Positions of the molecules of a batch when sorted by size, ascending or descending.
 
     Attributes:
@@ -56,8 +56,8 @@ class Buckets(NamedTuple):
         shapes: (count, receivers, senders) of each bucket: how many graphs, padded to so many of both.
     """
 
-    nodes: RowPacking
-    pairs: RowPacking
+    nodes: PaddingMap
+    pairs: PaddingMap
     shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
@@ -86,7 +86,7 @@ class Buckets(NamedTuple):
         sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
         pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
         shapes = tuple((len(graphs), cap, cap) for graphs, cap in buckets)
-        return cls(RowPacking.of(start[batch] + local, slot), RowPacking.of(pair_slots, pair_slot), shapes)
+        return cls(PaddingMap.of(start[batch] + local, slot), PaddingMap.of(pair_slots, pair_slot), shapes)
 
 
 def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
@@ -112,7 +112,7 @@ def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
 # --- Flat rows into padded slots and back, by indices made once per batch.
 
 
-class RowPacking(NamedTuple):
+class PaddingMap(NamedTuple):
     """One-to-one map of R rows into S >= R slots of a padded tensor.
 
     Attributes:
@@ -126,7 +126,7 @@ class RowPacking(NamedTuple):
     padding: Tensor
 
     @classmethod
-    def of(cls, slot_of_row: Tensor, num_slots: int) -> RowPacking:
+    def of(cls, slot_of_row: Tensor, num_slots: int) -> PaddingMap:
         """Return the packing that puts row i into slot `slot_of_row[i]`."""
         row_of_slot = slot_of_row.new_full((num_slots,), -1)
         row_of_slot[slot_of_row] = torch.arange(len(slot_of_row), device=slot_of_row.device)

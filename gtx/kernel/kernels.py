@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 
 from gtx.errors import InputError
 from gtx.kernel.counts import SubstructureCounts, intersections, offsets
-from gtx.nn import ClippedScaler, TrainingMolecules, hash_atom_environments
+from gtx.nn import ClippedStandardScaler, TrainingMolecules, hash_atom_environments
 
 # --- The Tanimoto kernel of substructures.
 
@@ -215,7 +215,7 @@ class DescriptorKernel(nn.Module):
 
     def __init__(self, channels: int, rows: int = 0) -> None:
         super().__init__()
-        self.scaler: ClippedScaler = ClippedScaler(channels)
+        self.scaler: ClippedStandardScaler = ClippedStandardScaler(channels)
         self.register_buffer("steps", torch.zeros(rows, channels, dtype=torch.int16))
         self.register_buffer("share", torch.zeros(()))
         self.register_buffer("length", torch.ones(()))

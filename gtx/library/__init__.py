@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.library.frames import FramePredictor
+    from gtx.library.frames import DataFramePredictor
     from gtx.library.predicting import predict_folder
     from gtx.library.preparing import hash_store, is_prepared_store, prepare_store
     from gtx.library.stored import load_prepared_dataset, use_prepared_featuriser
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "FramePredictor",
+    "DataFramePredictor",
     "hash_store",
     "is_prepared_store",
     "load_prepared_dataset",

@@ -106,7 +106,7 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
     from gtx.cli.predict import opened, status
     from gtx.library.predicting import predict_folder
-    from gtx.prediction import RowSelection
+    from gtx.prediction import RowFilter
 
     if arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
@@ -121,7 +121,7 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
             beams=arguments.beams,
             device=arguments.device,
             on_error=arguments.on_error,
-            selection=RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
+            selection=RowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
             workers=arguments.workers,
             engine=arguments.engine,
             address=arguments.address,

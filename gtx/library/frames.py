@@ -13,7 +13,7 @@ from gtx.data import default_chunk_size
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
 from gtx.data.feature_columns import cell_text
 from gtx.data.table_writer import output_header
-from gtx.data.targets import add_components
+from gtx.data.targets import add_component_columns
 from gtx.library.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATION_MODELS
 from gtx.prediction.loading import load
@@ -23,10 +23,10 @@ from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, an
 _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames without rows
 
 
-class FramePredictor:
+class DataFramePredictor:
     """Callable that adds predictions to a data frame: `<target>_pred` and the like, `error` and `warning`.
 
-    A pickled `FramePredictor` has a few hundred bytes; each process loads the model at the first prediction.
+    A pickled `DataFramePredictor` has a few hundred bytes; each process loads the model at the first prediction.
 
     Args:
         model: path of a model file that every machine can read, or `foundation`.
@@ -89,7 +89,7 @@ class FramePredictor:
 
         table = Table(columns, columns[place], rows(), len(frame))
         if components:
-            table = add_components(table, components[1:])
+            table = add_component_columns(table, components[1:])
         return header.features.read_table(table) if header.features else table
 
 

@@ -40,7 +40,7 @@ from gtx.prediction.streaming import (
     EVERY_ROW,
     Chunk,
     PredictorLike,
-    RowSelection,
+    RowFilter,
     open_for_model,
     predict_rows,
     predict_stream,
@@ -61,7 +61,7 @@ def predict_folder(
     beams: int | None = None,
     device: str | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: RowSelection = EVERY_ROW,
+    selection: RowFilter = EVERY_ROW,
     workers: int | None = None,
     engine: Literal["ray"] | None = None,
     address: str | None = None,
@@ -183,7 +183,7 @@ class Prediction(ShardJob):
 
     load: Callable[[], PredictorLike]
     columns: MoleculeColumns = field(default_factory=MoleculeColumns)
-    selection: RowSelection = EVERY_ROW
+    selection: RowFilter = EVERY_ROW
     readers: int | None = 0
 
     def worker(self) -> ShardPredictor:
@@ -251,7 +251,7 @@ class Outputs:
     """
 
     folder: Path
-    selection: RowSelection
+    selection: RowFilter
 
     @property
     def parts(self) -> Path:

@@ -18,7 +18,7 @@ from gtx.data.ledger import RowLedger
 from gtx.data.store import MoleculeStore, stored_texts
 from gtx.data.table_writer import TableWriter, output_header, output_row, unused_column_name
 from gtx.data.tables import open_table
-from gtx.data.targets import add_components
+from gtx.data.targets import add_component_columns
 from gtx.errors import InputError
 from gtx.library.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
 from gtx.library.workers import (
@@ -126,7 +126,7 @@ class Preparation(ShardJob):
         """Open a table, with its rows from `first` on."""
         own, *others = self.featuriser.components or (self.smiles_column,)
         table = open_table(path, own, first=first)
-        return add_components(table, others) if others else table
+        return add_component_columns(table, others) if others else table
 
     def worker(self) -> ShardReader:
         """Make a worker."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
+from gtx.attention import ClippedDotScore, GatedSoftmax, GRITScore
 from gtx.encodings import (
     BondFeatures,
     Encoding,
@@ -20,10 +20,10 @@ from gtx.encodings import (
 from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
 from gtx.nn import (
     BondMessagePassing,
-    DegreeScaler,
     EdgeStateUpdate,
     GPSLayer,
     GraphTransformerLayer,
+    LearnedDegreeScaling,
     TripletAttention,
 )
 
@@ -186,7 +186,7 @@ def grit(
             dropout=of.dropout,
             norm_first=False,
             edge_update=update,
-            scaler=DegreeScaler(channels),
+            scaler=LearnedDegreeScaling(channels),
         )
 
     return GraphTransformer(
@@ -295,7 +295,7 @@ def _edge_augmented(
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
         attention = of.attention(
-            score=ClippedDot(of.heads, pair_channels, clip),
+            score=ClippedDotScore(of.heads, pair_channels, clip),
             normaliser=GatedSoftmax(of.heads, pair_channels),
             edge_bias=False,
         )

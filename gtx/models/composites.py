@@ -208,9 +208,9 @@ class MultiConformerModel(nn.Module):
         """Fixed encodings of the wrapped model, which do not depend on coordinates."""
         return self.model.fixed
 
-    def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+    def compute_encodings(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
         """Compute fixed encodings of the wrapped model."""
-        return self.model.fixed_features(batch, names)
+        return self.model.compute_encodings(batch, names)
 
     def forward(self, batch: Batch) -> Tensor:
         """Predictions `[B, out_channels]`, in the scaled units of training."""

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.encodings import ContinuousFeatures, Encoding
-from gtx.graph import AllPairs, CompleteGraph, EdgeRule
+from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.models.checks import check_arguments, check_batch, unseen_codes
 from gtx.nn import (
     GELU,
@@ -26,17 +26,17 @@ from gtx.nn import (
     CategoricalEmbedding,
     CategoryVocabulary,
     ChunkedPairEmbedding,
-    ClippedScaler,
+    ClippedStandardScaler,
     Dropout,
     EdgeAttention,
-    EmbeddedBondFeatures,
     GraphTransformerLayer,
-    NodeIndices,
+    LazyBondEmbedding,
+    OriginalAndVirtualNodes,
     PairEmbedding,
     Readout,
     SubstructureEmbedding,
     TrainingMolecules,
-    UserFeatures,
+    UserFeatureProjection,
     make_embedding,
 )
 from gtx.nn.fast.bonds import can_sum
@@ -184,7 +184,7 @@ class GraphTransformer(nn.Module):
         also: number of additional outputs for each "atom" or "bond", each with a separate head, which also reads
             descriptors and virtual nodes of the molecule.
         atom_features: number of extra features of each atom in `batch.atom_features`, which are added to the embedding
-            of the atoms, see `gtx.nn.UserFeatures`.
+            of the atoms, see `gtx.nn.UserFeatureProjection`.
         bond_features: number of extra features of each bond in `batch.bond_features`, equal for both directions. The
             features are added to the bond embeddings that `local` reads and to the pair embeddings; the head of a bond
             also reads them.
@@ -220,7 +220,7 @@ class GraphTransformer(nn.Module):
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
-        edges: EdgeRule | None = None,
+        edges: EdgeSelector | None = None,
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
         layer: Callable[[LayerSettings], nn.Module] | None = None,
@@ -233,7 +233,7 @@ class GraphTransformer(nn.Module):
     ) -> None:
         check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
-        self.edges: EdgeRule = AllPairs() if edges is None else edges
+        self.edges: EdgeSelector = AllPairEdges() if edges is None else edges
         self.edge_list = edge_list
         self.atom_vocabulary: CategoryVocabulary = CategoryVocabulary(atom_sizes)
         self.bond_vocabulary: CategoryVocabulary = CategoryVocabulary(bond_sizes)
@@ -241,10 +241,12 @@ class GraphTransformer(nn.Module):
         self.bond_embedding: CategoricalEmbedding | None = (
             CategoricalEmbedding(bond_sizes, channels, silent_first=True) if local else None
         )
-        self.atom_features: UserFeatures = UserFeatures("atom_features", atom_features, channels)
-        self.bond_features: UserFeatures = UserFeatures("bond_features", bond_features, channels if local else None)
+        self.atom_features: UserFeatureProjection = UserFeatureProjection("atom_features", atom_features, channels)
+        self.bond_features: UserFeatureProjection = UserFeatureProjection(
+            "bond_features", bond_features, channels if local else None
+        )
 
-        self.descriptor_scaler: ClippedScaler = ClippedScaler(num_descriptors)
+        self.descriptor_scaler: ClippedStandardScaler = ClippedStandardScaler(num_descriptors)
 
         self.encodings: nn.ModuleList = nn.ModuleList(encodings)
         self.node_embeddings: nn.ModuleDict = nn.ModuleDict(
@@ -315,7 +317,7 @@ class GraphTransformer(nn.Module):
 
     @property
     def constant_shapes(self) -> bool:
-        """True if batches of constant shape can be read, see `gtx.data.cut_constant_shape_batch`."""
+        """True if batches of constant shape can be read, see `gtx.data.make_constant_shape_batch`."""
         plain = not self.edge_list and self.tokens is None and not self.also
         return plain and all(e.constant_shapes or e.fixed for e in self.encodings)
 
@@ -324,11 +326,11 @@ class GraphTransformer(nn.Module):
         """Names of the encodings that are the same in every epoch.
 
         The value of a name is True if batches of constant shape need the encoding to be precomputed, see
-        `gtx.data.precompute_features`.
+        `gtx.data.precompute_encodings`.
         """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 
-    def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+    def compute_encodings(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
         """Compute some of the fixed encodings of a batch, for nodes `[N, *]` and pairs `[num_pairs, *]`."""
         graph = self.graph(batch)
         return {name: self.encodings[int(name)](batch, graph) for name in names}
@@ -398,7 +400,7 @@ class GraphTransformer(nn.Module):
 
     def _encode(
         self, batch: Batch, graph: CompleteGraph | None, edge_list: bool, weights: list[Tensor] | None = None
-    ) -> tuple[Tensor, NodeIndices, Tensor | CompleteGraph]:
+    ) -> tuple[Tensor, OriginalAndVirtualNodes, Tensor | CompleteGraph]:
         """All nodes after the last layer, which of them are atoms, and the edges."""
         sizes = self.atom_vocabulary.sizes, self.bond_vocabulary.sizes
         needs_bonds = self.bond_embedding is not None or self.tokens is not None
@@ -417,13 +419,13 @@ class GraphTransformer(nn.Module):
             portions = ChunkedPairEmbedding(graph, self.pair_embedding, features, x.dtype, portion)
             if graph.num_pairs * x.element_size() * (self.pair_embedding.width or 0) <= KEPT:
                 pairs, portions = portions.joined(), None
-        nodes = NodeIndices(torch.arange(graph.num_nodes, device=x.device), None)
+        nodes = OriginalAndVirtualNodes(torch.arange(graph.num_nodes, device=x.device), None)
         if self.tokens is not None:
             codes = self.bond_vocabulary(batch.edge_attr)
             graph, nodes, x, pairs = self.tokens(graph, x, pairs, batch.edge_index, codes)
         if self.virtual is not None:
             graph, (place, virtual), x, pairs = self.virtual(graph, x, pairs)
-            nodes = NodeIndices(place[nodes.atoms], virtual)
+            nodes = OriginalAndVirtualNodes(place[nodes.atoms], virtual)
         if further and edge_list:
             pairs = None if pairs is None else graph.select(pairs)
         edges = graph.edge_index if edge_list else graph
@@ -433,12 +435,12 @@ class GraphTransformer(nn.Module):
             codes, table = self.bond_vocabulary(batch.edge_attr), self.bond_embedding
             by_code = all(isinstance(getattr(layer, "local", None), BondMessagePassing) for layer in self.layers)
             by_code = by_code and can_sum(table.table) and not self.bond_features.features
-            bonds = EmbeddedBondFeatures(codes, table) if by_code else self.bond_features(batch, table(codes))
+            bonds = LazyBondEmbedding(codes, table) if by_code else self.bond_features(batch, table(codes))
         for layer in self.layers:
             x, pairs = layer(x, edges, pairs if portions is None else portions, bond_index, bonds, weights)
         return self.norm(x), nodes, edges
 
-    def _head_input(self, level: str, x: Tensor, nodes: NodeIndices, batch: Batch) -> Tensor:
+    def _head_input(self, level: str, x: Tensor, nodes: OriginalAndVirtualNodes, batch: Batch) -> Tensor:
         """Pool the nodes after the last layer to molecules, atoms or bonds, and join what the molecule brings."""
         atoms = x if nodes.virtual is None and self.tokens is None else x[nodes.atoms]
         joined = []  # of each molecule, [B, *]

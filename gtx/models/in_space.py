@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtx.attention import DistanceAdjacencyBlend, RelativeDot
+from gtx.attention import DistanceAdjacencyBlend, RelativeDotScore
 from gtx.encodings import (
     BesselDistance,
     BondFeatures,
-    DistanceAndAdjacency,
+    DistanceAdjacencyEncoding,
     DistanceWithCentrality,
     ExpNormDistance,
     GaussianDistance,
-    NeighbourTypes,
+    NeighbourAtomTypes,
     NodeDegree,
     PairDirection,
     ShortestPathBonds,
     ShortestPathLength,
 )
-from gtx.graph import WithinDistance
+from gtx.graph import DistanceCutoffEdges
 from gtx.models.all_pairs import layer_with_biases
 from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
 from gtx.nn import EquivariantAttentionLayer, GraphAndSpaceEncoding, GraphTransformerLayer
@@ -60,7 +60,7 @@ def mat(
 
     return GraphTransformer(
         out_channels,
-        encodings=[DistanceAndAdjacency()],
+        encodings=[DistanceAdjacencyEncoding()],
         pair_channels=None,
         local=False,
         readout=readout,
@@ -105,7 +105,7 @@ def rmat(
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
-        score = RelativeDot(of.heads, of.head_channels, pair_channels)
+        score = RelativeDotScore(of.heads, of.head_channels, pair_channels)
         attention = of.attention(score=score, edge_bias=False, edge_value=True)
         return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout)
 
@@ -162,7 +162,7 @@ def torchmd_net(
             raise ValueError(f"torchmd_net has no dropout of attention weights, got {of.attention_dropout}")
         return EquivariantAttentionLayer(channels, of.heads, radial + 1, of.last)
 
-    around = NeighbourTypes(ExpNormDistance(radial, cutoff), atom_sizes[0], channels)
+    around = NeighbourAtomTypes(ExpNormDistance(radial, cutoff), atom_sizes[0], channels)
     return GraphTransformer(
         out_channels,
         atom_sizes,
@@ -172,7 +172,7 @@ def torchmd_net(
         dropout=dropout,
         local=False,
         readout=readout,
-        edges=WithinDistance(cutoff),
+        edges=DistanceCutoffEdges(cutoff),
         layer=layer,
         **arguments,
     )

@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDot, ScaledDot
+from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDotScore, ScaledDotScore
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
-from gtx.graph import BondedPairs, ExpanderEdges
+from gtx.graph import BondEdges, ExpanderEdges
 from gtx.models.all_pairs import layer_with_biases
 from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
 from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformerLayer
@@ -85,7 +85,7 @@ def gaan(out_channels: int, **arguments: Any) -> GraphTransformer:
 
     def attention(of: LayerSettings) -> EdgeAttention:
         gate = HeadGate(of.channels, of.heads, of.channels)
-        return of.attention(score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1), gate=gate)
+        return of.attention(score=ScaledDotScore(1.0), value_activation=nn.LeakyReLU(0.1), gate=gate)
 
     return _over_bonds(attention, out_channels, **arguments)
 
@@ -98,9 +98,7 @@ def _over_bonds(
     def layer(of: LayerSettings) -> GraphTransformerLayer:
         return GraphTransformerLayer(attention(of), None, of.channels, dropout=of.dropout)
 
-    return GraphTransformer(
-        out_channels, local=False, edges=BondedPairs(), layer=layer, edge_list=edge_list, **arguments
-    )
+    return GraphTransformer(out_channels, local=False, edges=BondEdges(), layer=layer, edge_list=edge_list, **arguments)
 
 
 # --- Exphormer: sparse attention over the bonds, a random regular graph and virtual nodes.
@@ -138,7 +136,7 @@ def exphormer(
     """
 
     def layer(of: LayerSettings) -> GPSLayer:
-        score = ModulatedDot(of.heads, of.head_channels, pair_channels, clip=5.0)
+        score = ModulatedDotScore(of.heads, of.head_channels, pair_channels, clip=5.0)
         attention = of.attention(score=score, edge_bias=False)
         return GPSLayer(attention, BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 
@@ -150,7 +148,7 @@ def exphormer(
         pair_mlp=False,
         norm_first=False,
         readout=readout,
-        edges=BondedPairs(loops=False) | ExpanderEdges(degree, seed),
+        edges=BondEdges(loops=False) | ExpanderEdges(degree, seed),
         virtual_nodes=virtual_nodes,
         layer=layer,
         edge_list=edge_list,

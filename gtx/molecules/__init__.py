@@ -12,10 +12,10 @@ from gtx.molecules.graphs import (
     BOND_FEATURE_VALUES,
     FeaturisedMolecules,
     Molecule,
+    assign_stereo_labels,
     bond_edge_index,
     encode_atoms,
     encode_bonds,
-    label_stereo,
 )
 from gtx.molecules.perception import Featuriser, featurise_texts
 from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, standardise_molecule
@@ -48,6 +48,7 @@ __all__ = [
     "Featuriser",
     "Molecule",
     "MoleculeError",
+    "assign_stereo_labels",
     "assign_substructures",
     "bond_edge_index",
     "butina_clusters",
@@ -59,7 +60,6 @@ __all__ = [
     "encode_bonds",
     "featurise_texts",
     "kennard_stone_order",
-    "label_stereo",
     "make_conformer",
     "morgan_bits",
     "morgan_counts",

@@ -184,7 +184,7 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def label_stereo(mol: Chem.Mol) -> None:
+def assign_stereo_labels(mol: Chem.Mol) -> None:
     """Label stereocentres (R, S, r, s) and stereo bonds (E, Z; axes M, P), as the RDKit property `LABEL` of a molecule.
 
     The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. Where they would
@@ -204,7 +204,7 @@ def label_stereo(mol: Chem.Mol) -> None:
 
 
 def stereo_label(centre: Chem.Atom | Chem.Bond) -> str:
-    """Return the label that `label_stereo` gave; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
+    """Return the label by `assign_stereo_labels`; else "none", or `UNDECIDED` for a centre that is not tetrahedral."""
     if centre.HasProp(LABEL):
         return centre.GetProp(LABEL)
     return "none" if isinstance(centre, Chem.Bond) or centre.GetChiralTag() in _TETRAHEDRAL_OR_NONE else UNDECIDED
@@ -253,7 +253,7 @@ _BOND_CODES: dict[str, Callable[[Chem.Bond], object]] = {
 def encode_atoms(mol: Chem.Mol) -> np.ndarray:
     """Encode the features of each atom as integer codes: uint8 `[n, len(ATOM_FEATURE_VALUES)]`.
 
-    The chirality is the label that `label_stereo` has set.
+    The chirality is the label that `assign_stereo_labels` has set.
     """
     rows = [[atom_code(name, _ATOM_CODES[name](atom)) for name in ATOM_FEATURE_VALUES] for atom in mol.GetAtoms()]
     return np.array(rows, np.uint8).reshape(-1, len(ATOM_FEATURE_VALUES))

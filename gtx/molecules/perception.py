@@ -29,11 +29,11 @@ from gtx.molecules.graphs import (
     BOND_INDEX,
     FeaturisedMolecules,
     Molecule,
+    assign_stereo_labels,
     bond_edge_index,
     copy_labels,
     encode_atoms,
     encode_bonds,
-    label_stereo,
     quietly,
 )
 from gtx.molecules.reading import MoleculeError, parse_smiles, read_molblock, skim_smiles, standardise_molecule
@@ -147,7 +147,7 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
     """
     conformer = given_conformer(settings, mol)
     bare, order = without_hydrogens(mol) if settings.hydrogens else (mol, None)
-    label_stereo(bare)  # hydrogen atoms or not, labels, descriptors and SMILES are the same
+    assign_stereo_labels(bare)  # hydrogen atoms or not, labels, descriptors and SMILES are the same
     if order is not None:
         copy_labels(bare, mol, order)
     atoms, bonds = encode_atoms(mol), encode_bonds(mol)

@@ -7,10 +7,10 @@ from gtx.nn.bonds import (
     AddVirtualNodes,
     BondMessagePassing,
     BondReadout,
-    EmbeddedBondFeatures,
-    NodeIndices,
+    LazyBondEmbedding,
+    OriginalAndVirtualNodes,
 )
-from gtx.nn.decoder_layer import DecoderLayer, KeyValues, TokenEmbedding
+from gtx.nn.decoder_layer import DecoderLayer, KeyValueCache, TokenEmbedding
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.embedding import (
     CategoricalEmbedding,
@@ -20,8 +20,8 @@ from gtx.nn.embedding import (
     PairEmbedding,
     make_embedding,
 )
-from gtx.nn.features import ClippedScaler, SubstructureEmbedding, TrainingMolecules, UserFeatures
-from gtx.nn.readout import DegreeScaler, Readout
+from gtx.nn.features import ClippedStandardScaler, SubstructureEmbedding, TrainingMolecules, UserFeatureProjection
+from gtx.nn.readout import LearnedDegreeScaling, Readout
 from gtx.nn.transformer_layer import EdgeStateUpdate, GPSLayer, GraphTransformerLayer
 from gtx.nn.triplet_attention import TripletAttention
 from gtx.nn.vector_layer import EquivariantAttentionLayer
@@ -35,26 +35,26 @@ __all__ = [
     "CategoricalEmbedding",
     "CategoryVocabulary",
     "ChunkedPairEmbedding",
-    "ClippedScaler",
+    "ClippedStandardScaler",
     "DecoderLayer",
-    "DegreeScaler",
     "Dropout",
     "EdgeAttention",
     "EdgeStateUpdate",
-    "EmbeddedBondFeatures",
     "EquivariantAttentionLayer",
     "GPSLayer",
     "GraphAndSpaceEncoding",
     "GraphTransformerLayer",
-    "KeyValues",
-    "NodeIndices",
+    "KeyValueCache",
+    "LazyBondEmbedding",
+    "LearnedDegreeScaling",
+    "OriginalAndVirtualNodes",
     "PairEmbedding",
     "Readout",
     "SubstructureEmbedding",
     "TokenEmbedding",
     "TrainingMolecules",
     "TripletAttention",
-    "UserFeatures",
+    "UserFeatureProjection",
     "hash_atom_environments",
     "make_embedding",
 ]

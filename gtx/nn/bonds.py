@@ -20,7 +20,7 @@ from gtx.nn.fast.bonds import sum_messages
 
 
 @dataclass(frozen=True)
-class EmbeddedBondFeatures:
+class LazyBondEmbedding:
     """Bond features as codes with their embedding, which is computed only where it is needed.
 
     Attributes:
@@ -51,7 +51,7 @@ class BondMessagePassing(GINEConv):
         channels: width of nodes and bonds.
 
     Shapes:
-        x `[N, channels]`, edge_index int64 `[2, E]`, edge_attr `[E, channels]` or `EmbeddedBondFeatures`, to
+        x `[N, channels]`, edge_index int64 `[2, E]`, edge_attr `[E, channels]` or `LazyBondEmbedding`, to
         `[N, channels]`.
     """
 
@@ -59,8 +59,8 @@ class BondMessagePassing(GINEConv):
         mlp = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, channels))
         super().__init__(mlp, edge_dim=channels)
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | EmbeddedBondFeatures) -> Tensor:
-        if not isinstance(edge_attr, EmbeddedBondFeatures):
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | LazyBondEmbedding) -> Tensor:
+        if not isinstance(edge_attr, LazyBondEmbedding):
             return super().forward(x, edge_index, edge_attr)
         embedding, codes = edge_attr.embedding, edge_attr.codes
         table, scale = embedding.table @ self.lin.weight.t(), 1 + float(self.eps)
@@ -99,7 +99,7 @@ class BondReadout(nn.Module):
 # --- Virtual nodes with learned features, joined to every atom of a molecule.
 
 
-class NodeIndices(NamedTuple):
+class OriginalAndVirtualNodes(NamedTuple):
     """Indices of the original nodes, int64 `[N]`, and of the virtual nodes, int64 `[B * count]` (None without any)."""
 
     atoms: Tensor
@@ -118,8 +118,8 @@ class AddVirtualNodes(nn.Module):
 
     Shapes:
         a graph, x `[N, channels]` and pairs `[num_pairs, pair_channels]` or None, to the larger graph, its
-        `NodeIndices`, its node features and its pair features. A node without any edge, not even from itself, gets
-        none.
+        `OriginalAndVirtualNodes`, its node features and its pair features. A node without any edge, not even from
+        itself, gets none.
     """
 
     def __init__(self, count: int, channels: int, pair_channels: int | None) -> None:
@@ -135,7 +135,7 @@ class AddVirtualNodes(nn.Module):
 
     def forward(
         self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None
-    ) -> tuple[CompleteGraph, NodeIndices, Tensor, Tensor | None]:
+    ) -> tuple[CompleteGraph, OriginalAndVirtualNodes, Tensor, Tensor | None]:
         larger, nodes, virtual, old_pairs = add_virtual_nodes(graph, len(self.node))
         everything = x.new_empty(larger.num_nodes, x.shape[1])
         everything = everything.index_copy(0, nodes, x)
@@ -144,7 +144,7 @@ class AddVirtualNodes(nn.Module):
             if self.pair is None:
                 raise ValueError(f"expected no pair features, as pair_channels=None, got {list(pairs.shape)}")
             pairs = self.pair.to(x.dtype).repeat(larger.num_pairs, 1).index_copy(0, old_pairs, pairs)
-        return larger, NodeIndices(nodes, virtual), everything, pairs
+        return larger, OriginalAndVirtualNodes(nodes, virtual), everything, pairs
 
     def __repr__(self) -> str:
         return f"AddVirtualNodes({self.node.shape[0]}, {self.node.shape[1]})"
@@ -177,8 +177,8 @@ class AddBondNodes(nn.Module):
 
     Shapes:
         a graph, x `[N, channels]`, pairs `[num_pairs, pair_channels]` or None, every bond in both directions, int64
-        `[2, E]`, and their codes `[E, F]`, the same in both, to the larger graph, its `NodeIndices` (no virtual ones),
-        its node features and its pair features. Bonds come after the atoms of their molecule.
+        `[2, E]`, and their codes `[E, F]`, the same in both, to the larger graph, its `OriginalAndVirtualNodes` (no
+        virtual ones), its node features and its pair features. Bonds come after the atoms of their molecule.
 
     Raises:
         ValueError: in `forward`, bonds that are not there in both directions.
@@ -197,7 +197,7 @@ class AddBondNodes(nn.Module):
 
     def forward(
         self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None, edge_index: Tensor, codes: Tensor
-    ) -> tuple[CompleteGraph, NodeIndices, Tensor, Tensor]:
+    ) -> tuple[CompleteGraph, OriginalAndVirtualNodes, Tensor, Tensor]:
         sender, receiver = edge_index
         once = (sender < receiver).nonzero().flatten()
         if 2 * len(once) != len(sender):
@@ -222,7 +222,7 @@ class AddBondNodes(nn.Module):
         common = self.common.to(x.dtype)[6 * kind[t] + 3 * kind[u] + shared.long() + (t == u)]
         return (
             larger,
-            NodeIndices(atoms, None),
+            OriginalAndVirtualNodes(atoms, None),
             everything,
             common if pairs is None else common.index_add(0, old_pairs, pairs),
         )

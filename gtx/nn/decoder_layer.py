@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import CompleteGraphAggregator, ProjectedEdgeFeatures, attend_block
+from gtx.attention import CompleteGraphAggregator, ProjectedEdgeFeatures, attend_receiver_block
 from gtx.elementwise import Dropout
 from gtx.encodings import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
@@ -65,7 +65,7 @@ class TokenEmbedding(nn.Module):
 # --- The key-value cache of a decoder that writes token by token.
 
 
-class KeyValues:
+class KeyValueCache:
     r"""Key-value cache for decoding: keys and values of the earlier tokens of R sequences.
 
     A later token does not change the keys and values of earlier tokens, because later tokens are not senders to earlier
@@ -92,7 +92,7 @@ class KeyValues:
         self.into: CompleteGraphAggregator = CompleteGraphAggregator(hole[:, None, :, None], absent is None)
 
     @classmethod
-    def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValues:
+    def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValueCache:
         """Room for `limit` senders of each of `rows` rows.
 
         Args:
@@ -111,7 +111,7 @@ class KeyValues:
         self.key[:, :, self.length], self.value[:, :, self.length] = key, value
         self.length += 1
 
-    def select(self, rows: Tensor) -> KeyValues:
+    def select(self, rows: Tensor) -> KeyValueCache:
         """Select the rows `rows` (int64 `[R']`), each any number of times."""
         n = self.length
 
@@ -120,7 +120,7 @@ class KeyValues:
             out[:, :, :n] = kept[:, :, :n].index_select(0, rows)
             return out
 
-        return KeyValues(of(self.key), of(self.value), None if self.absent is None else self.absent[rows], n)
+        return KeyValueCache(of(self.key), of(self.value), None if self.absent is None else self.absent[rows], n)
 
     def attend(self, attention: EdgeAttention, target: Tensor) -> Tensor:
         """Let one receiver in each row attend to the cached senders: `[R, *]` to `[R, width]`.
@@ -133,7 +133,7 @@ class KeyValues:
         key, value = (kept[:, :, : self.length].transpose(1, 2) for kept in (self.key, self.value))  # [R, S, H, C]
         edges = ProjectedEdgeFeatures(state_value=attention.state_value)
         p = attention.dropout if attention.training else 0.0
-        out, _, _ = attend_block(
+        out, _, _ = attend_receiver_block(
             query, key, value, None, None, self.into, attention.score, attention.normaliser, edges, p
         )
         return attention.merge_heads(out.squeeze(1))
@@ -153,7 +153,7 @@ class DecoderLayer(nn.Module):
 
     \[ v \leftarrow v + f(\mathrm{norm}(v)) \qquad \text{or} \qquad v \leftarrow \mathrm{norm}(v + f(v)) \]
 
-    The graph determines which tokens attend to which. With the edges j <= i (`gtx.graph.CausalPairs`), the layer is the
+    The graph determines which tokens attend to which. With the edges j <= i (`gtx.graph.CausalEdges`), the layer is the
     decoder layer of the Transformer, or without cross-attention the layer of GPT. With all pairs and without
     cross-attention, the layer is the encoder layer of the Transformer.
 
@@ -208,7 +208,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         edges: Tensor | CompleteGraph,
         source: Tensor | None = None,
-        list_cross_edges: Tensor | BipartiteGraph | None = None,
+        list_source_to_target_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Compute the layer for all tokens at once.
@@ -217,17 +217,17 @@ class DecoderLayer(nn.Module):
             x: the tokens.
             edges: edges between tokens.
             source: what is read.
-            list_cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
+            list_source_to_target_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
             weights: list to which the weights of the cross-attention are appended, `[E, H]`.
         """
         branches: list[Branch] = [lambda x: self.attention(x, edges)]
         cross = self.cross
         if cross is not None:
-            if source is None or list_cross_edges is None:
+            if source is None or list_source_to_target_edges is None:
                 raise ValueError("cross-attention reads: expected a source and edges from it, got None")
 
             def read(x: Tensor) -> Tensor:
-                out, alpha, _ = cross.attend((source, x), list_cross_edges, weights=weights is not None)
+                out, alpha, _ = cross.attend((source, x), list_source_to_target_edges, weights=weights is not None)
                 if weights is not None and alpha is not None:
                     weights.append(alpha)
                 return out
@@ -235,7 +235,7 @@ class DecoderLayer(nn.Module):
             branches.append(read)
         return self._residuals(x, branches)
 
-    def step(self, x: Tensor, past: KeyValues, source: KeyValues | None = None) -> Tensor:
+    def step(self, x: Tensor, past: KeyValueCache, source: KeyValueCache | None = None) -> Tensor:
         """Compute `forward` for the next token of each row, `[R, d]` to `[R, d]`, and append it to `past`.
 
         Args:

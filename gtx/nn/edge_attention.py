@@ -20,7 +20,7 @@ from gtx.attention import (
     HeadMerge,
     Normaliser,
     ProjectedEdgeFeatures,
-    ScaledDot,
+    ScaledDotScore,
     Score,
     Softmax,
     attend,
@@ -123,7 +123,7 @@ class EdgeAttention(MessagePassing):
         self.edge_dim = edge_dim
         if score is not None and not isinstance(score, Score):
             raise TypeError(f"expected a score, an instance of a class derived from gtx.attention.Score, got {score!r}")
-        self.score: ScaledDot | Score = ScaledDot() if score is None else score
+        self.score: ScaledDotScore | Score = ScaledDotScore() if score is None else score
         self.normaliser: Softmax | Normaliser = Softmax() if normaliser is None else normaliser
         if self.score.channels not in (None, self.key_channels):
             raise ValueError(f"expected a score for {self.key_channels} channels, got {self.score}")

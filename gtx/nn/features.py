@@ -43,7 +43,7 @@ class TrainingMolecules(Protocol):
 # --- Global features on one scale.
 
 
-class ClippedScaler(nn.Module):
+class ClippedStandardScaler(nn.Module):
     """Scaler to z-scores by the mean and standard deviation of the training rows, clipped.
 
     An unknown value (NaN) is replaced by the training mean, so it has no effect. A feature that does not vary in
@@ -81,13 +81,13 @@ class ClippedScaler(nn.Module):
         return ((values - self.mean) * self.scale).nan_to_num(nan=0.0).clamp(-self.clip, self.clip)
 
     def __repr__(self) -> str:
-        return f"ClippedScaler({len(self.mean)}, clip={self.clip})"
+        return f"ClippedStandardScaler({len(self.mean)}, clip={self.clip})"
 
 
 # --- Features of atoms and bonds that the user gives.
 
 
-class UserFeatures(nn.Module):
+class UserFeatureProjection(nn.Module):
     """Linear map of additional atom or bond features from the user, which are scaled first.
 
     A feature that is unknown (NaN), or equal to the training mean, adds nothing.
@@ -108,7 +108,7 @@ class UserFeatures(nn.Module):
         super().__init__()
         self.name = name
         self.features = features
-        self.scaler: ClippedScaler | None = ClippedScaler(features) if features else None
+        self.scaler: ClippedStandardScaler | None = ClippedStandardScaler(features) if features else None
         self.embedding: nn.Linear | None = nn.Linear(features, channels, bias=False) if features and channels else None
 
     def forward(self, batch: Batch, embedded: Tensor) -> Tensor:

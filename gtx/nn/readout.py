@@ -11,7 +11,7 @@ from torch_geometric.nn.aggr import AttentionalAggregation, MaxAggregation, Mean
 # --- A scaler of what a node has summed, by its degree.
 
 
-class DegreeScaler(nn.Module):
+class LearnedDegreeScaling(nn.Module):
     r"""Scaling by the node degree, \(v \odot \theta_1 + \log(1 + \deg) \, v \odot \theta_2\), initialised to the
     identity.
 
@@ -35,7 +35,7 @@ class DegreeScaler(nn.Module):
         return x * (self.weight[0] + torch.log1p(degree.to(x.dtype)).unsqueeze(-1) * self.weight[1])
 
     def __repr__(self) -> str:
-        return f"DegreeScaler({self.weight.shape[1]})"
+        return f"LearnedDegreeScaling({self.weight.shape[1]})"
 
 
 # --- Readouts: from nodes to one vector per molecule.

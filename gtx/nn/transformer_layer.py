@@ -8,7 +8,7 @@ from torch_geometric.utils import degree
 from gtx.elementwise import GELU, Dropout
 from gtx.graph import CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.readout import DegreeScaler
+from gtx.nn.readout import LearnedDegreeScaling
 
 # --- The state of an edge, updated layer by layer.
 
@@ -119,7 +119,7 @@ class GraphTransformerLayer(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = True,
         edge_update: EdgeStateUpdate | None = None,
-        scaler: DegreeScaler | None = None,
+        scaler: LearnedDegreeScaling | None = None,
     ) -> None:
         super().__init__()
         if attention.width != channels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import CutoffSiLU, EdgeListAggregator, ModulatedDot
+from gtx.attention import CutoffSiLU, EdgeListAggregator, ModulatedDotScore
 from gtx.graph import CompleteGraph
 
 
@@ -48,7 +48,9 @@ class EquivariantAttentionLayer(nn.Module):
         self.norm: nn.LayerNorm = nn.LayerNorm(channels)
         self.lin_query: nn.Linear = nn.Linear(channels, channels)
         self.lin_key: nn.Linear = nn.Linear(channels, channels)
-        self.score: ModulatedDot = ModulatedDot(heads, channels // heads, radial, scale=1.0, activation=nn.SiLU())
+        self.score: ModulatedDotScore = ModulatedDotScore(
+            heads, channels // heads, radial, scale=1.0, activation=nn.SiLU()
+        )
         self.normaliser: CutoffSiLU = CutoffSiLU()
         self.lin_value: nn.Linear = nn.Linear(channels, 3 * channels)
         self.lin_edge_value: nn.Linear = nn.Linear(radial, 3 * channels)

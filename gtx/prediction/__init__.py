@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     )
     from gtx.prediction.loading import load
     from gtx.prediction.model_file import ModelHeader, load_model, package_versions, save_model
-    from gtx.prediction.neighbour_columns import NeighbourPredictor
+    from gtx.prediction.neighbour_columns import PredictorWithNeighbours
     from gtx.prediction.predictor import Predictor
-    from gtx.prediction.streaming import RowSelection, predict_table
+    from gtx.prediction.streaming import RowFilter, predict_table
     from gtx.prediction.tautomers import TautomerPredictor
 
 
@@ -30,9 +30,9 @@ __all__ = [
     "FOUNDATION_MODEL",
     "FOUNDATION_MODELS",
     "ModelHeader",
-    "NeighbourPredictor",
     "Predictor",
-    "RowSelection",
+    "PredictorWithNeighbours",
+    "RowFilter",
     "TautomerPredictor",
     "describe_pretraining_overlap",
     "load",

@@ -43,7 +43,7 @@ MOST = 1000
 """Maximum number of neighbours of a row; each has columns of its own."""
 
 
-class NeighbourPredictor:
+class PredictorWithNeighbours:
     """Predictor that also compares each molecule with its most similar training molecules (see `PredictorLike`).
 
     The predictor adds the column `similarity`, the similarity to the nearest training molecule. With `domain`, the

@@ -35,7 +35,7 @@ from gtx.data.columns import Row, RowFeatures, Table, column_index
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
 from gtx.data.tables import open_table
-from gtx.data.targets import add_components, parse_number
+from gtx.data.targets import add_component_columns, parse_number
 from gtx.errors import InputError
 from gtx.molecules import FeaturisedMolecules, featurise_texts
 from gtx.molecules.perception import Text
@@ -80,7 +80,7 @@ class Condition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowSelection:
+class RowFilter:
     """Selection of the rows of a table that are written, by conditions or as the best k; by default all rows.
 
     Attributes:
@@ -107,9 +107,7 @@ class RowSelection:
             raise InputError("lowest sets the order of top and by: it needs both")
 
     @classmethod
-    def read(
-        cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False
-    ) -> RowSelection:
+    def read(cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False) -> RowFilter:
         """Make a selection with the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None for none."""
         parts = () if text is None else re.split(r"\s+and\s+", text)
         return cls(tuple(map(Condition.read, parts)), top, by, lowest)
@@ -130,7 +128,7 @@ class RowSelection:
 
 
 class Sieve:
-    """State of a `RowSelection` over a stream of rows; it holds only the best rows so far.
+    """State of a `RowFilter` over a stream of rows; it holds only the best rows so far.
 
     Attributes:
         written: number of rows selected so far.
@@ -344,7 +342,7 @@ def _opened(file: Path) -> PredictorLike:
 
 # --- Tables of any length, by worker processes where there are many rows.
 
-EVERY_ROW = RowSelection()
+EVERY_ROW = RowFilter()
 
 
 @dataclass(frozen=True)
@@ -374,7 +372,7 @@ def predict_table(
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: RowSelection = EVERY_ROW,
+    selection: RowFilter = EVERY_ROW,
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:
@@ -465,7 +463,7 @@ def _with_molecules(
     own, *others = smiles_columns or names
     table = open_table(source, own, first=first)
     try:
-        return add_components(table, others)
+        return add_component_columns(table, others)
     except InputError as error:
         remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
         raise InputError(f"{error}; {remedy}") from None

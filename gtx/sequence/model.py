@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.graph import BipartiteGraph, CausalPairs, CompleteGraph
+from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import standard
-from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValues, TokenEmbedding
+from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValueCache, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
 
 TRANSFORMER_BASE: dict[str, Any] = {
@@ -91,7 +91,7 @@ class TokenTransformer(nn.Module):
         tokens: SequenceBatch,
         graph: CompleteGraph,
         source: Tensor | None = None,
-        list_cross_edges: Tensor | BipartiteGraph | None = None,
+        list_source_to_target_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`.
@@ -100,15 +100,15 @@ class TokenTransformer(nn.Module):
             tokens: N of them.
             graph: edges between tokens.
             source: encoded source to which tokens attend, `[M, source_channels]`.
-            list_cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
+            list_source_to_target_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
             weights: list to which the weights of the cross-attention of each layer are appended, `[E, H]`.
         """
         x = self.dropout(self.embedding(tokens.items, tokens.place))
         for layer in self.layers:
-            x = layer(x, graph, source, list_cross_edges, weights)
+            x = layer(x, graph, source, list_source_to_target_edges, weights)
         return self.norm(x)
 
-    def step(self, tokens: Tensor, past: list[KeyValues], source: list[KeyValues | None]) -> Tensor:
+    def step(self, tokens: Tensor, past: list[KeyValueCache], source: list[KeyValueCache | None]) -> Tensor:
         """Compute `forward` for the next token of each row (int64 `[R]`): `[R, channels]`.
 
         Args:
@@ -139,8 +139,10 @@ class Writing:
         self.decoder = decoder
         self.rows: int = 1 if memory is None else len(memory)
         self.device: torch.device = decoder.embedding.bias.device
-        self.past: list[KeyValues] = [KeyValues.empty(layer.attention, self.rows, limit) for layer in decoder.layers]
-        self.source: list[KeyValues | None] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
+        self.past: list[KeyValueCache] = [
+            KeyValueCache.empty(layer.attention, self.rows, limit) for layer in decoder.layers
+        ]
+        self.source: list[KeyValueCache | None] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
@@ -153,13 +155,13 @@ class Writing:
         self.rows = len(rows)
 
 
-def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | None) -> KeyValues | None:
+def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | None) -> KeyValueCache | None:
     """Project the encoded sources, if there are any, to keys and values of each row."""
     if attention is None or memory is None:
         return None
     projected = (SequenceBatch(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
     (key, absent), (value, _) = projected
-    return KeyValues(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
+    return KeyValueCache(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
 class TokenEncoder(TokenTransformer):
@@ -252,7 +254,7 @@ class MoleculeToSequence(nn.Module):
     def write(self, tokens: SequenceBatch, memory: SequenceBatch | None, weights: list[Tensor] | None = None) -> Tensor:
         """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
-        graph = graph.masked(CausalPairs()(None, graph))
+        graph = graph.masked(CausalEdges()(None, graph))
         if memory is None:
             return self.decoder.embedding.scores(self.decoder(tokens, graph))
         cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)

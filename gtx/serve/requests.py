@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, Valid
 
 from gtx.data.columns import Row, Table, damage
 from gtx.data.feature_columns import cell_text
-from gtx.data.targets import add_components
+from gtx.data.targets import add_component_columns
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.molecules import MoleculeError
 from gtx.molecules.sketch import (
@@ -120,7 +120,7 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
 
     table = Table(names, molecules[0], rows(), lengths.pop())
     if len(molecules) > 1:
-        table = add_components(table, molecules[1:])
+        table = add_component_columns(table, molecules[1:])
     return header.features.read_table(table) if header.features else table
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gtx.training.data import MoleculeDataModule
     from gtx.training.fitting import fit
     from gtx.training.module import TrainingModule
+    from gtx.training.pretrained_weights import EnsembleMember, PretrainedWeightLoader
     from gtx.training.ranks import (
         distributed_group,
         is_main_process,
@@ -19,17 +20,16 @@ if TYPE_CHECKING:
     )
     from gtx.training.run import RunFolder, collect_run_config
     from gtx.training.settings import TrainSettings
-    from gtx.training.weight_transfer import EnsembleMember, WeightTransfer
 
 # `gtx train --help` reads the settings and must not wait for Lightning
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "EnsembleMember",
     "MoleculeDataModule",
+    "PretrainedWeightLoader",
     "RunFolder",
     "TrainSettings",
     "TrainingModule",
-    "WeightTransfer",
     "collect_run_config",
     "distributed_group",
     "fit",

@@ -17,8 +17,8 @@ from gtx.data import (
     ConstantShapeStore,
     MoleculeStore,
     PairBudgetSampler,
-    PrecomputedFeatures,
-    precompute_features,
+    PrecomputedEncodings,
+    precompute_encodings,
 )
 from gtx.errors import InputError
 from gtx.tasks import Task
@@ -207,24 +207,24 @@ def data_module(trainer: Trainer) -> MoleculeDataModule:
 
 
 @runtime_checkable
-class HasFixedFeatures(Protocol):
+class HasPrecomputableEncodings(Protocol):
     """Model with encodings that are the same in every epoch, such as `gtx.models.GraphTransformer`."""
 
     @property
     def fixed(self) -> Mapping[str, bool]:
         """Names of such encodings, True for those that a batch of constant shape needs."""
 
-    def fixed_features(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+    def compute_encodings(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
         """Compute these encodings for a batch."""
 
 
-def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> PrecomputedFeatures | None:
+def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> PrecomputedEncodings | None:
     """Compute the fixed encodings of a model for some molecules, up to a quarter of the free memory."""
-    if not isinstance(model, HasFixedFeatures) or not model.fixed or len(examples) == 0:
+    if not isinstance(model, HasPrecomputableEncodings) or not model.fixed or len(examples) == 0:
         return None
     needed = [name for name, needs in model.fixed.items() if needs]
     room = min(free_memory(device), free_memory(examples.device)) // 4
-    return precompute_features(examples, model.fixed_features, list(model.fixed), device, room, needed)
+    return precompute_encodings(examples, model.compute_encodings, list(model.fixed), device, room, needed)
 
 
 class OnDisk(ABC):

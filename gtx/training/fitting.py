@@ -31,10 +31,10 @@ from gtx.training.forecast import ForecastCallback
 from gtx.training.logging import TrainingBar, Watch, WatchCallback, make_logger
 from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
+from gtx.training.pretrained_weights import TRANSFER_MATCHING, EnsembleMember, PretrainedWeightLoader
 from gtx.training.ranks import distributed_group, is_main_process, lock_output_folder, run_in_main_process
 from gtx.training.run import RunFolder, TerminationCallback, collect_run_config, interruptible, quiet, torch_threads
 from gtx.training.settings import TrainSettings
-from gtx.training.weight_transfer import TRANSFER_MATCHING, EnsembleMember, WeightTransfer
 
 TRAINING_LOCK = threading.RLock()
 """Lock of the training in progress: torch has one random generator per process, so fits in threads take turns."""
@@ -53,7 +53,7 @@ def fit(
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
     start: Sequence[EnsembleMember] = (),
-    transfer: WeightTransfer = TRANSFER_MATCHING,
+    transfer: PretrainedWeightLoader = TRANSFER_MATCHING,
     watch: Watch | None = None,
 ) -> list[EnsembleMember]:
     """Train one network, or an ensemble, in a folder; a second call with the same arguments resumes the training.
@@ -132,7 +132,7 @@ class Problem:
     val: Any
     settings: TrainSettings
     start: Sequence[EnsembleMember] = ()
-    transfer: WeightTransfer = TRANSFER_MATCHING
+    transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
 
     def make_model(self, number: int) -> nn.Module:

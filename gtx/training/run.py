@@ -22,7 +22,7 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from gtx.errors import InputError
 from gtx.files import check_same, claim, discard, write_text
 from gtx.tasks import Task
-from gtx.termination import Terminated, raise_terminated, terminable
+from gtx.termination import Terminated, raise_on_sigterm, raise_terminated
 from gtx.training.ranks import is_main_process
 from gtx.training.settings import TrainSettings
 
@@ -94,7 +94,7 @@ def interruptible() -> Iterator[None]:
     """
     handler = signal.getsignal(signal.SIGINT)
     try:
-        with terminable():
+        with raise_on_sigterm():
             yield
     except SIGTERMException:
         raise Terminated from None

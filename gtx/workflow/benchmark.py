@@ -35,7 +35,7 @@ from gtx.dataset import (
     DataSettings,
     LabelledMolecules,
     classes_for_stratification,
-    identify_data,
+    collect_data_config,
     load_dataset,
     select_rows_to_split,
 )
@@ -428,7 +428,7 @@ def _folds(
 def _marks(data: DataSettings) -> dict[str, Any]:
     """Collect the settings that identify the data; those of a single split do not apply here."""
     single = ("split_sizes", "folds", "fold", "group_duplicates", "val", "test")
-    return {k: v for k, v in identify_data(data).items() if k not in single}
+    return {k: v for k, v in collect_data_config(data).items() if k not in single}
 
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:

@@ -25,9 +25,9 @@ from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelHeader, Predictor, load_model, resolve_model_path, save_model
 from gtx.tasks import InferredTask, NumericTask, Regression, Task, require_support
-from gtx.training import EnsembleMember, TrainSettings, WeightTransfer, fit
+from gtx.training import EnsembleMember, PretrainedWeightLoader, TrainSettings, fit
 from gtx.training.fitting import check_machine
-from gtx.training.weight_transfer import HEAD
+from gtx.training.pretrained_weights import HEAD
 from gtx.workflow.specs import num_descriptors
 
 # --- Training that starts from a trained model.
@@ -120,10 +120,10 @@ class PretrainedModel:
         """
         return task.adopting(self.header.task) if self._shares_targets(task) else task
 
-    def transfer(self, task: Task) -> WeightTransfer:
+    def transfer(self, task: Task) -> PretrainedWeightLoader:
         """Select the weights that a model for a task takes over."""
         outputs = task.outputs_of(self.header.task) if self._shares_targets(task) else None
-        return WeightTransfer(self.new_head, outputs)
+        return PretrainedWeightLoader(self.new_head, outputs)
 
     def _shares_targets(self, task: Task) -> bool:
         """Return True if targets of the same name are the same; a pretrained model's are descriptors."""

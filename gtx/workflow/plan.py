@@ -10,14 +10,14 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from gtx.dataset import DataSettings, LabelledMolecules, identify_data
+from gtx.dataset import DataSettings, LabelledMolecules, collect_data_config
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION_MODEL, ModelHeader, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows, draw, nearest_similarity
 from gtx.tasks import NumericTask, Task
-from gtx.training import EnsembleMember, TrainSettings, WeightTransfer, collect_run_config, fit
+from gtx.training import EnsembleMember, PretrainedWeightLoader, TrainSettings, collect_run_config, fit
 from gtx.training.logging import Watch
 from gtx.workflow.blending import Blended, blend_with_kernel
 from gtx.workflow.fine_tuning import PretrainedModel
@@ -84,7 +84,7 @@ class Plan:
         else:
             spec = fine_tuning.spec(task)
         check_rates(spec, settings)
-        marks = identify_data(data) if marks is None else marks
+        marks = collect_data_config(data) if marks is None else marks
         origin = {} if fine_tuning is None else {"from": fine_tuning.sha256, "new_head": fine_tuning.new_head}
         return cls(molecules, data, settings, fine_tuning, task, spec, marks | origin | {"model": spec})
 
@@ -131,7 +131,7 @@ class Plan:
             marks=self.marks,
             watch=watch,
             start=() if self.fine_tuning is None else self.fine_tuning.members,
-            transfer=WeightTransfer() if self.fine_tuning is None else self.fine_tuning.transfer(self.task),
+            transfer=PretrainedWeightLoader() if self.fine_tuning is None else self.fine_tuning.transfer(self.task),
         )
         header = ModelHeader(
             self.task,

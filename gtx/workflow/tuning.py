@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from gtx.data import TableWriter
-from gtx.dataset import DataSettings, identify_data
+from gtx.dataset import DataSettings, collect_data_config
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction import FOUNDATION_MODEL
@@ -158,7 +158,7 @@ def tune(
         base = settings.resolved(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
 
-    config = identify_data(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
+    config = collect_data_config(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
     claim(out, FILES)
     try:

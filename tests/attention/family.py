@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention import (
+    AdditiveScore,
     BilinearScore,
-    ClippedDot,
-    ConcatScore,
+    ClippedDotScore,
     CutoffSiLU,
     DistanceAdjacencyBlend,
     GatedSoftmax,
@@ -20,16 +20,16 @@ from gtx.attention import (
     GRITScore,
     Hardmax,
     HeadGate,
+    LearnedSumOverHeads,
     LinearHeadMerge,
     MaxOverHeads,
-    ModulatedDot,
+    ModulatedDotScore,
     NoNormalisation,
-    RelativeDot,
-    ScaledDot,
+    RelativeDotScore,
+    ScaledDotScore,
     Score,
     SigmoidGate,
     Softmax,
-    WeightedSumOverHeads,
 )
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
@@ -93,13 +93,13 @@ def published(edge_dim: int | None = None, **parts: Callable[[], nn.Module]) -> 
 
 CASES: dict[str, Case] = {
     # first principles
-    "raw": Case(plain(projections="none", score=ScaledDot(1.0))),
-    "shared": Case(plain(projections="shared", bias=False, score=ScaledDot(1.0))),
+    "raw": Case(plain(projections="none", score=ScaledDotScore(1.0))),
+    "shared": Case(plain(projections="shared", bias=False, score=ScaledDotScore(1.0))),
     "key is value": Case(plain(projections="key_value")),
     "query, key, value": Case(plain(key_channels=7)),
-    "unscaled": Case(plain(key_channels=7, score=ScaledDot(1.0))),
+    "unscaled": Case(plain(key_channels=7, score=ScaledDotScore(1.0))),
     "general": Case(published(score=lambda: BilinearScore(H, 7))(key_channels=7)),
-    "concat": Case(published(score=lambda: ConcatScore(H, 7))(key_channels=7)),
+    "concat": Case(published(score=lambda: AdditiveScore(H, 7))(key_channels=7)),
     "own score": Case(plain(score=Distance())),
     # edge features
     "edges everywhere": Case(with_edges(edge_key=True, edge_value=True, key_channels=7), "random"),
@@ -116,7 +116,7 @@ CASES: dict[str, Case] = {
     "unnormalised": Case(with_edges(normaliser=NoNormalisation(), edge_value=True), "random", sums_to_one=False),
     # merges
     "weight tensor": Case(published(merge=lambda: LinearHeadMerge(H, D, 5))()),
-    "weighted heads": Case(published(merge=lambda: WeightedSumOverHeads(H))()),
+    "weighted heads": Case(published(merge=lambda: LearnedSumOverHeads(H))()),
     "mean of heads": Case(plain(concat=False)),
     "largest head": Case(plain(merge=MaxOverHeads())),
     "heads side by side": Case(plain()),
@@ -129,7 +129,9 @@ CASES: dict[str, Case] = {
     "GATv2, edges": Case(
         published(K, score=lambda: GATv2Score(H, D))(projections="key_value", edge_bias=False, edge_key=True), "random"
     ),
-    "GaAN": Case(published(gate=lambda: HeadGate(IN, H, 6))(score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1))),
+    "GaAN": Case(
+        published(gate=lambda: HeadGate(IN, H, 6))(score=ScaledDotScore(1.0), value_activation=nn.LeakyReLU(0.1))
+    ),
     "MAT": Case(
         published(3, normaliser=lambda: DistanceAdjacencyBlend((0.5, 0.25, 0.25)))(edge_bias=False), "matrix", False
     ),
@@ -138,10 +140,10 @@ CASES: dict[str, Case] = {
         "matrix",
         False,
     ),
-    "R-MAT": Case(published(K, score=lambda: RelativeDot(H, D, K))(edge_bias=False, edge_value=True), "random"),
+    "R-MAT": Case(published(K, score=lambda: RelativeDotScore(H, D, K))(edge_bias=False, edge_value=True), "random"),
     "Graphormer": Case(published(3)(edge_bias=nn.Identity(), project=True), "matrix"),
     "EGT": Case(
-        published(K, score=lambda: ClippedDot(H, K, 1.0), normaliser=lambda: GatedSoftmax(H, K))(edge_bias=False),
+        published(K, score=lambda: ClippedDotScore(H, K, 1.0), normaliser=lambda: GatedSoftmax(H, K))(edge_bias=False),
         "random",
         sums_to_one=False,
     ),
@@ -149,10 +151,14 @@ CASES: dict[str, Case] = {
         published(K, score=lambda: GRITScore(H, 7, K))(key_channels=7, edge_bias=False, edge_value="state"),
         "random",
     ),
-    "Exphormer": Case(published(K, score=lambda: ModulatedDot(H, 7, K))(key_channels=7, edge_bias=False), "random"),
+    "Exphormer": Case(
+        published(K, score=lambda: ModulatedDotScore(H, 7, K))(key_channels=7, edge_bias=False), "random"
+    ),
     "TorchMD-NET": Case(
         published(
-            K, score=lambda: ModulatedDot(H, D, K, scale=1.0, activation=nn.SiLU()), normaliser=lambda: CutoffSiLU()
+            K,
+            score=lambda: ModulatedDotScore(H, D, K, scale=1.0, activation=nn.SiLU()),
+            normaliser=lambda: CutoffSiLU(),
         )(edge_bias=False),
         "random",
         sums_to_one=False,

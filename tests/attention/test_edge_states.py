@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
+from gtx.attention import ClippedDotScore, GatedSoftmax, GRITScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
 
@@ -26,7 +26,7 @@ def egt(clip: float = 0.5) -> EdgeAttention:
         H,
         edge_dim=K,
         edge_bias=False,
-        score=ClippedDot(H, K, clip),
+        score=ClippedDotScore(H, K, clip),
         normaliser=GatedSoftmax(H, K),
         project=True,
     ).double()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import BilinearScore, ConcatScore, Hardmax, ScaledDot
+from gtx.attention import AdditiveScore, BilinearScore, Hardmax, ScaledDotScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layouts, inputs, project
 
@@ -14,14 +14,14 @@ from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layo
 def test_without_any_weights_it_is_softmax_of_the_gram_matrix() -> None:
     """softmax(X Xᵀ) X, molecule by molecule, as matrices."""
     x, _ = inputs(6)
-    layer = EdgeAttention(6, 6, projections="none", score=ScaledDot(1.0)).double()
+    layer = EdgeAttention(6, 6, projections="none", score=ScaledDotScore(1.0)).double()
     assert list(layer.parameters()) == []
     in_both_layouts(layer, torch.cat([(m @ m.T).softmax(-1) @ m for m in x.split(SIZES)]), x)
 
 
 def test_without_projections_each_head_sees_its_own_channels() -> None:
     x, _ = inputs(6)
-    layer = EdgeAttention(6, 2, heads=3, projections="none", score=ScaledDot(1.0)).double()
+    layer = EdgeAttention(6, 2, heads=3, projections="none", score=ScaledDotScore(1.0)).double()
     expected = [
         torch.cat([(h @ h.T).softmax(-1) @ h for h in m.split(2, dim=1)], 1) if len(m) else m for m in x.split(SIZES)
     ]
@@ -30,7 +30,7 @@ def test_without_projections_each_head_sees_its_own_channels() -> None:
 
 def shared() -> EdgeAttention:
     torch.manual_seed(0)
-    return EdgeAttention(6, 4, projections="shared", bias=False, score=ScaledDot(1.0)).double()
+    return EdgeAttention(6, 4, projections="shared", bias=False, score=ScaledDotScore(1.0)).double()
 
 
 def test_one_projection_shared_by_query_key_and_value() -> None:
@@ -58,7 +58,7 @@ def test_a_shared_projection_makes_the_scores_symmetric_and_separate_ones_do_not
 @pytest.mark.parametrize("scale", [None, 1.0, 0.3], ids=["over the root of d_k", "plain", "own factor"])
 def test_query_key_value_with_unlike_widths(scale: float | None) -> None:
     x, _ = inputs(6)
-    layer = EdgeAttention(6, 5, heads=2, key_channels=3, score=ScaledDot(scale)).double()
+    layer = EdgeAttention(6, 5, heads=2, key_channels=3, score=ScaledDotScore(scale)).double()
     q, k, v = (project(linear, x, 2) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
     factor = 3**-0.5 if scale is None else scale
     expected = attention(lambda r, s, _: factor * (q[r] * k[s]).sum(-1), lambda r, s, _: v[s])
@@ -81,9 +81,9 @@ def test_luong(kind: str) -> None:
     torch.manual_seed(0)
     x, _ = inputs(6)
     score = {
-        "dot": lambda: ScaledDot(1.0),
+        "dot": lambda: ScaledDotScore(1.0),
         "general": lambda: BilinearScore(1, 6),
-        "concat": lambda: ConcatScore(1, 4),
+        "concat": lambda: AdditiveScore(1, 4),
     }[kind]()
     raw = kind != "concat"
     layer = EdgeAttention(6, 6 if raw else 4, projections="none" if raw else "separate", bias=False, score=score)
@@ -112,5 +112,5 @@ def test_general_starts_as_the_scaled_dot_product() -> None:
 def test_at_zero_temperature_a_node_fetches_the_nearest() -> None:
     """Orthonormal nodes: hard attention by the plain dot product is a look-up, each node finds itself."""
     x = torch.eye(5, dtype=torch.float64)
-    layer = EdgeAttention(5, 5, projections="none", score=ScaledDot(1.0), normaliser=Hardmax()).double()
+    layer = EdgeAttention(5, 5, projections="none", score=ScaledDotScore(1.0), normaliser=Hardmax()).double()
     assert torch.equal(layer(x, torch.cartesian_prod(torch.arange(5), torch.arange(5)).T), x)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.graph import CausalPairs, CompleteGraph
+from gtx.graph import CausalEdges, CompleteGraph
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, close, complete
 from tests.attention.family import CASES, make
@@ -79,7 +79,7 @@ def test_nothing_later_reaches_a_causal_step(name: str, layout: str) -> None:
     """The gradient of step t in all later nodes, and in all pairs with them, is exactly zero."""
     sizes = [6, 3]
     graph = complete(sizes)
-    graph = graph.masked(CausalPairs()(Data(), graph))
+    graph = graph.masked(CausalEdges()(Data(), graph))
     layer = make(name)
     x, e = CASES[name].inputs(graph)
     edges, given = (graph, e) if layout == "complete" else (graph.edge_index, None if e is None else graph.select(e))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import LinearHeadMerge, MaxOverHeads, WeightedSumOverHeads
+from gtx.attention import LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
 
@@ -58,7 +58,7 @@ def test_merges_without_weights(merge: dict, of: object) -> None:
 
 def test_weighted_heads_start_at_the_mean_and_learn() -> None:
     x, _ = inputs(6)
-    layer = EdgeAttention(6, D, H, merge=WeightedSumOverHeads(H)).double()
+    layer = EdgeAttention(6, D, H, merge=LearnedSumOverHeads(H)).double()
     heads = heads_by_hand(layer, x)
     close(layer(x, GRAPH), heads.mean(1), 1e-6)
     with torch.no_grad():

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv
 
-from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDot, RelativeDot, ScaledDot
+from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDotScore, RelativeDotScore, ScaledDotScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
 
@@ -88,7 +88,7 @@ def test_gaan() -> None:
     """Zhang et al. 2018, eq. 2 and 3: unscaled dot products, values behind a LeakyReLU, a gate per head."""
     x, _ = inputs(6)
     layer = EdgeAttention(
-        6, D, H, key_channels=3, score=ScaledDot(1.0), value_activation=nn.LeakyReLU(0.1), gate=HeadGate(6, H, 7)
+        6, D, H, key_channels=3, score=ScaledDotScore(1.0), value_activation=nn.LeakyReLU(0.1), gate=HeadGate(6, H, 7)
     ).double()
     q, k, v = qkv(layer, x)
     v = torch.where(v > 0, v, 0.1 * v)
@@ -101,7 +101,7 @@ def test_gaan() -> None:
 def relative_layer() -> EdgeAttention:
     torch.manual_seed(0)
     return EdgeAttention(
-        6, D, H, edge_dim=K, score=RelativeDot(H, D, K), edge_bias=False, edge_value=True, project=True
+        6, D, H, edge_dim=K, score=RelativeDotScore(H, D, K), edge_bias=False, edge_value=True, project=True
     ).double()
 
 
@@ -153,7 +153,7 @@ def test_graphormer_adds_a_ready_bias() -> None:
 def test_exphormer_multiplies_query_and_key_by_the_edge(clip: float | None) -> None:
     """Shirzad et al. 2023: softmax((W_E e ⊙ W_K x_s)ᵀ W_Q x_r / √d); the authors' code clips the score."""
     x, e = inputs(6, K)
-    layer = EdgeAttention(6, D, H, edge_dim=K, edge_bias=False, score=ModulatedDot(H, D, K, clip=clip)).double()
+    layer = EdgeAttention(6, D, H, edge_dim=K, edge_bias=False, score=ModulatedDotScore(H, D, K, clip=clip)).double()
     q, k, v = qkv(layer, x)
     factor = project(layer.score.lin_edge, e, H)
 

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from gtx.attention import (
+    AdditiveScore,
     BilinearScore,
-    ClippedDot,
-    ConcatScore,
+    ClippedDotScore,
     GATScore,
     GATv2Score,
     GRITScore,
-    ModulatedDot,
-    RelativeDot,
-    ScaledDot,
+    ModulatedDotScore,
+    RelativeDotScore,
+    ScaledDotScore,
     Score,
 )
 from gtx.attention.edge_states import signed_root
@@ -26,17 +26,17 @@ from gtx.nn import EdgeAttention
 
 H, C, K = 3, 4, 5
 SCORES = {
-    "scaled dot": lambda: ScaledDot(),
-    "dot": lambda: ScaledDot(1.0),
-    "own factor": lambda: ScaledDot(0.3),
+    "scaled dot": lambda: ScaledDotScore(),
+    "dot": lambda: ScaledDotScore(1.0),
+    "own factor": lambda: ScaledDotScore(0.3),
     "general": lambda: BilinearScore(H, C),
-    "concat": lambda: ConcatScore(H, C),
+    "concat": lambda: AdditiveScore(H, C),
     "GAT": lambda: GATScore(H, C),
     "GATv2": lambda: GATv2Score(H, C),
-    "R-MAT": lambda: RelativeDot(H, C, K),
-    "EGT": lambda: ClippedDot(H, K, 0.5),
+    "R-MAT": lambda: RelativeDotScore(H, C, K),
+    "EGT": lambda: ClippedDotScore(H, K, 0.5),
     "GRIT": lambda: GRITScore(H, C, K),
-    "Exphormer": lambda: ModulatedDot(H, C, K, clip=2.0),
+    "Exphormer": lambda: ModulatedDotScore(H, C, K, clip=2.0),
 }
 
 
@@ -115,7 +115,7 @@ def test_new_weights_are_drawn(name: str) -> None:
 
 
 def test_clipping_bounds_the_dot_product_and_not_the_bias() -> None:
-    score = ClippedDot(1, 1, clip=2.0).double()
+    score = ClippedDotScore(1, 1, clip=2.0).double()
     with torch.no_grad():
         score.lin_edge.weight.fill_(1.0)
         score.lin_edge.bias.zero_()
@@ -139,8 +139,8 @@ def test_scaled_dot_keeps_the_variance_at_one() -> None:
     """The reason for the scale: dot products of d_k independent entries have variance d_k."""
     torch.manual_seed(0)
     query, key = torch.randn(2, 20_000, 1, 64)
-    assert abs(float(ScaledDot()(query, key).var()) - 1.0) < 0.05
-    assert abs(float(ScaledDot(1.0)(query, key).var()) - 64.0) < 3.0
+    assert abs(float(ScaledDotScore()(query, key).var()) - 1.0) < 0.05
+    assert abs(float(ScaledDotScore(1.0)(query, key).var()) - 64.0) < 3.0
 
 
 def test_gat_ranks_senders_alike_for_all_receivers_and_gatv2_does_not() -> None:
@@ -154,12 +154,12 @@ def test_gat_ranks_senders_alike_for_all_receivers_and_gatv2_does_not() -> None:
     assert rankings[0] == 1 and rankings[1] == 30
 
 
-class Twice(ScaledDot):
+class Twice(ScaledDotScore):
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return 2 * super().forward(query, key, edge).tanh()
 
 
-class Unclipped(ClippedDot):
+class Unclipped(ClippedDotScore):
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return (query * key).sum(-1) + self.lin_edge(edge)
 
@@ -174,7 +174,7 @@ def test_a_subclass_with_its_own_equation_gives_the_same_in_both_layouts(score: 
 
 
 def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
-    class Halved(ScaledDot):
+    class Halved(ScaledDotScore):
         def prepare(self, query: Tensor) -> Tensor:
             return super().prepare(query) / 2
 
@@ -185,9 +185,11 @@ def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
         def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
             return 3 * super().pairs(query, key, edge)
 
-    found = {kind.__name__: (kind.bilinear, kind.matrix_form) for kind in (ScaledDot, Halved, Both, Twice, Unclipped)}
+    found = {
+        kind.__name__: (kind.bilinear, kind.matrix_form) for kind in (ScaledDotScore, Halved, Both, Twice, Unclipped)
+    }
     assert found == {
-        "ScaledDot": (True, True),
+        "ScaledDotScore": (True, True),
         "Halved": (True, True),  # `forward` goes through `prepare`
         "Both": (False, True),
         "Twice": (False, False),
@@ -212,15 +214,15 @@ def test_a_score_must_say_how() -> None:
 
 def test_reprs() -> None:
     assert [repr(SCORES[name]()) for name in SCORES] == [
-        "ScaledDot()",
-        "ScaledDot(1.0)",
-        "ScaledDot(0.3)",
+        "ScaledDotScore()",
+        "ScaledDotScore(1.0)",
+        "ScaledDotScore(0.3)",
         "BilinearScore(3, 4)",
-        "ConcatScore(3, 4)",
+        "AdditiveScore(3, 4)",
         "GATScore(3, 4)",
         "GATv2Score(3, 4)",
-        "RelativeDot(3, 4, 5)",
-        "ClippedDot(3, 5, clip=0.5)",
+        "RelativeDotScore(3, 4, 5)",
+        "ClippedDotScore(3, 5, clip=0.5)",
         "GRITScore(3, 4, 5)",
-        "ModulatedDot(3, 4, 5)",
+        "ModulatedDotScore(3, 4, 5)",
     ]

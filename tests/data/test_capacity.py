@@ -14,8 +14,8 @@ from gtx.data import (
     ConstantShapeStore,
     MoleculeStore,
     choose_batch_shape,
-    cut_constant_shape_batch,
     featurise,
+    make_constant_shape_batch,
 )
 from gtx.graph import BatchShape
 from gtx.molecules import Featuriser
@@ -77,7 +77,7 @@ def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
 def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
     sampler = ConstantShapeSampler.fitting(molecules, 40)
     for index in sampler.batches():
-        batch, which = cut_constant_shape_batch(molecules, index, sampler.capacity), index[index >= 0]
+        batch, which = make_constant_shape_batch(molecules, index, sampler.capacity), index[index >= 0]
         plain = molecules.batch(which)
         n, e, b = plain.num_nodes, plain.edge_index.shape[1], len(which)
         for name, count in (("x", n), ("batch", n), ("edge_attr", e), ("u", b), ("y", b), ("row", b)):

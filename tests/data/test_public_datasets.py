@@ -16,7 +16,7 @@ import pytest
 
 from gtx.data.ledger import RowLedger
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, _object_array, load_public_dataset
-from gtx.data.splits import column_split
+from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
 from gtx.dataset import InputFile
 from gtx.errors import InputError
@@ -145,7 +145,7 @@ def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
     assert np.isfinite(task.parse(rows, table.columns, ledger)).any()
     for column in loaded.split_columns:
         place = table.index(column)
-        split = column_split([row.cells[place] for row in rows], ledger)
+        split = split_by_column([row.cells[place] for row in rows], ledger)
         assert sum(map(len, split.values())) == len(rows)
         assert all(len(rows) for part, rows in split.items() if (name, part) != (ACTIVITY, "val"))
 

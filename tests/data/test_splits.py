@@ -7,11 +7,11 @@ from gtx.data.ledger import RowLedger
 from gtx.data.splits import (
     SPLIT_PARTS,
     check_split_shares,
-    column_split,
     count_shared_molecules,
     random_split,
     read_split,
     scaffold_split,
+    split_by_column,
     write_split,
 )
 from gtx.errors import InputError
@@ -74,7 +74,7 @@ def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
 def test_a_split_column():
     ledger = RowLedger()
     values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "holdout", "", "Train"]
-    split = column_split(values, ledger, "fold")
+    split = split_by_column(values, ledger, "fold")
     assert {name: rows.tolist() for name, rows in split.items()} == {
         "train": [0, 8],
         "val": [1, 2, 3, 4],
@@ -82,9 +82,9 @@ def test_a_split_column():
     }
     assert list(ledger.warnings) == [7, 8]
     assert 'row 7, column "fold", value "holdout"' in ledger.warnings[7][0]
-    assert len(column_split(["train", "val"])["test"]) == 0
+    assert len(split_by_column(["train", "val"])["test"]) == 0
     with pytest.raises(InputError, match=r"'fold' names no row 'train'; it holds 'A' \(2\), 'B' \(1\)"):
-        column_split(["A", "B", "A"], column="fold")
+        split_by_column(["A", "B", "A"], column="fold")
 
 
 def test_leakage_counts_molecules_on_both_sides():

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.encodings import (
     BesselDistance,
-    DistanceAndAdjacency,
+    DistanceAdjacencyEncoding,
     Encoding,
     ExpNormDistance,
     FourierDistance,
@@ -26,7 +26,7 @@ ALL = [
     FourierDistance(4, cutoff=8.0),
     GaussianDistance(8),
     GaussianDistance(8, cutoff=5.0, learned=True, pair_types=128),
-    DistanceAndAdjacency(),
+    DistanceAdjacencyEncoding(),
 ]
 
 
@@ -37,7 +37,7 @@ def test_unknown_coordinates_are_zeros_that_say_so(encoding: Encoding, batch: Ba
     assert 0 < unknown.sum() < graph.num_pairs
     assert values[:, -1].equal((~unknown).float())
     values = (
-        values[:, [0, 2]] if isinstance(encoding, DistanceAndAdjacency) else values
+        values[:, [0, 2]] if isinstance(encoding, DistanceAdjacencyEncoding) else values
     )  # its bonds are known all the same
     assert values[unknown].eq(0).all()
     assert values[~unknown].ne(0).any(1).all()
@@ -152,7 +152,7 @@ def test_learned_ones_start_as_the_fixed_ones_do(batch: Batch, graph: CompleteGr
 
 
 def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) -> None:
-    _, values = DistanceAndAdjacency()(batch, graph)
+    _, values = DistanceAdjacencyEncoding()(batch, graph)
     start, stop = batch.ptr[0], batch.ptr[1]
     of_first = values[: graph.pair_ptr[1]].view(stop, stop, 3)
     pos = batch.pos[start:stop]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Batch
 
-from gtx.encodings import ExpNormDistance, NeighbourTypes
+from gtx.encodings import ExpNormDistance, NeighbourAtomTypes
 from gtx.graph import CompleteGraph
 
 
 def test_is_its_equation_atom_by_atom_and_keeps_to_the_edges(batch: Batch, graph: CompleteGraph) -> None:
     torch.manual_seed(0)
     distance = ExpNormDistance(6, 2.5)
-    encoding = NeighbourTypes(distance, 128, 5)
+    encoding = NeighbourAtomTypes(distance, 128, 5)
     near = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(0)) < 0.7
     for edges in (graph, graph.masked(near)):
         found, _ = encoding(batch, edges)
@@ -27,5 +27,5 @@ def test_is_its_equation_atom_by_atom_and_keeps_to_the_edges(batch: Batch, graph
 
 
 def test_unknown_coordinates_say_nothing(batch: Batch, graph: CompleteGraph) -> None:
-    found, _ = NeighbourTypes(ExpNormDistance(6, 2.5), 128, 5)(batch, graph)
+    found, _ = NeighbourAtomTypes(ExpNormDistance(6, 2.5), 128, 5)(batch, graph)
     assert found[batch.pos.isnan().any(-1)].eq(0).all() and found.isfinite().all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gtx.explain import average_by_distance, shortest_path_lengths, to_dense_matrices
+from gtx.explain import average_attention_by_distance, shortest_path_lengths, to_dense_matrices
 
 CHAIN = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0-1-2, and an atom apart
 
@@ -19,7 +19,7 @@ def test_bond_distances() -> None:
 
 def test_mean_weight_of_pairs_equally_far_apart() -> None:
     weights = np.arange(16.0).reshape(1, 4, 4)
-    distances, means = average_by_distance(weights, shortest_path_lengths(CHAIN, 4))
+    distances, means = average_attention_by_distance(weights, shortest_path_lengths(CHAIN, 4))
     assert distances.tolist() == [0, 1, 2, np.inf]
     expected = [[(0 + 5 + 10 + 15) / 4, (1 + 4 + 6 + 9) / 4, (2 + 8) / 2, (3 + 7 + 11 + 12 + 13 + 14) / 6]]
     np.testing.assert_allclose(means, expected)

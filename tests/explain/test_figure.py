@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import gtx.explain.figure
 from gtx.errors import InputError
-from gtx.explain import Explanation, average_by_distance, explain_prediction
+from gtx.explain import Explanation, average_attention_by_distance, explain_prediction
 from gtx.explain.findings import caption
 from gtx.molecules import draw_attention
 from gtx.prediction import Predictor
@@ -59,7 +59,7 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
 @pytest.mark.parametrize("smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCO"])
 def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smiles: str) -> None:
     e = explain_prediction(predictor, smiles, draws=1)
-    apart, means = average_by_distance(e.weights.mean(1), e.distance)
+    apart, means = average_attention_by_distance(e.weights.mean(1), e.distance)
     axes = Figure().add_subplot()
     gtx.explain.figure.distances(axes, apart, means, 0, ["layer 0", "layer 1"], len(e.atoms), (0.0, 1.0))
     places, labels = axes.get_xticks(), [label.get_text() for label in axes.get_xticklabels()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gtx.explain import attention_rollout, gradient_weighted_attention, score_atoms
+from gtx.explain import attention_rollout, gradient_weighted_attention, score_atoms_by_attention
 
 FIRST = torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])  # 0 and 1 look at 0, 2 looks at 1
 SECOND = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 1, 0]])  # 2 looks at 1 again
@@ -17,7 +17,9 @@ def test_rollout_by_hand() -> None:
     expected = torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.5, 0.25]])
     torch.testing.assert_close(reached, expected)
     everyone = torch.arange(3)
-    torch.testing.assert_close(score_atoms(reached, everyone, everyone), torch.tensor([1.75, 1.0, 0.25]) / 3)
+    torch.testing.assert_close(
+        score_atoms_by_attention(reached, everyone, everyone), torch.tensor([1.75, 1.0, 0.25]) / 3
+    )
 
 
 def test_rollout_of_no_layer_is_the_residual_and_rows_sum_to_one() -> None:
@@ -56,5 +58,5 @@ def test_nodes_that_are_no_atoms_carry_but_have_no_score() -> None:
     reached = attention_rollout(torch.stack([through, through]))
     assert reached[0, 2] == 0.25
     atoms, virtual = torch.tensor([0, 2]), torch.tensor([1])
-    torch.testing.assert_close(score_atoms(reached, atoms, virtual), reached[1, [0, 2]])
-    torch.testing.assert_close(score_atoms(reached, atoms, atoms), reached[[0, 2]].mean(0)[[0, 2]])
+    torch.testing.assert_close(score_atoms_by_attention(reached, atoms, virtual), reached[1, [0, 2]])
+    torch.testing.assert_close(score_atoms_by_attention(reached, atoms, atoms), reached[[0, 2]].mean(0)[[0, 2]])

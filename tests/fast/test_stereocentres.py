@@ -11,7 +11,7 @@ from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 
 from gtx.fast.stereocentres import label_centres
-from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser, featurise_texts, label_stereo, read_smiles
+from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser, assign_stereo_labels, featurise_texts, read_smiles
 from gtx.molecules.graphs import quietly, stereo_label
 from gtx.molecules.reading import skim_smiles
 from tests.fast.sample_graphs import graphs_of
@@ -37,7 +37,7 @@ def names(texts: Sequence[str]) -> list[list[str] | None]:
 
 def by_rdkit(text: str) -> list[str]:
     mol = read_smiles(text)
-    label_stereo(mol)
+    assign_stereo_labels(mol)
     return [stereo_label(atom) for atom in mol.GetAtoms()]
 
 
@@ -125,7 +125,7 @@ def test_canonical_smiles_are_those_of_molecules_read_by_rdkit_alone(shared_data
             mol = Chem.MolFromSmiles(text)
             for atom in mol.GetAtoms():
                 atom.SetAtomMapNum(0)
-            label_stereo(mol)
+            assign_stereo_labels(mol)
             assert Chem.MolToSmiles(mol) == ours
 
 

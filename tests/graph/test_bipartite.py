@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 
-from gtx.attention import ConcatScore, GATv2Score, Hardmax, HeadGate, ScaledDot, SigmoidGate
-from gtx.graph import BipartiteGraph, CompleteGraph, list_cross_edges
+from gtx.attention import AdditiveScore, GATv2Score, Hardmax, HeadGate, ScaledDotScore, SigmoidGate
+from gtx.graph import BipartiteGraph, CompleteGraph, list_source_to_target_edges
 from gtx.nn import EdgeAttention
 
 SOURCE = torch.tensor([0, 2, 2, 5, 45, 45, 46, 49])  # two graphs without senders
@@ -22,7 +22,10 @@ def graph(max_buckets: int = 4) -> BipartiteGraph:
 
 def test_its_edges_are_the_cross_edges() -> None:
     made = graph()
-    assert made.edge_index.equal(list_cross_edges(SOURCE, TARGET)) and made.num_pairs == made.edge_index.shape[1]
+    assert (
+        made.edge_index.equal(list_source_to_target_edges(SOURCE, TARGET))
+        and made.num_pairs == made.edge_index.shape[1]
+    )
     assert made.pair_ptr.diff().equal(SOURCE.diff() * TARGET.diff()) and made.num_nodes == 43
 
 
@@ -54,7 +57,7 @@ LAYERS = {
     "sigmoid": {"normaliser": SigmoidGate()},
     "key width": {"key_channels": 5},
     "additive": {"score": GATv2Score(H, 4)},
-    "concat": {"score": ConcatScore(H, 4)},
+    "concat": {"score": AdditiveScore(H, 4)},
     "gate": {"gate": HeadGate((7, 6), H, 5)},
     "edges": {"edge_dim": 3, "edge_key": True, "edge_value": True},
 }
@@ -94,7 +97,7 @@ def test_attention_over_it_is_attention_over_its_edge_list(name: str, weights: b
 
 
 def test_dropout_takes_out_a_share_of_the_weights() -> None:
-    layer = EdgeAttention((7, 6), 4, H, dropout=0.5, score=ScaledDot(0.0))
+    layer = EdgeAttention((7, 6), 4, H, dropout=0.5, score=ScaledDotScore(0.0))
     nn.init.zeros_(layer.lin_value.weight)
     nn.init.ones_(layer.lin_value.bias)
     torch.manual_seed(0)

@@ -11,7 +11,7 @@ import pytest
 
 import gtx
 from gtx.errors import InputError
-from gtx.library import FramePredictor, frames
+from gtx.library import DataFramePredictor, frames
 from gtx.prediction import predict_table
 
 MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
@@ -23,11 +23,13 @@ FRAME = pd.DataFrame(
 
 
 @pytest.fixture
-def predict() -> FramePredictor:
-    return FramePredictor(MODEL, device="cpu")
+def predict() -> DataFramePredictor:
+    return DataFramePredictor(MODEL, device="cpu")
 
 
-def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(predict: FramePredictor, tmp_path: Path) -> None:
+def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(
+    predict: DataFramePredictor, tmp_path: Path
+) -> None:
     found = predict(FRAME)
     pd.testing.assert_frame_equal(found[FRAME.columns], FRAME)
     FRAME.to_parquet(tmp_path / "in.parquet", index=False)
@@ -42,14 +44,16 @@ def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(predict: Fra
         assert all(text is pd.NA or row.endswith(text) for text, row in pairs)
 
 
-def test_frames_without_rows_have_the_same_columns_and_types(predict: FramePredictor) -> None:
+def test_frames_without_rows_have_the_same_columns_and_types(predict: DataFramePredictor) -> None:
     whole, (nothing, part) = predict(FRAME), predict.partitions(iter([FRAME.head(0), FRAME.head(1)]))
     assert len(nothing) == 0 and len(part) == 1
     for frame in (nothing, part):
         pd.testing.assert_series_equal(frame.dtypes, whole.dtypes)
 
 
-def test_it_is_pickled_small_and_loads_the_model_once(predict: FramePredictor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_pickled_small_and_loads_the_model_once(
+    predict: DataFramePredictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded, own = [], frames.load
     monkeypatch.setattr(frames, "load", lambda *given, **options: loaded.append(given) or own(*given, **options))
     predict(FRAME)
@@ -61,10 +65,10 @@ def test_it_is_pickled_small_and_loads_the_model_once(predict: FramePredictor, m
     assert loaded == [(MODEL,), (MODEL,)]
 
 
-def test_a_column_that_is_missing_is_named(predict: FramePredictor) -> None:
+def test_a_column_that_is_missing_is_named(predict: DataFramePredictor) -> None:
     with pytest.raises(InputError, match=r"which column holds the SMILES.*the columns are 'id', 'error'"):
         predict(FRAME[["id", "error"]])
-    named = FramePredictor(MODEL, "molecule", device="cpu")
+    named = DataFramePredictor(MODEL, "molecule", device="cpu")
     assert named(FRAME.rename(columns={"smiles": "molecule"}))["error1"].isna().sum() == 2
 
 
@@ -75,7 +79,7 @@ def test_a_model_of_several_molecules_and_numbers_reads_them_from_the_frame(tmp_
     model.save(tmp_path / "model.gtx")
     given = table.drop(columns="y").astype({"T": object}).head(3)
     given.loc[1, "T"], given.loc[2, "b"] = "warm", "C1"
-    found = FramePredictor(tmp_path / "model.gtx", device="cpu")(given)
+    found = DataFramePredictor(tmp_path / "model.gtx", device="cpu")(given)
     assert found["error"][0] is pd.NA and np.isfinite(found["y_pred"][0]) and found["y_pred"][1:].isna().all()
     assert 'column "T", value "warm": is not a number' in found["error"][1] and "b" in found["error"][2]
 
@@ -96,5 +100,5 @@ def test_the_examples_of_the_pages_run(tmp_path: Path, monkeypatch: pytest.Monke
     library = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[dataframe]'")
     with library.config.set(scheduler="synchronous"):
         exec("\n".join(dask), {})
-    found, expected = pd.read_parquet("by-dask"), FramePredictor(MODEL, device="cpu")(pd.concat([FRAME] * 2))
+    found, expected = pd.read_parquet("by-dask"), DataFramePredictor(MODEL, device="cpu")(pd.concat([FRAME] * 2))
     pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True), check_dtype=False)

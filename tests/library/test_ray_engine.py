@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gtx.errors import InputError
-from gtx.library import FramePredictor, predict_folder
+from gtx.library import DataFramePredictor, predict_folder
 
 from .conftest import MODEL, dying
 
@@ -72,7 +72,7 @@ def test_the_example_of_the_page_runs(session: None) -> None:
     (block,) = (b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "import ray" in b)
     exec(block, {})
     found = pd.read_parquet("by-ray").sort_values("id", ignore_index=True)
-    pd.testing.assert_frame_equal(found, FramePredictor("run/model.gtx", device="cpu")(frame), check_dtype=False)
+    pd.testing.assert_frame_equal(found, DataFramePredictor("run/model.gtx", device="cpu")(frame), check_dtype=False)
 
 
 def test_more_actors_than_there_is_room_for_are_refused(session: None, library: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def make(name: str, seed: int = 0, **arguments: object) -> GraphTransformer:
     arguments = usual | arguments
     model = ARCHITECTURES[name].make(2, **sizes, **arguments)
     for module in model.modules():  # what starts at a neutral value must take part in what is tested
-        if isinstance(module, gtx.nn.DegreeScaler):
+        if isinstance(module, gtx.nn.LearnedDegreeScaling):
             torch.nn.init.normal_(module.weight)
     model.observe(store())
     return model.eval()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.data import ConstantShapeSampler, MoleculeStore, cut_constant_shape_batch, precompute_features
+from gtx.data import ConstantShapeSampler, MoleculeStore, make_constant_shape_batch, precompute_encodings
 from gtx.encodings import ContinuousFeatures, Encoding
 from gtx.graph import BatchShape
 from gtx.models import GraphTransformer
@@ -70,9 +70,9 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
     # two empty places, atoms, pairs and bonds left over
     capacity = BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
-    kept = precompute_features(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
+    kept = precompute_encodings(molecules, model.compute_encodings, list(model.fixed), torch.device("cpu"), 1 << 30)
     for features in (kept, None) if all(e.constant_shapes for e in model.encodings) else (kept,):
-        out, gradients = run(model, cut_constant_shape_batch(molecules, index, capacity, features))
+        out, gradients = run(model, make_constant_shape_batch(molecules, index, capacity, features))
         expected, expected_gradients = run(model, molecules.batch(index[index >= 0]))
         assert out.shape == (12, 2)
         torch.testing.assert_close(out[:9], expected, rtol=0, atol=1e-10)
@@ -85,10 +85,10 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
 def test_what_is_needed_is_kept_where_there_is_no_room(molecules: MoleculeStore) -> None:
     model = make("standard", encodings=("walk", "ring", "bonds"))
     names = list(model.fixed)
-    none = precompute_features(molecules, model.fixed_features, names, torch.device("cpu"), 0)
+    none = precompute_encodings(molecules, model.compute_encodings, names, torch.device("cpu"), 0)
     assert not none.atoms and not none.pairs
     assert [name for name, needed in model.fixed.items() if needed] == ["1"]  # rings
-    one = precompute_features(molecules, model.fixed_features, names, torch.device("cpu"), 0, needed=["1"])
+    one = precompute_encodings(molecules, model.compute_encodings, names, torch.device("cpu"), 0, needed=["1"])
     assert one.pairs.keys() == {"1"} and one.pairs["1"].dtype == torch.uint8
 
 
@@ -122,7 +122,7 @@ def test_one_compilation_without_breaks_serves_every_batch(molecules: MoleculeSt
         index for index in sampler.batches() if len(index) == sampler.capacity.molecules
     ]  # no molecule beyond it
     for index in batches:
-        batch = cut_constant_shape_batch(molecules, index, sampler.capacity)
+        batch = make_constant_shape_batch(molecules, index, sampler.capacity)
         batch = batch.apply(lambda t: t.double() if t.is_floating_point() else t)
         torch.testing.assert_close(compiled(batch), model(batch), rtol=0, atol=1e-10)
     assert len(batches) > 1 and len(calls) == 1

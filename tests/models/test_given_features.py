@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.data import MoleculeStore, cut_constant_shape_batch
+from gtx.data import MoleculeStore, make_constant_shape_batch
 from gtx.graph import BatchShape
 from gtx.models import ARCHITECTURES, GraphTransformer
-from gtx.nn import UserFeatures
+from gtx.nn import UserFeatureProjection
 from tests.molecules_for_tests import located, renumbered, store
 
 from .test_architectures import FEATURISER, NAMES, close
@@ -73,7 +73,7 @@ def test_batches_of_constant_shape_and_edge_lists_have_them_too(per: str, molecu
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
     plain = double(molecules.batch(index[:9]))
     expected = model(plain)
-    whole = double(cut_constant_shape_batch(molecules, index, BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))))
+    whole = double(make_constant_shape_batch(molecules, index, BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))))
     torch.testing.assert_close(model(whole)[: len(expected)], expected, rtol=0, atol=1e-7)
     listed = make("standard", molecules, per=per, edge_list=True).double()
     torch.testing.assert_close(listed(plain), expected, rtol=0, atol=1e-7)
@@ -88,7 +88,7 @@ def test_a_bond_is_told_by_its_own_number(molecules: MoleculeStore) -> None:
 
 
 def test_they_are_scaled_by_the_training_molecules_and_the_unknown_adds_nothing(molecules: MoleculeStore) -> None:
-    features = UserFeatures("atom_features", 2, 4)
+    features = UserFeatureProjection("atom_features", 2, 4)
     features.observe(molecules)
     known = molecules.atom_features[:, 0]
     torch.testing.assert_close(features.scaler.mean[0], known.mean())

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from gtx.attention import ScaledDot, Score
+from gtx.attention import ScaledDotScore, Score
 from gtx.encodings import ShortestPathLength
-from gtx.graph import CompleteGraph, WithinHops
+from gtx.graph import CompleteGraph, HopCutoffEdges
 from gtx.models import GraphTransformer, LayerSettings, standard
 from gtx.molecules import Featuriser
 from gtx.nn import GraphTransformerLayer
@@ -58,7 +58,7 @@ def test_the_guarantees(variant: dict) -> None:
     check_model(make(**variant))
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, {"edges": WithinHops(3)}, {"attention_dropout": 0.5}], ids=str)
+@pytest.mark.parametrize("variant", [*VARIANTS, {"edges": HopCutoffEdges(3)}, {"attention_dropout": 0.5}], ids=str)
 @pytest.mark.parametrize("kept", [0, 2**30], ids=["anew in each layer", "kept"])
 def test_large_molecules_in_portions_are_what_they_are_at_once(
     variant: dict, kept: int, batch: Batch, monkeypatch: pytest.MonkeyPatch
@@ -80,7 +80,7 @@ def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch)
         def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
             return -(query - key).square().sum(-1)
 
-    plain, swapped = make(score=ScaledDot()), make(score=Negative())
+    plain, swapped = make(score=ScaledDotScore()), make(score=Negative())
     swapped.load_state_dict(plain.state_dict())
     assert not torch.allclose(plain(batch), swapped(batch))
     few = GraphTransformer(1, **SIZES, encodings=[ShortestPathLength(3)], channels=16, layers=1, heads=2).eval()
@@ -164,7 +164,7 @@ def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refus
     assert len(model.layers) == 3 and model(whole_batch()).shape == (len(SMILES), 1)
     assert [(of.index, of.last) for of in made] == [(0, False), (1, False), (2, True)]
     assert made[0] == LayerSettings(0, False, 32, 4, None, 0.3, 0.1) and model.layers[0].attention.dropout == 0.1
-    ignored = {"score": ScaledDot(), "edge_value": False}
+    ignored = {"score": ScaledDotScore(), "edge_value": False}
     for name, value in ignored.items():
         with pytest.raises(ValueError, match=f"^layer makes the layers and decides {name} itself: leave them out$"):
             GraphTransformer(1, **SIZES, **own, **{name: value})

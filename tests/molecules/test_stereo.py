@@ -11,7 +11,7 @@ from rdkit.Chem import AllChem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 from rdkit.Chem.inchi import MolToInchiKey
 
-from gtx.molecules import Featuriser, label_stereo, read_smiles
+from gtx.molecules import Featuriser, assign_stereo_labels, read_smiles
 from gtx.molecules import graphs as stereo
 from gtx.molecules.graphs import LABEL
 
@@ -141,5 +141,5 @@ def test_square_planar_is_said_to_be_ignored() -> None:
 def test_labels_of_an_earlier_reading_do_not_linger() -> None:
     mol = read_smiles("C[C@H]1CC[C@@H](C)CC1")
     mol.GetAtomWithIdx(0).SetProp(LABEL, "R")
-    label_stereo(mol)
+    assign_stereo_labels(mol)
     assert not mol.GetAtomWithIdx(0).HasProp(LABEL)

@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from gtx.attention import (
-    ClippedDot,
+    ClippedDotScore,
     DistanceAdjacencyBlend,
     GatedSoftmax,
     GATScore,
     GATv2Score,
     GRITScore,
-    RelativeDot,
+    RelativeDotScore,
 )
 from gtx.encodings import CategoricalFeatures, ContinuousFeatures
 from gtx.graph import CompleteGraph
-from gtx.nn import DegreeScaler, EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, PairEmbedding, Readout
+from gtx.nn import EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, LearnedDegreeScaling, PairEmbedding, Readout
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 5]))  # 13 pairs
 X = torch.randn(5, 8)
@@ -54,8 +54,8 @@ def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        {"score": RelativeDot(2, 4, 5)},
-        {"score": ClippedDot(2, 5)},
+        {"score": RelativeDotScore(2, 4, 5)},
+        {"score": ClippedDotScore(2, 5)},
         {"score": GRITScore(2, 4, 5)},
         {"normaliser": GatedSoftmax(2, 5)},
         {"normaliser": DistanceAdjacencyBlend()},
@@ -93,7 +93,7 @@ def test_layers_whose_parts_miss_something() -> None:
     with refused("expected attention with an edge_dim, got None"):
         GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))
     with refused(r"counts bonds: expected bond_index \[2, E\], got None"):
-        GraphTransformerLayer(attention, None, 8, scaler=DegreeScaler(8))(X, GRAPH)
+        GraphTransformerLayer(attention, None, 8, scaler=LearnedDegreeScaling(8))(X, GRAPH)
 
 
 @pytest.mark.parametrize("p", [1.0, -0.1, float("nan")])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import GATv2Conv
 
-from gtx.attention import GATv2Score, HeadGate, ScaledDot
+from gtx.attention import GATv2Score, HeadGate, ScaledDotScore
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, project
@@ -79,8 +79,8 @@ def test_is_pyg_gatv2_conv_between_two_sets() -> None:
 
 def test_one_width_may_share_a_projection_or_have_none() -> None:
     source, target = torch.randn(5, 4, dtype=torch.float64), torch.randn(4, 4, dtype=torch.float64)
-    raw = EdgeAttention((4, 4), 4, projections="none", score=ScaledDot(1.0)).double()
-    shared = EdgeAttention((4, 4), 3, projections="shared", bias=False, score=ScaledDot(1.0)).double()
+    raw = EdgeAttention((4, 4), 4, projections="none", score=ScaledDotScore(1.0)).double()
+    shared = EdgeAttention((4, 4), 3, projections="shared", bias=False, score=ScaledDotScore(1.0)).double()
     U = shared.lin_query.weight.T
     s = source[[0, 4]]
     close(raw((source, target), EDGES)[0], F.softmax(target[0] @ s.T, -1) @ s)

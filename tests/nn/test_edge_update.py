@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gtx.nn import DegreeScaler, EdgeStateUpdate
+from gtx.nn import EdgeStateUpdate, LearnedDegreeScaling
 
 K, S = 5, 6
 
@@ -40,7 +40,7 @@ def test_dropout_acts_in_training_only() -> None:
 
 def test_degree_scaler() -> None:
     """v θ_1 + log(1 + deg) v θ_2, started at θ = (1, 0)."""
-    scaler = DegreeScaler(3).double()
+    scaler = LearnedDegreeScaling(3).double()
     x, degree = torch.randn(4, 3, dtype=torch.float64), torch.tensor([0.0, 1.0, 2.0, 4.0])
     assert torch.equal(scaler(x, degree), x)
     one, two = torch.tensor([1.0, -2.0, 0.5]).double(), torch.tensor([0.25, 3.0, -1.0]).double()
@@ -48,4 +48,4 @@ def test_degree_scaler() -> None:
         scaler.weight.copy_(torch.stack([one, two]))
     for i, d in enumerate(degree.double()):
         torch.testing.assert_close(scaler(x, degree)[i], x[i] * one + torch.log(1 + d) * x[i] * two)
-    assert repr(scaler) == "DegreeScaler(3)"
+    assert repr(scaler) == "LearnedDegreeScaling(3)"

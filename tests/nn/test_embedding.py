@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gtx.encodings import CategoricalFeatures, ContinuousFeatures
-from gtx.nn import CategoricalEmbedding, CategoryVocabulary, ClippedScaler, make_embedding
+from gtx.nn import CategoricalEmbedding, CategoryVocabulary, ClippedStandardScaler, make_embedding
 
 
 def test_code_embedding_is_the_sum_over_columns() -> None:
@@ -34,7 +34,7 @@ def test_vocabulary_turns_unseen_codes_into_other() -> None:
 
 
 def test_clipped_scaler() -> None:
-    scaler = ClippedScaler(3, clip=2.0)
+    scaler = ClippedStandardScaler(3, clip=2.0)
     train = torch.tensor([[1.0, 5.0, torch.nan], [3.0, 5.0, 2.0], [2.0, 5.0, 4.0]])
     scaler.observe(train)
     out = scaler(train)

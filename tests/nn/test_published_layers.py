@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gtx.attention import ClippedDot, GatedSoftmax, GRITScore
+from gtx.attention import ClippedDotScore, GatedSoftmax, GRITScore
 from gtx.graph import CompleteGraph
 from gtx.nn import (
     BondMessagePassing,
-    DegreeScaler,
     EdgeAttention,
     EdgeStateUpdate,
     GPSLayer,
     GraphTransformerLayer,
+    LearnedDegreeScaling,
     TripletAttention,
 )
 from tests.attention.by_hand import close, complete, inputs
@@ -61,7 +61,7 @@ def egt(triplets: TripletAttention | None = None) -> GraphTransformerLayer:
         edge_dim=K,
         edge_bias=False,
         project=True,
-        score=ClippedDot(H, K, 1.0),
+        score=ClippedDotScore(H, K, 1.0),
         normaliser=GatedSoftmax(H, K),
     )
     update = EdgeStateUpdate(K, attention.state_width, 9, triplets=triplets)
@@ -104,7 +104,7 @@ def grit() -> GraphTransformerLayer:
     )
     update = EdgeStateUpdate(K, attention.state_width, norm_first=False)
     return shaken(
-        GraphTransformerLayer(attention, None, C, norm_first=False, edge_update=update, scaler=DegreeScaler(C))
+        GraphTransformerLayer(attention, None, C, norm_first=False, edge_update=update, scaler=LearnedDegreeScaling(C))
     )
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.encodings import ExpNormDistance, PairDirection
-from gtx.graph import CompleteGraph, WithinDistance
+from gtx.graph import CompleteGraph, DistanceCutoffEdges
 from gtx.nn import EquivariantAttentionLayer
 from tests.attention.by_hand import close, complete
 
@@ -110,7 +110,7 @@ def test_nothing_jumps_where_an_atom_leaves_the_cutoff() -> None:
     outs = []
     for apart in (CUTOFF - 1e-4, CUTOFF + 1e-4, CUTOFF - 0.5):
         pos = torch.tensor([[0.0, 0.0, 0.0], [apart, 0.0, 0.0]], dtype=torch.float64)
-        near = graph.masked(WithinDistance(CUTOFF)(Data(pos=pos), graph))
+        near = graph.masked(DistanceCutoffEdges(CUTOFF)(Data(pos=pos), graph))
         outs.append(layer(nodes(True)[:2], near, space(pos, graph))[0])
     assert (outs[0] - outs[1]).abs().max() < 1e-9 < 1e-4 < (outs[0] - outs[2]).abs().max()
 

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from gtx.errors import InputError
-from gtx.prediction import Predictor, RowSelection, predict_table
+from gtx.prediction import Predictor, RowFilter, predict_table
 
 HEADER = ["id", "y_pred", "y std"]
 ROWS = [["a", 3.0, 0.1], ["b", None, None], ["c", 8.0, 0.9], ["d", 8.0, 0.2], ["e", "-1e1", 0.2], ["f", math.nan, 0.0]]
 
 
 def chosen(*words: object, **more: object) -> list[str]:
-    sieve = RowSelection.read(*words, **more).sieve(HEADER)
+    sieve = RowFilter.read(*words, **more).sieve(HEADER)
     found = [cells[0] for cells, _ in sieve.select((row, None) for row in ROWS)] + [c[0] for c, _ in sieve.best()]
     assert sieve.written == len(found)
     return found
@@ -44,7 +44,7 @@ def test_the_best_rows_come_first_and_of_equal_ones_the_earlier() -> None:
 
 def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
     values = np.random.default_rng(0).integers(0, 50, 1000)
-    sieve = RowSelection(top=20, by="y").sieve(["y", "i"])
+    sieve = RowFilter(top=20, by="y").sieve(["y", "i"])
     assert not list(sieve.select(([float(y), i], None) for i, y in enumerate(values)))
     assert [cells[1] for cells, _ in sieve.best()] == np.argsort(-values, kind="stable")[:20].tolist()
 
@@ -70,7 +70,7 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     frame = pd.DataFrame({"smiles": ["C" * (1 + i % 7) + "O" for i in range(30)] + ["C1CC"], "id": range(31)})
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     every = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "all.parquet")
-    selection = RowSelection.read("id >= 3", 5, "gap_pred")
+    selection = RowFilter.read("id >= 3", 5, "gap_pred")
     best = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "best.parquet", selection=selection)
     whole, found = pd.read_parquet(tmp_path / "all.parquet"), pd.read_parquet(tmp_path / "best.parquet")
     expected = whole[whole["id"] >= 3].sort_values("gap_pred", ascending=False, kind="stable").head(5)

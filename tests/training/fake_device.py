@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gtx.attention.fast import ragged
-from gtx.data import ConstantShapeStore, MoleculeStore, precompute_features
+from gtx.data import ConstantShapeStore, MoleculeStore, precompute_encodings
 from gtx.models import standard
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.training import TrainSettings
@@ -148,7 +148,7 @@ def force_kernels() -> list[str]:
 def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | None = None) -> None:
     """Cut, forward, loss, backward, clip, update, average, rate: a whole step, from which molecules to the weights."""
     model.observe(molecules)
-    kept = precompute_features(molecules, model.fixed_features, list(model.fixed), torch.device("cpu"), 1 << 30)
+    kept = precompute_encodings(molecules, model.compute_encodings, list(model.fixed), torch.device("cpu"), 1 << 30)
     constant = all(encoding.constant_shapes for encoding in model.encodings)  # otherwise, only what is kept
     for features in (None, kept) if constant and task.discrete else (None,) if constant else (kept,):
         cutter = ConstantShapeStore(molecules)

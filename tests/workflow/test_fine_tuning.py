@@ -26,7 +26,7 @@ from gtx.tasks import AtomRegression, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training.optimise import rate_of
-from gtx.training.weight_transfer import TRANSFER_MATCHING
+from gtx.training.pretrained_weights import TRANSFER_MATCHING
 from gtx.workflow import PretrainedModel, train_model
 from tests.tables import ALONE, TINY, molecules, write
 

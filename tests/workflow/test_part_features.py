@@ -18,7 +18,7 @@ from gtx.data import FeatureColumns, featurise, open_table
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.explain import attribute_prediction, explain_prediction, find_rationale
-from gtx.library import FramePredictor
+from gtx.library import DataFramePredictor
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering
@@ -116,7 +116,7 @@ def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
     np.testing.assert_allclose(answers(predictor, frame), said, rtol=1e-5, atol=1e-5)
     monkeypatch.delenv("GTX_FAST")
 
-    frames = FramePredictor(tmp_path.parent / "none.gtx")
+    frames = DataFramePredictor(tmp_path.parent / "none.gtx")
     frames.predictor = predictor
     np.testing.assert_allclose(frames(frame)[["ya_pred", "yb_pred"]], said, rtol=1e-5)
     frame.assign(shift=[json.dumps(one) for one in frame["shift"]], order=[str(one) for one in frame["order"]]).to_csv(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.dataset import DataSettings, identify_data, load_dataset
+from gtx.dataset import DataSettings, collect_data_config, load_dataset
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, Regression
@@ -105,11 +105,11 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     assert together.leaked == {} and together.split_summary == "random, seed 0, each repeated molecule in one part"
     assert ("train", "test") in apart.leaked and apart.split_summary == "random, seed 0"
     assert [len(rows) for rows in together.split.values()] == [len(rows) for rows in apart.split.values()] == [64, 8, 8]
-    assert identify_data(data)["group_duplicates"] is True
+    assert collect_data_config(data)["group_duplicates"] is True
     # a run from before there was a choice goes on where none is taken, and is refused where the rows differ
-    assert "group_duplicates" not in identify_data(replace(data, group_duplicates=False))
+    assert "group_duplicates" not in collect_data_config(replace(data, group_duplicates=False))
     for other in ({"split": "scaffold"}, {"split_column": "y"}):
-        assert "group_duplicates" not in identify_data(replace(data, **other))
+        assert "group_duplicates" not in collect_data_config(replace(data, **other))
     once = load_dataset(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
     assert once.split_summary == "random, seed 0"
 
@@ -283,7 +283,9 @@ def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tm
     dataset = load_dataset(data)
     assert sorted(np.concatenate(list(dataset.split.values())).tolist()) == [*range(4), 5, 6, *range(8, 60)]
     assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_summary == "time by column 'year'"
-    assert identify_data(data)["split_by"] == "year" and "split_by" not in identify_data(DataSettings(source, ("y",)))
+    assert collect_data_config(data)["split_by"] == "year" and "split_by" not in collect_data_config(
+        DataSettings(source, ("y",))
+    )
     with pytest.raises(InputError, match=r"data.csv: there is no column 'yera'; did you mean 'year'\?"):
         load_dataset(replace(data, split_by="yera"))
     fold = load_dataset(DataSettings(source, ("y",), folds=5, fold=2, workers=0))

@@ -16,7 +16,7 @@ from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan
 from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.scores import ScaledDot, Score, required
+from gtx.attention.scores import ScaledDotScore, Score, required
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 _TRITON = importlib.util.find_spec("triton") is not None
@@ -133,7 +133,7 @@ def attention(
         features=None if edges.features is None else edges.features[pairs],
         bias=None if edges.bias is None else edges.bias[pairs],
     )
-    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], ScaledDot(1.0), Softmax(), chosen, dropout).out
+    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], ScaledDotScore(1.0), Softmax(), chosen, dropout).out
     return out.index_copy(0, nodes, large.to(out.dtype))
 
 

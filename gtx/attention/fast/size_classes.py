@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gtx.graph import CompleteGraph, MoleculeSizeOrder
+from gtx.graph import CompleteGraph, MoleculesBySize
 
 _TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
 LARGEST = 64  # of these are launched; larger ones spill registers, and were never measured against matrix products
@@ -84,7 +84,7 @@ def plan(graph: CompleteGraph, largest: int) -> Plan:
     return graph.shared[name]
 
 
-def _classes(order: MoleculeSizeOrder, largest: int) -> tuple[SizeClass, ...]:
+def _classes(order: MoleculesBySize, largest: int) -> tuple[SizeClass, ...]:
     """Launch a range that straddles two tiles in both; there a program of the other tile ends at once."""
     classes = []
     for least, tile in zip((0, *_TILES), _TILES, strict=False):

@@ -21,10 +21,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from gtx.attention import BilinearScore, Hardmax, ProjectedEdgeFeatures, ScaledDot, Softmax, attend
+from gtx.attention import BilinearScore, Hardmax, ProjectedEdgeFeatures, ScaledDotScore, Softmax, attend
 from gtx.attention.complete import attend_pairs
 from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
-from gtx.graph import BatchShape, BipartiteGraph, CompleteGraph, ConstantShapeGraph, MoleculeSizeOrder, SizeBucket
+from gtx.graph import BatchShape, BipartiteGraph, CompleteGraph, ConstantShapeGraph, MoleculesBySize, SizeBucket
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
 from tests.training import task
@@ -85,7 +85,7 @@ def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tens
     if factor is not None:
         return compiled.definition(q, k, v, e, of_key, of_value, score, b, graph, factor)
     edges = ProjectedEdgeFeatures(e, b, score, of_key, of_value)
-    return attend_pairs(graph, q, k, v, ScaledDot(1.0), Softmax(), edges).out
+    return attend_pairs(graph, q, k, v, ScaledDotScore(1.0), Softmax(), edges).out
 
 
 def agree(
@@ -160,7 +160,7 @@ def test_compiled_code_holds_the_operator() -> None:
     q, k, v, *edges, upstream = inputs(graph)
 
     def collect(q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures) -> Tensor:
-        return attend(graph, q, k, v, ScaledDot(1.0), Softmax(), edges).out
+        return attend(graph, q, k, v, ScaledDotScore(1.0), Softmax(), edges).out
 
     def backend(module: torch.fx.GraphModule, examples: list[Tensor]) -> Callable:
         codes.append(module.code)
@@ -249,7 +249,7 @@ def test_kernels_that_do_not_run_cost_a_line_and_no_number(
         q, k, v, *edges, _ = given
 
         def collect(q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures) -> Tensor:
-            return attend(graph, q, k, v, ScaledDot(1.0), Softmax(), edges, dropout=0.0).out
+            return attend(graph, q, k, v, ScaledDotScore(1.0), Softmax(), edges, dropout=0.0).out
 
         if how == "compiled":
             torch._dynamo.reset()
@@ -356,7 +356,9 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         for x in (given[3], given[4]):
             x[p:] = torch.nan  # nobody looks there
     with Asked() as asked:
-        assert ragged.can_run(graph, given[0], given[2], ScaledDot(), Softmax(), ProjectedEdgeFeatures(*given[3:-1]))
+        assert ragged.can_run(
+            graph, given[0], given[2], ScaledDotScore(), Softmax(), ProjectedEdgeFeatures(*given[3:-1])
+        )
         out = run(graph, given)
         grads = torch.autograd.grad(out, given[:-1], given[-1])
     assert "ragged_attention_backward.default" in asked.names
@@ -369,9 +371,7 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         close(one[: len(other)], other, 1e-5)
         assert one[len(other) :].eq(0).all()
     assert "packed" not in graph.shared  # no bucket is needed
-    large = MoleculeSizeOrder(
-        graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), whole=False
-    )
+    large = MoleculesBySize(graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), whole=False)
     assert not size_classes.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
     assert size_classes.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
 
@@ -526,7 +526,7 @@ def test_says_what_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     none, edges = ProjectedEdgeFeatures(), ProjectedEdgeFeatures(*edges)
 
     def can(graph=graph, query=q, value=v, score=None, normaliser=None, edges=none) -> bool:
-        return ragged.can_run(graph, query, value, score or ScaledDot(), normaliser or Softmax(), edges)
+        return ragged.can_run(graph, query, value, score or ScaledDotScore(), normaliser or Softmax(), edges)
 
     assert can() and can(edges=edges) and can(query=q.bfloat16(), score=BilinearScore(H, C))
     assert not can(edges=edges._replace(state_value=torch.zeros(H, D, 1)))
@@ -547,10 +547,10 @@ def test_attend_uses_it_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> N
     q, k, v, *edges, _ = inputs(graph)
     calls = []
     monkeypatch.setattr(ragged, "attention", lambda *inputs: calls.append(inputs) or v)
-    attend(graph, q, k, v, ScaledDot(), Softmax(), ProjectedEdgeFeatures(*edges))
+    attend(graph, q, k, v, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures(*edges))
     assert len(calls) == 1
     monkeypatch.setenv("GTX_COMPILED", "0")
-    attend(graph, q, k, v, ScaledDot(), Softmax(), ProjectedEdgeFeatures(*edges))
+    attend(graph, q, k, v, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures(*edges))
     assert len(calls) == 1
 
 

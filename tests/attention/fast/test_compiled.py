@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gtx import code_cache
-from gtx.attention import ProjectedEdgeFeatures, ScaledDot, Softmax, attend
+from gtx.attention import ProjectedEdgeFeatures, ScaledDotScore, Softmax, attend
 from gtx.attention.fast import building, compiled
 from gtx.graph import CompleteGraph
 
@@ -156,26 +156,28 @@ def test_what_it_declines_goes_the_plain_way() -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5, torch.float32)
     none = ProjectedEdgeFeatures()
-    assert compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none)
-    assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(2.0), none)
-    assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), ScaledDot(), Softmax(), none)
-    assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), ScaledDot(), Softmax(), none)
+    assert compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(), none)
+    assert not compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(2.0), none)
+    assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), ScaledDotScore(), Softmax(), none)
+    assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), ScaledDotScore(), Softmax(), none)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), none)
-    plain = torch.func.grad(lambda x: attend(graph, x, k, v, ScaledDot(), Softmax()).out.sum())(q)
-    ours = torch.autograd.grad(attend(graph, q, k, v, ScaledDot(), Softmax()).out.sum(), q)[0]
+        assert not compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(), none)
+    plain = torch.func.grad(lambda x: attend(graph, x, k, v, ScaledDotScore(), Softmax()).out.sum())(q)
+    ours = torch.autograd.grad(attend(graph, q, k, v, ScaledDotScore(), Softmax()).out.sum(), q)[0]
     torch.testing.assert_close(plain, ours, rtol=1e-4, atol=1e-5)
 
 
 def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5)
-    before = attend(graph, q, k, v, ScaledDot(), Softmax()).out
+    before = attend(graph, q, k, v, ScaledDotScore(), Softmax()).out
     monkeypatch.setenv("GTX_COMPILED", "0")
     building.build.cache_clear()
     try:
-        assert not compiled.can_run(graph, q, k, v, ScaledDot(), Softmax(), ProjectedEdgeFeatures())
-        torch.testing.assert_close(attend(graph, q, k, v, ScaledDot(), Softmax()).out, before, rtol=1e-10, atol=1e-10)
+        assert not compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures())
+        torch.testing.assert_close(
+            attend(graph, q, k, v, ScaledDotScore(), Softmax()).out, before, rtol=1e-10, atol=1e-10
+        )
     finally:
         building.build.cache_clear()
 

@@ -9,18 +9,18 @@ from torch_geometric.nn import GINEConv
 from gtx.attention.fast import building
 from gtx.models import GraphTransformer
 from gtx.molecules import Featuriser
-from gtx.nn import BondMessagePassing, CategoricalEmbedding, EmbeddedBondFeatures
+from gtx.nn import BondMessagePassing, CategoricalEmbedding, LazyBondEmbedding
 from tests.molecules_for_tests import featurised
 
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
 
-def drawn(channels: int = 32) -> tuple[BondMessagePassing, torch.Tensor, torch.Tensor, EmbeddedBondFeatures]:
+def drawn(channels: int = 32) -> tuple[BondMessagePassing, torch.Tensor, torch.Tensor, LazyBondEmbedding]:
     torch.manual_seed(0)
     batch, sizes = featurised().store.batch(), list(Featuriser().bond_sizes)
     layer, x = BondMessagePassing(channels), torch.randn(batch.num_nodes, channels)
     layer.eps.fill_(0.3)
-    return layer, x, batch.edge_index, EmbeddedBondFeatures(batch.edge_attr, CategoricalEmbedding(sizes, channels))
+    return layer, x, batch.edge_index, LazyBondEmbedding(batch.edge_attr, CategoricalEmbedding(sizes, channels))
 
 
 @needs_compiler
@@ -35,7 +35,7 @@ def test_is_the_plain_form(channels: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def all_gradients(
-    layer: BondMessagePassing, x: torch.Tensor, bonds: torch.Tensor, codes: EmbeddedBondFeatures, twice: bool = False
+    layer: BondMessagePassing, x: torch.Tensor, bonds: torch.Tensor, codes: LazyBondEmbedding, twice: bool = False
 ) -> list[torch.Tensor]:
     """Of nodes and weights, or of the norm of their gradients."""
     x = x.clone().requires_grad_()
@@ -53,7 +53,7 @@ def test_gradients_are_those_of_the_plain_form(channels: int, twice: bool, monke
         patched.setattr(GINEConv, "forward", lambda *_: pytest.fail("the plain form ran"))
         found = all_gradients(layer, x, bonds, codes, twice)
     exact = all_gradients(
-        layer.double(), x.double(), bonds, EmbeddedBondFeatures(codes.codes, codes.embedding.double()), twice
+        layer.double(), x.double(), bonds, LazyBondEmbedding(codes.codes, codes.embedding.double()), twice
     )
     for one, other in zip(found, exact, strict=True):
         assert (one - other).norm() <= 2e-6 * other.norm()
@@ -61,7 +61,7 @@ def test_gradients_are_those_of_the_plain_form(channels: int, twice: bool, monke
 
 def test_double_precision_takes_the_plain_form() -> None:
     layer, x, bonds, codes = drawn()
-    given = EmbeddedBondFeatures(codes.codes, codes.embedding.double())
+    given = LazyBondEmbedding(codes.codes, codes.embedding.double())
     out = layer.double()(x.double(), bonds, given)
     assert torch.equal(out, GINEConv.forward(layer, x.double(), bonds, given.rows)) and out.dtype == torch.float64
 
@@ -76,7 +76,7 @@ def test_what_there_is_not_is_left_to_the_plain_form() -> None:
                 moved[end, 7] = wrong
                 with pytest.raises((IndexError, RuntimeError, ValueError)):
                     layer(x, moved, codes)
-        codes = EmbeddedBondFeatures(codes.codes.index_fill(0, torch.tensor([5]), 99), codes.embedding)
+        codes = LazyBondEmbedding(codes.codes.index_fill(0, torch.tensor([5]), 99), codes.embedding)
         with pytest.raises((IndexError, RuntimeError, ValueError)):
             layer(x, bonds, codes)
 

@@ -8,14 +8,14 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gtx.graph import (
-    AllPairs,
-    BondedPairs,
-    CausalPairs,
+    AllPairEdges,
+    BondEdges,
+    CausalEdges,
     CompleteGraph,
-    EdgeRule,
+    DistanceCutoffEdges,
+    EdgeSelector,
     ExpanderEdges,
-    WithinDistance,
-    WithinHops,
+    HopCutoffEdges,
 )
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
@@ -62,24 +62,24 @@ def hops(batch: Batch) -> dict[tuple[int, int], int]:
 
 
 def test_all_pairs(batch: Batch, graph: CompleteGraph) -> None:
-    assert AllPairs()(batch, graph) is None
+    assert AllPairEdges()(batch, graph) is None
     assert graph.masked(None) is graph
 
 
 @pytest.mark.parametrize("loops", [True, False])
 def test_bonded_pairs(loops: bool, batch: Batch, graph: CompleteGraph) -> None:
     each = {(i, i) for i in range(batch.num_nodes)} if loops else set()
-    assert edges(BondedPairs(loops)(batch, graph), graph) == bonds(batch) | each
+    assert edges(BondEdges(loops)(batch, graph), graph) == bonds(batch) | each
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 28, 29, 1000])
 def test_within_hops(k: int, batch: Batch, graph: CompleteGraph) -> None:
     """The longest chain has 30 atoms, 29 bonds; two molecules have parts that no bond joins."""
-    assert edges(WithinHops(k)(batch, graph), graph) == {pair for pair, d in hops(batch).items() if d <= k}
+    assert edges(HopCutoffEdges(k)(batch, graph), graph) == {pair for pair, d in hops(batch).items() if d <= k}
 
 
 def test_more_hops_than_atoms_reach_a_whole_part_and_no_other(batch: Batch, graph: CompleteGraph) -> None:
-    mask = WithinHops(10**9)(batch, graph)
+    mask = HopCutoffEdges(10**9)(batch, graph)
     salt = graph.batch[graph.pair_index[1]] == SMILES.index("[Na+].[Cl-]")
     assert mask[salt].tolist() == [True, False, False, True]
     aspirin = graph.batch[graph.pair_index[1]] == 0
@@ -93,7 +93,7 @@ def test_within_distance(batch: Batch, graph: CompleteGraph) -> None:
         distance = sum(d * d for d in difference) ** 0.5
         if int(batch.batch[s]) == UNPLACED or distance < 4.0:
             expected.add((s, r))
-    found = edges(WithinDistance(4.0)(batch, graph), graph)
+    found = edges(DistanceCutoffEdges(4.0)(batch, graph), graph)
     assert found == expected
     assert batch.num_nodes < len(found) < graph.num_pairs
 
@@ -103,32 +103,32 @@ def test_the_smallest_cutoff_leaves_each_node_itself_and_unplaced_molecules_whol
 ) -> None:
     sender, receiver = graph.pair_index
     unplaced = graph.batch[receiver] == UNPLACED
-    assert WithinDistance(1e-6)(batch, graph).equal(unplaced | (sender == receiver))
+    assert DistanceCutoffEdges(1e-6)(batch, graph).equal(unplaced | (sender == receiver))
 
 
 def test_the_cutoff_itself_is_outside() -> None:
     data = Data(pos=torch.tensor([[0.0, 0, 0], [3.0, 4.0, 0]]))
     graph = CompleteGraph.from_ptr(torch.tensor([0, 2]))
-    assert WithinDistance(5.0)(data, graph).tolist() == [True, False, False, True]
-    assert WithinDistance(5.001)(data, graph).all()
+    assert DistanceCutoffEdges(5.0)(data, graph).tolist() == [True, False, False, True]
+    assert DistanceCutoffEdges(5.001)(data, graph).all()
 
 
 def test_distance_needs_coordinates(batch: Batch, graph: CompleteGraph) -> None:
     without = batch.clone()
     without.pos = None
     with pytest.raises(ValueError, match=r"needs coordinates: expected pos \[N, 3\] in Å, got None"):
-        WithinDistance(4.0)(without, graph)
+        DistanceCutoffEdges(4.0)(without, graph)
 
 
 def test_causal(batch: Batch, graph: CompleteGraph) -> None:
-    found = edges(CausalPairs()(batch, graph), graph)
+    found = edges(CausalEdges()(batch, graph), graph)
     assert found == {(s, r) for s, r in graph.pair_index.T.tolist() if s <= r}
     sizes = graph.ptr.diff()
     assert len(found) == int((sizes * (sizes + 1) // 2).sum())
 
 
-@pytest.mark.parametrize("of", [BondedPairs(), WithinHops(2), WithinDistance(4.0), ExpanderEdges()], ids=str)
-def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeRule, batch: Batch, graph: CompleteGraph) -> None:
+@pytest.mark.parametrize("of", [BondEdges(), HopCutoffEdges(2), DistanceCutoffEdges(4.0), ExpanderEdges()], ids=str)
+def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeSelector, batch: Batch, graph: CompleteGraph) -> None:
     other, order = renumbered(batch)
     mask = of(batch, graph)
     assert torch.equal(of(other, graph), mask[graph.pair_of(order[graph.pair_index])])
@@ -136,18 +136,18 @@ def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeRule, batch: Batch, g
 
 
 EVERY = [
-    AllPairs(),
-    BondedPairs(),
-    WithinHops(2),
-    WithinDistance(4.0),
-    CausalPairs(),
+    AllPairEdges(),
+    BondEdges(),
+    HopCutoffEdges(2),
+    DistanceCutoffEdges(4.0),
+    CausalEdges(),
     ExpanderEdges(),
-    BondedPairs() | CausalPairs(),
+    BondEdges() | CausalEdges(),
 ]
 
 
 @pytest.mark.parametrize("of", EVERY, ids=str)
-def test_no_atoms_at_all(of: EdgeRule) -> None:
+def test_no_atoms_at_all(of: EdgeSelector) -> None:
     codes = torch.zeros(0, 1, dtype=torch.long)
     data = Data(codes, edge_index=torch.zeros(2, 0, dtype=torch.long), edge_attr=codes, pos=torch.zeros(0, 3))
     graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long), 2)
@@ -157,17 +157,17 @@ def test_no_atoms_at_all(of: EdgeRule) -> None:
 
 
 def test_either_of_two_sets(batch: Batch, graph: CompleteGraph) -> None:
-    both = BondedPairs(loops=False) | WithinHops(0)
+    both = BondEdges(loops=False) | HopCutoffEdges(0)
     assert edges(both(batch, graph), graph) == bonds(batch) | {(i, i) for i in range(batch.num_nodes)}
-    assert (WithinHops(0) | AllPairs())(batch, graph) is None
+    assert (HopCutoffEdges(0) | AllPairEdges())(batch, graph) is None
 
 
 def test_bad_settings_are_named() -> None:
     with pytest.raises(ValueError, match="expected 0 or more hops, got -1"):
-        WithinHops(-1)
+        HopCutoffEdges(-1)
     for cutoff in (0.0, -2.0, float("nan")):
         with pytest.raises(ValueError, match=f"expected a cutoff above 0 Å, got {cutoff}"):
-            WithinDistance(cutoff)
-    with pytest.raises(TypeError, match="EdgeRule does not say which pairs are edges"):
-        EdgeRule()(Data(), CompleteGraph.from_ptr(torch.tensor([0, 1])))
-    assert repr(WithinHops(3)) == "WithinHops(hops=3)" and WithinHops(3) == WithinHops(3)
+            DistanceCutoffEdges(cutoff)
+    with pytest.raises(TypeError, match="EdgeSelector does not say which pairs are edges"):
+        EdgeSelector()(Data(), CompleteGraph.from_ptr(torch.tensor([0, 1])))
+    assert repr(HopCutoffEdges(3)) == "HopCutoffEdges(hops=3)" and HopCutoffEdges(3) == HopCutoffEdges(3)

@@ -45,7 +45,7 @@ HEAD = "head"
 
 
 @dataclass(frozen=True)
-class WeightTransfer:
+class PretrainedWeightLoader:
     """Copying of weights from a trained model into a new one, for modules whose tensors have equal names and shapes.
 
     Attributes:
@@ -105,7 +105,7 @@ class WeightTransfer:
         return ", ".join(lines)
 
 
-TRANSFER_MATCHING = WeightTransfer()
+TRANSFER_MATCHING = PretrainedWeightLoader()
 
 
 def last_layer(state: Mapping[str, Tensor]) -> str:

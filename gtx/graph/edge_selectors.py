@@ -82,7 +82,7 @@ def mixed(label: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class EdgeRule:
+class EdgeSelector:
     """Rule that decides which ordered pairs of a molecule's nodes become edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
@@ -94,21 +94,21 @@ class EdgeRule:
         """
         raise TypeError(f"{type(self).__name__} does not say which pairs are edges")
 
-    def __or__(self, other: EdgeRule) -> EdgeUnion:
+    def __or__(self, other: EdgeSelector) -> EdgeUnion:
         """Unite two edge sets: pairs that are edges of either."""
         return EdgeUnion(self, other)
 
 
 @dataclass(frozen=True)
-class EdgeUnion(EdgeRule):
+class EdgeUnion(EdgeSelector):
     """Union of the edges of two rules, made by `one | other`.
 
     Attributes:
         one, other: the two rules.
     """
 
-    one: EdgeRule
-    other: EdgeRule
+    one: EdgeSelector
+    other: EdgeSelector
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
         masks = self.one(data, graph), self.other(data, graph)
@@ -116,7 +116,7 @@ class EdgeUnion(EdgeRule):
 
 
 @dataclass(frozen=True)
-class AllPairs(EdgeRule):
+class AllPairEdges(EdgeSelector):
     """Rule by which all ordered pairs of nodes are edges, including a node with itself (Transformer encoder)."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
@@ -124,7 +124,7 @@ class AllPairs(EdgeRule):
 
 
 @dataclass(frozen=True)
-class BondedPairs(EdgeRule):
+class BondEdges(EdgeSelector):
     """Rule by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
 
     Attributes:
@@ -143,7 +143,7 @@ class BondedPairs(EdgeRule):
 
 
 @dataclass(frozen=True)
-class WithinHops(EdgeRule):
+class HopCutoffEdges(EdgeSelector):
     """Rule by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
 
     Attributes:
@@ -172,7 +172,7 @@ class WithinHops(EdgeRule):
 
 
 @dataclass(frozen=True)
-class WithinDistance(EdgeRule):
+class DistanceCutoffEdges(EdgeSelector):
     """Rule by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
 
     Attributes:
@@ -198,7 +198,7 @@ class WithinDistance(EdgeRule):
 
 
 @dataclass(frozen=True)
-class CausalPairs(EdgeRule):
+class CausalEdges(EdgeSelector):
     """Rule by which a node receives from itself and earlier nodes only, j <= i: a causal mask, for a decoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
@@ -210,7 +210,7 @@ class CausalPairs(EdgeRule):
 
 
 @dataclass(frozen=True)
-class ExpanderEdges(EdgeRule):
+class ExpanderEdges(EdgeSelector):
     r"""Rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
 
     Each random cycle sorts the kinds of atoms by a different hash, and joins every kind with the next and the last with
