@@ -18,7 +18,7 @@ EXAMPLES = """
 examples:
   gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
   gtx benchmark tox.csv --target-columns NR-AR NR-ER --split scaffold --out b/
-  gtx benchmark data.csv --target-columns y --repeats 3 --jobs 2 --out bench/
+  gtx benchmark data.csv --target-columns y --repeats 3 --out bench/
   gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
   gtx benchmark data.csv --target-columns y --model gps --out bench-gps/
 """
@@ -41,9 +41,8 @@ Scaffold folds tell how well new ring systems are predicted, which is harder; mo
 fold. Likewise cluster and kmeans keep similar molecules in one fold, and group all rows with one cell in --split-by. A
 row that cannot be used is reported with its reason, and the run goes on.
 
-There are folds x repeats trainings. --jobs 2 runs two of them at a time. Fewer --epochs give a quick first impression,
-in which gtx looks worse than it is. The same command again goes on where it stopped; with more --repeats it adds to the
-results that are there.
+There are folds x repeats trainings. Fewer --epochs give a quick first impression, in which gtx looks worse than it is.
+The same command again goes on where it stopped; with more --repeats it adds to the results that are there.
 
 FOLDER then holds benchmark.csv (the table), benchmark.png, benchmark.json (the scores of every split, the settings, the
 SHA-256 of the data), and predictions.csv: every row as it was, with each method's prediction by models that did not
@@ -80,7 +79,10 @@ def add(parser: Parser) -> None:
     folds.add_argument("--folds", type=int, default=5, metavar="N", help="parts; each is the test set once")
     folds.add_argument("--repeats", type=int, default=2, metavar="N", help="how often the rows are divided into folds")
     folds.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="trainings at the same time, each in a process of its own"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="trainings at the same time, each in a process; default: one per core, at most 4, and 1 on a GPU",
     )
     add_reading(parser)
     add_settings(parser)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         make_process_pool,
         map_in_workers,
         min_chunks_for_workers,
+        process_pool,
         stop_workers,
     )
     from gtx.data.joining import JoinedTable, join_tables
@@ -125,6 +126,7 @@ __all__ = [
     "ordered_split",
     "parse_times",
     "precompute_encodings",
+    "process_pool",
     "random_split",
     "read_split",
     "repeated_cross_validation_splits",

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -56,6 +56,18 @@ def make_process_pool(count: int, begin: Callable[..., object] | None = None, *a
         arguments: arguments of `begin`.
     """
     return ProcessPoolExecutor(count, initializer=_begin, initargs=(os.getpid(), begin, *arguments))
+
+
+@contextmanager
+def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Make a pool of worker processes for a block; an exception in the block ends the processes at once."""
+    pool = make_process_pool(count)
+    try:
+        yield pool
+    except BaseException:
+        stop_workers(pool)
+        raise
+    pool.shutdown()
 
 
 def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) -> None:

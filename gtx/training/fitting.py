@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import FIRST_EXCEPTION, wait
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+import torch.distributed as dist
 from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
-from gtx.data import MoleculeStore
+from gtx.data import MoleculeStore, process_pool
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.tasks import Task
@@ -105,6 +110,7 @@ def fit(
     run.open(collect_run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, transfer, watch)
     with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
+        train_members_in_processes(problem, run)
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 
 
@@ -124,6 +130,7 @@ class Problem:
         start: trained members to start from, in fine-tuning.
         transfer: selection of their weights.
         watch: function that is called after every epoch.
+        bar: whether each member has a progress bar, if the settings want progress.
     """
 
     model: nn.Module | Callable[[], nn.Module]
@@ -134,6 +141,7 @@ class Problem:
     start: Sequence[EnsembleMember] = ()
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
+    bar: bool = True
 
     def make_model(self, number: int) -> nn.Module:
         """Make the untrained model of member `number`."""
@@ -201,7 +209,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> EnsembleMember:
         raise InputError(str(reason)) from None
     watch = None if problem.watch is None else partial(problem.watch, number)
     title = f"member {number + 1}/{settings.ensemble}"
-    trained = train_module(module, data, folder, title, number == 0, watch)
+    trained = train_module(module, data, folder, title, number == 0, watch, problem.bar)
     if is_main_process():
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
@@ -217,6 +225,61 @@ def _read(file: Path) -> dict[str, Any] | None:
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
+MOLECULES_WORTH_PROCESSES = 20_000
+"""Molecules that a member reads in all epochs, from which on the start of processes, some five seconds, pays."""
+
+
+def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
+    """Train the unfinished members of an ensemble at the same time, each in a process, if that is faster.
+
+    The networks are small, and threads speed up one training far less than they speed up several. On one thread the
+    weights are the same to the last bit as without processes. Nothing is done on a GPU, for few epochs of few
+    molecules, for molecules on disk, or if torch has a single thread.
+
+    Args:
+        problem: inputs of the training; there are at most as many processes as torch has threads.
+        run: run folder, to which each process writes its result for `train_member`.
+    """
+    settings, train, threads = problem.settings, problem.train, torch.get_num_threads()
+    left = [k for k in range(settings.ensemble) if not (run.member(k) / "trained.pt").exists()]
+    count = min(len(left), threads)
+    on_cpu = settings.accelerator == "cpu" or (settings.accelerator == "auto" and not torch.accelerator.is_available())
+    several = settings.devices not in (1, "1") or dist.is_initialized()
+    if count < 2 or several or not on_cpu or problem.watch or settings.logger or not isinstance(train, MoleculeStore):
+        return
+    if len(train) * (settings.epochs or 0) < MOLECULES_WORTH_PROCESSES:
+        return
+    alone = replace(problem, settings=replace(settings, threads=max(1, threads // count)), bar=False)
+    columns = (TextColumn("{task.description} epoch"), MofNCompleteColumn(), BarColumn(20), TimeRemainingColumn())
+    with (
+        Progress(*columns, console=Console(stderr=True), disable=not settings.progress) as progress,
+        process_pool(count) as pool,
+    ):
+        titles = {k: f"member {k + 1}/{settings.ensemble}" for k in left}
+        bars = {k: progress.add_task(title, total=settings.epochs, visible=False) for k, title in titles.items()}
+        waiting = {pool.submit(_train_alone, alone, k, run.member(k)) for k in left}
+        while waiting:
+            done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            for k, bar in bars.items():
+                epochs = completed_epochs(run.member(k))
+                progress.update(bar, completed=epochs, visible=epochs > 0)  # below the forecast of the first member
+
+
+def _train_alone(problem: Problem, number: int, folder: Path) -> None:
+    """Train a member in a process of its own, which leaves Ctrl-C to the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with isolate_rng(), quiet(), torch_threads(problem.settings.threads):
+        train_member(problem, number, folder)
+
+
+def completed_epochs(folder: Path) -> int:
+    """Count the complete epochs of the member in a folder, by the lines of its `log.csv`."""
+    log = folder / "log.csv"
+    return max(0, len(log.read_bytes().splitlines()) - 1) if log.exists() else 0
+
+
 def train_module(
     module: TrainingModule,
     data: MoleculeDataModule,
@@ -224,6 +287,7 @@ def train_module(
     title: str,
     verbose: bool = True,
     watch: Callable[[Sequence[dict[str, float]]], None] | None = None,
+    bar: bool = True,
 ) -> dict[str, Any]:
     """Train a module to the end, from the start or from its last complete epoch.
 
@@ -234,6 +298,7 @@ def train_module(
         title: title of the progress bar.
         verbose: print the forecast of time and memory.
         watch: function that is called after every epoch with the rows of `log.csv`; an exception ends the training.
+        bar: show a progress bar, if the settings want progress.
 
     Returns:
         `weights` of the best epoch, `history` per epoch, `best_epoch` and `best_score`.
@@ -254,14 +319,19 @@ def train_module(
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if watch is not None:
         callbacks.append(WatchCallback(watch, history))
-    if settings.progress:
+    if settings.progress and bar:
         callbacks.append(TrainingBar(title, history, best))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else None
     if logger is not None:
         logger.log_hyperparams(settings.decisive())
     limit = None if validated else 0
     trainer = _trainer(
-        settings, callbacks=callbacks, logger=logger or False, limit_val_batches=limit, default_root_dir=folder
+        settings,
+        callbacks=callbacks,
+        logger=logger or False,
+        limit_val_batches=limit,
+        default_root_dir=folder,
+        enable_progress_bar=settings.progress and bar,
     )
     module = _captured(module, data, trainer, verbose)
     trainer.fit(module, datamodule=data, ckpt_path=last if resumed else None, weights_only=True)
@@ -294,7 +364,7 @@ def check_machine(settings: TrainSettings) -> None:
     alone = settings.devices in (1, "1") and settings.num_nodes in (None, 1) and "TORCHELASTIC_RUN_ID" not in os.environ
     with quiet():
         if alone:  # several processes are checked by Lightning when training begins
-            _trainer(settings, logger=False)
+            _trainer(settings, logger=False, enable_progress_bar=False)
 
 
 def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
@@ -313,7 +383,6 @@ def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             reload_dataloaders_every_n_epochs=1,
-            enable_progress_bar=settings.progress,
             enable_model_summary=False,
             **arguments,
         )

@@ -103,7 +103,8 @@ class TrainSettings:
     )
     ensemble: int = option(
         1,
-        "Number of networks, trained one after the other from different seeds; their mean is the prediction.",
+        "Number of networks with different seeds; their mean is the prediction. On a CPU, one is trained per core at a "
+        "time.",
         whole(1, 1000),
     )
 

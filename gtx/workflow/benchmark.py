@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib.externals.loky import ProcessPoolExecutor
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -25,8 +25,7 @@ from gtx.data import (
     count_shared_molecules,
     default_worker_count,
     find_nearest_neighbours,
-    make_process_pool,
-    stop_workers,
+    process_pool,
     unused_column_name,
 )
 from gtx.data.table_writer import output_header, output_row
@@ -49,6 +48,7 @@ from gtx.report.kinds import TITLES, count, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numbers import require_numeric
 from gtx.training import RunFolder, TrainSettings, lock_output_folder
+from gtx.training.fitting import completed_epochs
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
 
@@ -136,8 +136,7 @@ class Fold:
         """Count the complete epochs of gtx, at most `epochs`."""
         if self.result_file.exists():
             return self.epochs
-        logs = self.folder.glob("members/*/log.csv")
-        return sum(max(0, len(log.read_bytes().splitlines()) - 1) for log in logs)
+        return sum(completed_epochs(member) for member in self.folder.glob("members/*"))
 
 
 def seeded(settings: TrainSettings, number: int) -> TrainSettings:
@@ -173,22 +172,11 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
             for i, fold in left.items():
                 results[i] = fold.run()
         else:
-            with _workers(min(jobs, len(left))) as pool:
+            with process_pool(min(jobs, len(left))) as pool:
                 numbers = {pool.submit(fold.run): i for i, fold in left.items()}
                 for done in as_completed(numbers):
                     results[numbers[done]] = done.result()
     return [result for result in results if result is not None]
-
-
-@contextmanager
-def _workers(count: int) -> Iterator[ProcessPoolExecutor]:
-    pool = make_process_pool(count)
-    try:
-        yield pool
-    except BaseException:
-        stop_workers(pool)
-        raise
-    pool.shutdown()
 
 
 @contextmanager
@@ -311,6 +299,8 @@ FEW = 5
 """Number of splits below which the t-distribution is so wide that hardly any difference is significant."""
 MAX_COUNT = 10_000
 """Largest number of folds, repeats and jobs."""
+MOST_AT_A_TIME = 4
+"""Largest number of folds at the same time by default: each process holds torch and the molecules."""
 OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv")
 
 
@@ -339,7 +329,7 @@ def benchmark(
     *,
     folds: int = 5,
     repeats: int = 2,
-    jobs: int = 1,
+    jobs: int | None = None,
     overwrite: bool = False,
 ) -> Benchmark:
     """Cross-validate gtx and the baselines; a second call resumes an interrupted benchmark.
@@ -359,13 +349,16 @@ def benchmark(
         out: folder of the benchmark.
         folds: number of folds of each repeat.
         repeats: number of divisions into folds; a later call can add more.
-        jobs: number of folds that run at the same time, each in a separate process.
+        jobs: number of folds that run at the same time, each in a separate process; by default one per core, but at
+            most four, and one on a GPU.
         overwrite: whether earlier results in `out` are replaced.
 
     Raises:
         InputError: the input, the settings or `out` cannot be used, or another process trains there.
     """
     out = Path(out)
+    on_gpu = settings.accelerator != "cpu" and torch.accelerator.is_available()
+    jobs = (1 if on_gpu else min(MOST_AT_A_TIME, torch.get_num_threads())) if jobs is None else jobs
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
         if not least <= value <= MAX_COUNT:
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")

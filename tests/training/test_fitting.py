@@ -13,7 +13,7 @@ import torch
 from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.metrics import masked_mean
-from gtx.training import TrainSettings
+from gtx.training import TrainSettings, fitting
 from gtx.training.fitting import Problem
 
 from .task import LOGP, SMALL, SPLIT, model, store, train
@@ -191,3 +191,20 @@ def test_other_precisions_train(precision: str, tmp_path: Path) -> None:
     (member,) = train(tmp_path, epochs=2, precision=precision)
     assert np.isfinite(member.best_score)
     assert predictions(member).isfinite().all()
+
+
+def test_members_trained_at_the_same_time_are_those_trained_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """To the last bit on one thread each; a member that fails ends the others."""
+    monkeypatch.setattr(fitting, "MOLECULES_WORTH_PROCESSES", 0)
+    in_turn = train(tmp_path / "turn", epochs=2, ensemble=2, threads=1)
+    at_once = train(tmp_path / "once", epochs=2, ensemble=2, threads=2, progress=True)
+    said = capfd.readouterr().err
+    assert said.count("estimated") == said.count("member 1/2 epoch 2/2") == 1  # the processes draw no bars
+    for one, other in zip(in_turn, at_once, strict=True):
+        assert {**one.model.state_dict()}.keys() == other.model.state_dict().keys()
+        assert all(w.equal(other.model.state_dict()[name]) for name, w in one.model.state_dict().items())
+        assert one.best_score == other.best_score
+    with pytest.raises(InputError, match="diverged"):
+        train(tmp_path / "bad", epochs=2, ensemble=2, threads=2, lr=1e30, clip=0.0)
