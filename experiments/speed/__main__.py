@@ -36,6 +36,7 @@ TOPICS: dict[str, Callable[[argparse.Namespace], list[Case]]] = {
     "featurising": molecules.featurising,
     "training": training.cases,
     "prediction": molecules.prediction,
+    "start": molecules.start,
 }
 
 

@@ -222,6 +222,32 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
     return run_command
 
 
+def start(options: Namespace) -> list[Case]:
+    """Commands of gtx in processes of their own, from start to end, against the imports of torch and PyG alone.
+
+    The model is the default of `gtx train`, untrained; the ten molecules are from ZINC-12k. Machine code is stored
+    before the measurement.
+    """
+    folder = tempfile.TemporaryDirectory()
+    saved = Path(folder.name, "model.gtx")
+    task, featuriser, spec, model = default_model()
+    save_model(saved, [model.eval()], ModelHeader(task, featuriser, spec))
+    smiles = sampled("zinc12k")["smiles"][:10].tolist()
+    commands = {
+        "import torch": ["-c", "import torch"],
+        "import torch, torch_geometric, rdkit.Chem": ["-c", "import torch, torch_geometric, rdkit.Chem"],
+        "gtx --help": ["-m", "gtx", "--help"],
+        "gtx predict, ten molecules": ["-m", "gtx", "predict", str(saved), *smiles],
+        "gtx info": ["-m", "gtx", "info", str(saved)],
+    }
+
+    def step(words: list[str]) -> None:
+        if folder.name:  # lives as long as the cases
+            subprocess.run([sys.executable, *words], check=True, capture_output=True)
+
+    return [Case("start", name, lambda words=words: partial(step, words)) for name, words in commands.items()]
+
+
 def parse(smiles: list[str]) -> int:
     """Count the texts that RDKit can read."""
     RDLogger.DisableLog("rdApp.*")

@@ -104,7 +104,8 @@ def _start_fast() -> None:
     million objects that stay, and Python looks for garbage among them after every 700 new ones.
     """
     gc.set_threshold(100_000)
-    Postponed("torch._dynamo", *(f"torch_geometric.{name}" for name in ("datasets", "nn", "explain", "llm")))
+    of_pyg = [f"torch_geometric.{name}" for name in ("datasets", "nn", "explain", "llm")]
+    Postponed("torch._dynamo", "torch.onnx.ops", *of_pyg)
 
 
 def _share_cores() -> None:
