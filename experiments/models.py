@@ -82,6 +82,9 @@ PARTS: dict[str, Model] = {
     "gtx-without-average": Model("gtx without averaged weights", settings={"ema": 0.0}),
     "gtx-with-zero-head": Model("gtx with a head whose outputs are 0 at first", arguments={"zero_head": True}),
     "gtx-with-ring": Model("gtx with an encoding of common rings", arguments={"encodings": [*ENCODINGS, "ring"]}),
+    "gtx-with-simple-paths": Model(
+        "gtx with counts of simple paths", arguments={"encodings": [*ENCODINGS, "simple_paths"]}
+    ),
     "gtx-with-sum": Model("gtx with a sum alone as readout", arguments={"readout": ["sum"]}),
     "gtx-with-mean-max": Model("gtx with mean and maximum alone as readout", arguments={"readout": ["mean", "max"]}),
 }

@@ -51,7 +51,7 @@ COMPARED = {
     "graph": {"gtx: CompleteGraph": list},
 }
 NAMES = (
-    "ShortestPathLength NodeDegree PathLengthMasks SameRing "
+    "ShortestPathLength NodeDegree PathLengthMasks SameRing SimplePathCounts "
     "GaussianDistance BesselDistance ExpNormDistance FourierDistance"
 )
 ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {

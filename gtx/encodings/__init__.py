@@ -10,7 +10,7 @@ from gtx.encodings.distance import (
     GaussianDistance,
 )
 from gtx.encodings.encoding import AddEncoding, CategoricalFeatures, ContinuousFeatures, Encoding, Feature
-from gtx.encodings.paths import PathLengthMasks, ShortestPathBonds, ShortestPathLength
+from gtx.encodings.paths import PathLengthMasks, ShortestPathBonds, ShortestPathLength, SimplePathCounts
 from gtx.encodings.sinusoidal import SinusoidalPosition, sinusoidal_encoding
 from gtx.encodings.space import NeighbourAtomTypes, PairDirection, SpatialMoments
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
@@ -38,6 +38,7 @@ __all__ = [
     "SameRing",
     "ShortestPathBonds",
     "ShortestPathLength",
+    "SimplePathCounts",
     "SinusoidalPosition",
     "SpatialMoments",
     "sinusoidal_encoding",

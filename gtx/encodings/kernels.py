@@ -182,6 +182,45 @@ def by_distance(distance, farthest, place, order):
     return place[farthest]
 
 
+@njit(cache=True, nogil=True)
+def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths):
+    """Count the simple paths from each node, depth first, `gtx.encodings.SimplePathCounts`, molecule by molecule.
+
+    Args:
+        first: molecule.
+        last: molecule, not included.
+        ptr: `[B + 1]`.
+        pair_ptr: `[B + 1]`.
+        start: of `Neighbours`, each once.
+        sender: of `Neighbours`.
+        most: number of paths of a molecule at which the count ends.
+        counts: `[num_pairs, K]`, zeros, the result.
+        paths: `[B]`, the number of paths of each molecule, at most `most + 1`.
+    """
+    longest = counts.shape[1]
+    node, place = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
+    for graph in range(first, last):
+        begin, found = ptr[graph], 0
+        n = ptr[graph + 1] - begin
+        on_path = np.zeros(n, np.bool_)
+        for r in range(n):
+            depth, node[0], place[0], on_path[r] = 0, r, start[begin + r], True
+            while depth >= 0 and found <= most:
+                at = place[depth]
+                if depth == longest or at == start[begin + node[depth] + 1]:
+                    on_path[node[depth]] = False
+                    depth -= 1
+                    continue
+                place[depth] += 1
+                s = sender[at] - begin
+                if not on_path[s]:
+                    depth += 1
+                    found += 1
+                    node[depth], place[depth], on_path[s] = s, start[begin + s], True
+                    counts[pair_ptr[graph] + r * n + s, depth - 1] += 1
+        paths[graph] = found
+
+
 # --- Compiled loops for random walks.
 
 

@@ -12,6 +12,7 @@ from gtx.encodings import (
     RandomWalkProbabilities,
     SameRing,
     ShortestPathLength,
+    SimplePathCounts,
     SpatialMoments,
 )
 from gtx.kernel import KernelRidge
@@ -19,6 +20,8 @@ from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import SubstructureEmbedding
 from gtx.nn.features import FARTHEST
 from gtx.schema import Record, text, whole
+
+EncodingName = Literal["bonds", "path", "walk", "degree", "ring", "simple_paths"]
 
 
 def standard(
@@ -29,7 +32,7 @@ def standard(
     channels: int = 64,
     num_descriptors: int = 0,
     coordinates: bool = False,
-    encodings: Sequence[Literal["bonds", "path", "walk", "degree", "ring"]] = ("bonds", "path", "walk", "degree"),
+    encodings: Sequence[EncodingName] = ("bonds", "path", "walk", "degree"),
     substructures: Mapping[str, Any] | None = None,
     steps: int = 16,
     farthest: int = 20,
@@ -49,7 +52,8 @@ def standard(
         num_descriptors: number of descriptors per molecule.
         coordinates: whether distances in space are encoded; the batch must then have `pos`.
         encodings: names of the encodings of the graph; "ring" (`gtx.encodings.SameRing`) is for atoms whose codes
-            contain no information on rings.
+            contain no information on rings; "simple_paths" (`gtx.encodings.SimplePathCounts`) counts paths of up to 8
+            bonds.
         substructures: arguments of `gtx.nn.SubstructureEmbedding` by name, such as the columns `atoms` and `bonds`; the
             embedding is concatenated to the readout. None for no counts of substructures, {} for the default arguments.
         steps: number of steps of the random walks.
@@ -68,6 +72,7 @@ def standard(
         "walk": lambda: RandomWalkProbabilities(steps),
         "degree": NodeDegree,
         "ring": SameRing,
+        "simple_paths": SimplePathCounts,
     }
     if unknown := set(encodings) - set(makers):
         raise ValueError(f"expected encodings out of {', '.join(makers)}, got {sorted(unknown)}")

@@ -14,6 +14,7 @@ from gtx.encodings import (
     RandomWalkProbabilities,
     ShortestPathBonds,
     ShortestPathLength,
+    SimplePathCounts,
 )
 from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import BatchShape, CompleteGraph, ConstantShapeGraph
@@ -34,6 +35,7 @@ ENCODINGS = [
     ShortestPathLength(),
     ShortestPathLength(3),
     ShortestPathLength(400),
+    SimplePathCounts(3),
 ]
 
 
