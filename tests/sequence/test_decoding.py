@@ -1,4 +1,4 @@
-"""Greedy, beam and sampling, of a model whose probabilities are written down."""
+"""Greedy and beam search, of a model whose probabilities are written down."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from gtx.sequence import (
     END_TOKEN,
     START_TOKEN,
     GeneratedSequence,
-    TokenSampler,
     beam_search,
     greedy_search,
-    sample_sequences,
 )
 
 V, LIMIT = 5, 4
@@ -142,61 +140,10 @@ def test_what_the_limit_cuts_off_says_so() -> None:
             check(table, source, one)
 
 
-def test_draws_follow_the_probabilities() -> None:
-    table = Table(sources=1)
-    drawn = sample_sequences(table, EVERY[:1], LIMIT, count=4000)
-    for one in drawn[:50]:
-        check(table, 0, one)
-    for first in range(2, V):
-        expected = float(table.logits[0, START_TOKEN, START_TOKEN][[END_TOKEN, *range(2, V)]].softmax(0)[first - 1])
-        share = sum(one.tokens[:1] == [first] for one in drawn) / len(drawn)
-        assert abs(share - expected) < 4 * (expected * (1 - expected) / len(drawn)) ** 0.5 + 1e-9
-
-
-def test_a_row_draws_by_the_seed_and_its_number_alone() -> None:
-    table = Table()
-    both = sample_sequences(table, EVERY, LIMIT, count=2, seed=3)
-    assert both[:2] == sample_sequences(table, EVERY[:1], LIMIT, count=2, seed=3)
-    assert (
-        both
-        == sample_sequences(table, EVERY, LIMIT, count=2, seed=3)
-        != sample_sequences(table, EVERY, LIMIT, count=2, seed=4)
-    )
-
-
-def test_one_likeliest_token_or_no_temperature_is_greedy() -> None:
-    table = Table()
-    expected = greedy_search(table, EVERY, LIMIT)
-    assert sample_sequences(table, EVERY, LIMIT, top_k=1) == expected
-    assert sample_sequences(table, EVERY, LIMIT, top_p=1e-9) == expected
-    assert sample_sequences(table, EVERY, LIMIT, temperature=1e-4) == expected
-
-
-def test_top_k_and_nucleus_leave_out_the_unlikely() -> None:
-    log_p = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64).log().expand(500, 4)
-    rows = torch.arange(500)
-
-    def drawn(**how: float) -> list[int]:
-        return TokenSampler(500, 1, **how)(log_p, rows, 0).unique().tolist()
-
-    assert drawn() == [0, 1, 2, 3] and drawn(top_k=2) == [0, 1] and drawn(top_k=9) == [0, 1, 2, 3]
-    assert drawn(top_p=0.69) == [0, 1] and drawn(top_p=0.71) == [0, 1, 2] and drawn(top_p=1.0) == [0, 1, 2, 3]
-    hot, cold = (TokenSampler(500, 1, T)(log_p, rows, 0).eq(0).double().mean() for T in (5.0, 0.3))
-    assert hot < 0.33 < 0.6 < cold
-
-
-@pytest.mark.parametrize("how", [{"temperature": 0.0}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.1}])
-def test_numbers_out_of_range_are_refused(how: dict) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        sample_sequences(Table(), EVERY, LIMIT, **how)
+def test_a_beam_without_width_is_refused() -> None:
     with pytest.raises(ValueError, match="width of at least 1"):
         beam_search(Table(), EVERY, LIMIT, width=0)
 
 
 def test_no_source_no_sequence() -> None:
-    assert (
-        greedy_search(Table(), EVERY[:0], LIMIT)
-        == []
-        == sample_sequences(Table(), EVERY[:0], LIMIT)
-        == beam_search(Table(), EVERY[:0], LIMIT)
-    )
+    assert greedy_search(Table(), EVERY[:0], LIMIT) == [] == beam_search(Table(), EVERY[:0], LIMIT)
