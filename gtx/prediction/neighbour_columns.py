@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.prediction.neighbours import BANDS, Domain, Neighbours
-from gtx.prediction.predictor import ExtendedAnswers, Predictor
-from gtx.tasks.task import Answers, fresh_columns
+from gtx.prediction.predictor import ExtendedAnswers, ExtendedPredictor, Predictor
+from gtx.tasks.task import Answers
 
 
 def neighbour_lines(predictor: Predictor, smiles: str) -> list[str]:
@@ -43,7 +41,7 @@ MOST = 1000
 """Maximum number of neighbours of a row; each has columns of its own."""
 
 
-class PredictorWithNeighbours:
+class PredictorWithNeighbours(ExtendedPredictor):
     """Predictor that also compares each molecule with its most similar training molecules (see `PredictorLike`).
 
     The predictor adds the column `similarity`, the similarity to the nearest training molecule. With `domain`, the
@@ -63,43 +61,22 @@ class PredictorWithNeighbours:
     def __init__(self, predictor: Predictor, count: int | None, domain: bool = False) -> None:
         if count is not None and not 1 <= count <= MOST:
             raise InputError(f"neighbours: expected 1 to {MOST}, got {count}")
-        self.predictor = predictor
         self.count: int = count or 0
         self.near: Neighbours = predictor.comparison
         self.domain: Domain | None = predictor.domain if domain else None
-
-    @property
-    def header(self) -> Any:
-        return self.predictor.header
-
-    @property
-    def device(self) -> torch.device:
-        return self.predictor.device
-
-    @property
-    def task(self) -> Any:
-        return self.predictor.task
-
-    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Return the columns of the model and those of the comparison."""
-        taken = list(taken)
-        own = self.predictor.output_columns(taken)
+        columns = self.near.training.values if self.count else ()
+        self._measured: dict[str, np.ndarray] = {name: self.near.training.column(name) for name in columns}
         further: list[tuple[str, type]] = [("similarity", float)]
         if self.domain is not None:
-            further += [("domain", str), *((name, float) for name in domain_names(self.header.targets))]
+            further += [("domain", str), *((name, float) for name in domain_names(predictor.header.targets))]
         for k in range(1, self.count + 1):
-            measured = ((f"neighbour_{k}_{name}", kind) for name, (kind, _) in self._measured.items())
+            measured = ((f"neighbour_{k}_{name}", _type(column)) for name, column in self._measured.items())
             further += [(f"neighbour_{k}", str), (f"neighbour_{k}_similarity", float), *measured]
-        return own | fresh_columns([*taken, *own], further)
+        super().__init__(predictor, further)
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict the molecules of a store, and compare them with the training rows."""
         return ExtendedAnswers(self.predictor.predict_store(store), self._columns(store))
-
-    @cached_property
-    def _measured(self) -> dict[str, tuple[type, np.ndarray]]:
-        found = {name: self.near.training.column(name) for name in self.near.training.values}
-        return {name: (float if column.dtype.kind == "f" else str, column) for name, column in found.items()}
 
     def _columns(self, store: MoleculeStore) -> list[np.ndarray]:
         place, similarity = self.near.nearest(store, max(self.count, 1))
@@ -109,12 +86,16 @@ class PredictorWithNeighbours:
             columns += domain_columns(self.domain, columns[0])
         for k in range(self.count):
             if k < place.shape[1]:
-                measured = [column[place[:, k]] for _, column in self._measured.values()]
+                measured = [column[place[:, k]] for column in self._measured.values()]
                 columns += [smiles[place[:, k]], similarity[:, k], *measured]
             else:
                 blank = {float: np.full(len(store), np.nan), str: np.full(len(store), None, object)}
-                columns += [blank[str], blank[float], *(blank[kind] for kind, _ in self._measured.values())]
+                columns += [blank[str], blank[float], *(blank[_type(column)] for column in self._measured.values())]
         return columns
+
+
+def _type(column: np.ndarray) -> type:
+    return float if column.dtype.kind == "f" else str
 
 
 def domain_names(targets: Sequence[str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,15 +15,15 @@ from gtx.errors import InputError
 from gtx.molecules import featurise_texts
 from gtx.molecules.perception import Text
 from gtx.molecules.tautomers import MOST_TAUTOMERS, enumerate_tautomers
-from gtx.prediction.predictor import ExtendedAnswers, Predictor
+from gtx.prediction.predictor import ExtendedAnswers, ExtendedPredictor, Predictor
 from gtx.prediction.streaming import ChunkAnswers
 from gtx.tasks import NumericTask
-from gtx.tasks.task import Answers, fresh_columns
+from gtx.tasks.task import Answers
 
 INCOMPLETE = "has more tautomers than RDKit lists: another drawing of it may get another prediction"
 
 
-class TautomerPredictor:
+class TautomerPredictor(ExtendedPredictor):
     r"""Predictor that averages the outputs over the likeliest tautomers of each molecule (see `PredictorLike`):
 
     \[ z(x) = \frac{1}{|B(x)|} \sum_{t \in B(x)} z(t) \]
@@ -52,26 +51,8 @@ class TautomerPredictor:
             raise InputError(f"this model reads {kind}, which have no tautomers to average over")
         if most < 1:
             raise InputError(f"tautomers: expected 1 or more, got {most}")
-        self.predictor, self.most = predictor, most
-
-    @property
-    def header(self) -> Any:
-        return self.predictor.header
-
-    @property
-    def device(self) -> torch.device:
-        return self.predictor.device
-
-    @property
-    def task(self) -> Any:
-        return self.predictor.task
-
-    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Return the columns of the model, then the spread over tautomers of each target, and their number."""
-        taken = list(taken)
-        own = self.predictor.output_columns(taken)
-        further = [(f"{name}_tautomer_std", float) for name in self.task.targets]
-        return own | fresh_columns([*taken, *own], [*further, ("tautomers", float)])
+        super().__init__(predictor, [*((f"{name}_tautomer_std", float) for name in task.targets), ("tautomers", float)])
+        self.most = most
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that are featurised already, each as its only tautomer."""
