@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gtx.data.joining import JoinedTable, join_tables
     from gtx.data.ledger import InputFile, RowLedger, format_row_message
     from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
-    from gtx.data.similarity import NearestNeighbours, find_most_similar, find_nearest_neighbours
+    from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
     from gtx.data.split_settings import SplitSettings
     from gtx.data.splits import (
         SPLIT_METHODS,
@@ -106,7 +106,6 @@ __all__ = [
     "featurise",
     "featurise_stream",
     "find_duplicates",
-    "find_most_similar",
     "find_nearest_neighbours",
     "format_row_message",
     "from_pyg",

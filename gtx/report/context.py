@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
 from gtx.report.attainable import Attainable
 from gtx.report.kinds import kind_of
 
 if TYPE_CHECKING:
-    from gtx.data.similarity import NearestNeighbours
     from gtx.data.store import MoleculeStore
     from gtx.tasks.levels import LevelTask
     from gtx.tasks.numbers import NumericTask
@@ -62,6 +62,7 @@ class RunReport:
     Attributes:
         title: short name of the data, the heading of the page.
         smiles: SMILES of the n molecules that could be read, in the order of the arrays.
+        store: these molecules.
         split: row indices of "train", "val" and "test".
         scores: scores of the model for `train`, `val` and `test`, as in `metrics.json`.
         data: the data card.
@@ -77,7 +78,6 @@ class RunReport:
         baselines: scores of baselines as from `gtx.baselines.baselines`, or empty.
         rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
         alone: scores of network and kernel model of a blend, in the form of `baselines`, or empty.
-        nearest: similarity of the scored molecules to the training molecules; computed if not given.
         domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the
             number of rows with a value and the error of each target, None from too few rows; or empty.
         attainable: how good the model can get at each target, by name; or empty.
@@ -86,6 +86,7 @@ class RunReport:
 
     title: str
     smiles: Sequence[str]
+    store: MoleculeStore
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
     data: DatasetCard
@@ -100,7 +101,6 @@ class RunReport:
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    nearest: NearestNeighbours | None = None
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
     attainable: Mapping[str, Attainable] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
@@ -109,6 +109,13 @@ class RunReport:
     def judged(self) -> str:
         """The part of the split that the page's first score is of: test, or validation where nothing was set aside."""
         return "test" if len(self.split["test"]) else "val"
+
+    @cached_property
+    def nearest(self) -> NearestNeighbours:
+        """Similarity of judged molecules to the training molecules; of none without molecules of either."""
+        if not all(len(self.split[part]) for part in (self.judged, "train")):
+            return NearestNeighbours(*(np.empty(0, kind) for kind in (int, float, int)))
+        return find_nearest_neighbours(self.store, self.split, self.judged)
 
     def row_number(self, molecule: int) -> int:
         """Return the number of a molecule's row in the table."""
