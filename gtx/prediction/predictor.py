@@ -485,37 +485,6 @@ class Predictor:
             self._parts *= 2
 
 
-class ExtendedPredictor:
-    """Base of predictors whose answers have further columns after those of the model: a `PredictorLike`.
-
-    Args:
-        predictor: predictor of the model.
-        further: names and types of the further columns.
-    """
-
-    def __init__(self, predictor: Predictor, further: Iterable[tuple[str, type]]) -> None:
-        self.predictor = predictor
-        self.further: list[tuple[str, type]] = list(further)
-
-    @property
-    def header(self) -> ModelHeader:
-        return self.predictor.header
-
-    @property
-    def device(self) -> torch.device:
-        return self.predictor.device
-
-    @property
-    def task(self) -> Any:
-        return self.predictor.task
-
-    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Return the columns of the model and the further ones, and their types."""
-        taken = list(taken)
-        own = self.predictor.output_columns(taken)
-        return own | fresh_columns([*taken, *own], self.further)
-
-
 def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
     """Join the results of batches in the order of the molecules: tensors along their first axis, or lists."""
     if isinstance(parts[0], Tensor):

@@ -17,7 +17,7 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.report.attainable import Attainable
+from gtx.report.context import Attainable
 from gtx.report.kinds import PARTS, in_unit, number, signed
 from gtx.report.molecules import COLOURS, FAINT, INK, LETTERS, SMALL, STYLE, figure_of, panel, pointed
 

@@ -21,7 +21,8 @@ from gtx.data.table_writer import Cell, TableWriter
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
-from gtx.prediction.predictor import ExtendedAnswers, ExtendedPredictor
+from gtx.prediction.extended import ExtendedPredictor
+from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import NumericTask

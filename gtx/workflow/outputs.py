@@ -19,8 +19,7 @@ from gtx.kernel import KernelRidge, LearningCurve, learning_curves
 from gtx.prediction import Predictor, package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
 from gtx.prediction.streaming import answer_rows, record_answer
-from gtx.report.attainable import Attainable
-from gtx.report.context import ENOUGH
+from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import EnsembleMember
