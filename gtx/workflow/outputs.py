@@ -98,11 +98,6 @@ def _shared_components(dataset: Dataset) -> list[str]:
     return [f"leakage: of {len(rows)} {scored} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
-def _row_numbers(dataset: Dataset) -> np.ndarray:
-    """Return the row of each molecule in its file, int `[m]`."""
-    return np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows]
-
-
 def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers: Answers) -> None:
     """Write `predictions.csv`, every row of the table with an answer or an error, and one for each further file.
 
@@ -222,7 +217,7 @@ def report_facts(
         "model_file": str(out / "model.gtx"),
         "model": description,
         "alone": metrics["alone"],
-        "row_numbers": _row_numbers(dataset),
+        "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
         "units": predictor.header.units,
         "baselines": metrics["baseline"],
         "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],
