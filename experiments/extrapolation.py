@@ -29,7 +29,7 @@ from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
 from gtx.kernel import KernelRidge, learning_curves
 from gtx.models import kernel
 from gtx.molecules import Featuriser
-from gtx.report.attainable import FACTOR
+from gtx.report.context import FACTOR
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.workflow import train_model

@@ -261,20 +261,13 @@ def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, t
 def _folder(y: np.ndarray, task: NumericTask) -> KFold | StratifiedKFold:
     if not task.discrete:
         return KFold(min(5, len(y)), shuffle=True, random_state=0)
-    return StratifiedKFold(max(2, min(5, _smallest_class(y))), shuffle=True, random_state=0)
+    rarest = int(np.unique(y, return_counts=True)[1].min())
+    return StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=0)
 
 
 def _learnable(y: np.ndarray, task: NumericTask) -> bool:
-    return len(np.unique(y)) > 1 and (not task.discrete or _second_class(y) > 1)
-
-
-def _second_class(y: np.ndarray) -> int:
-    """Count the rows of the second most frequent class."""
-    return int(np.sort(np.unique(y, return_counts=True)[1])[-2])
-
-
-def _smallest_class(y: np.ndarray) -> int:
-    return int(np.unique(y, return_counts=True)[1].min())
+    counts = np.sort(np.unique(y, return_counts=True)[1])
+    return len(counts) > 1 and (not task.discrete or counts[-2] > 1)  # rows of the second most frequent class
 
 
 def _predict(estimator: BaseEstimator, inputs: sparse.csr_array, width: int) -> np.ndarray:

@@ -35,7 +35,7 @@ ROOMS = {
     "models": {"kernel", "schema", "errors", "nn", "attention", "encodings", "graph"},
     "molecules": {"schema", "errors"},
     "fast": {"molecules", "jit"},
-    "data": {"graph", "molecules", "errors", "files", "threads"},
+    "data": {"kernel", "graph", "molecules", "errors", "files", "threads"},
     "tasks": {"schema", "data", "molecules", "errors"},
     "closed_form": {"tasks", "kernel", "data", "errors"},
     "dataset": {"tasks", "data", "molecules", "errors", "files"},

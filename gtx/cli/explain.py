@@ -102,7 +102,7 @@ def run(arguments: Namespace) -> int:
     from gtx.explain import attribute_prediction, check_figure_name, explain_prediction, find_rationale
     from gtx.models import CLOSED_FORM_MODELS
     from gtx.prediction import load
-    from gtx.prediction.neighbour_columns import neighbour_lines
+    from gtx.prediction.extended import neighbour_lines
 
     check_order(arguments.model, arguments.smiles)
     check_figure_name(arguments.out)

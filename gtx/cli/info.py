@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
     """Print the header of a model file."""
     from rich.table import Table
 
-    from gtx.cli.scores import metric_lines
+    from gtx.cli.printing import metric_lines
     from gtx.data.columns import listed
     from gtx.prediction import FOUNDATION_MODELS, read_model_card
     from gtx.prediction.model_file import read_model

@@ -145,7 +145,7 @@ def run(arguments: Namespace) -> int:
         if getattr(arguments, name, None) is not None:
             single = "or one file" if name == "engine" else "or a file with --engine ray"
             raise InputError(f"--{name.replace('_', '-')} is for a folder of molecules, {single}")
-    from gtx.cli.scores import metric_lines
+    from gtx.cli.printing import metric_lines
     from gtx.prediction import RowFilter, predict_table
 
     selection = RowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)

@@ -1,4 +1,4 @@
-"""What commands print: names, cells and file names of the user's never reach a terminal as control characters."""
+"""What commands print: lines and tables of scores; names and cells of the user's never become control characters."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gtx.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+    from gtx.tasks import Metric
 
 WIDE = 180
 """Characters of a line where output goes to a file or a pipe, which has no width of its own."""
@@ -73,3 +77,116 @@ def cell(text: str) -> str:
     from rich.markup import escape
 
     return "\n".join(escape(printable(line, None)) for line in text.split("\n"))
+
+
+# --- Scores, as a table on the terminal.
+
+METHODS = {
+    "mean": "mean of training rows",
+    "ridge": "ridge",
+    "logistic": "logistic",
+    "poisson": "Poisson",
+    "random_forest": "random forest",
+    "kernel": "kernel ridge",
+    "alike": "mean of those alike",
+}
+
+
+MANY, MOST = 6, 20
+"""With more targets than `MANY` one metric is shown of each, and of no more than `MOST` targets any."""
+
+
+def score_table(
+    metrics: Mapping[str, Any], kinds: Mapping[str, Metric], units: Mapping[str, str] | None = None
+) -> None:
+    """Print test scores of the model beside the baselines, the best in bold: of several targets first their mean.
+
+    Methods that a narrow terminal has no room for are named below the table.
+
+    Args:
+        metrics: as in `metrics.json`.
+        kinds: the metrics of the task, by name.
+        units: of targets, by name.
+    """
+    part = next(
+        (
+            p
+            for p in ("test", "val", "train")
+            if any(metrics[p][name] is not None for name in kinds if name in metrics[p])
+        ),
+        "train",
+    )
+    screen = console()
+    if part != "test":
+        bounds = sum(scores.get("bounds", 0) for scores in metrics["test"]["per_target"].values())
+        why = f"all {bounds:,} test values are bounds, and scores are of exact values" if bounds else "no test values"
+        screen.print(f"no test scores: {why}", highlight=False, soft_wrap=True)
+    rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
+    fitting = list(rows)
+    while (
+        _table(part, rows, fitting, kinds, units or {}).__rich_measure__(screen, screen.options).minimum
+        > (screen.width)
+        and len(fitting) > 1
+    ):
+        fitting.pop()
+    screen.print(_table(part, rows, fitting, kinds, units or {}))
+    hints = [f"no room for {', '.join(left)}"] if (left := [name for name in rows if name not in fitting]) else []
+    if (count := len(metrics[part]["per_target"])) > MANY:
+        some = f", and {MOST} of them" if count > MOST else ""
+        hints.append(f"of {count} targets one metric each{some}")
+    if hints:
+        screen.print(f"{'; '.join(hints)}; metrics.json has all scores", highlight=False, soft_wrap=True)
+
+
+def _table(
+    part: str,
+    rows: Mapping[str, Mapping[str, Any]],
+    methods: Sequence[str],
+    kinds: Mapping[str, Metric],
+    units: Mapping[str, str],
+) -> Table:
+    """Build the table of the scores of some methods."""
+    from rich.table import Table
+
+    names = list(rows["gtx"]["per_target"])
+    shown = [name for name in kinds if name in rows["gtx"]]
+    table = Table(title=f"{part} scores")
+    table.add_column("target", overflow="fold")
+    table.add_column("metric")
+    for method in methods:
+        table.add_column(
+            "\n".join(textwrap.wrap(method, 8)), justify="right", no_wrap=True
+        )  # names give way, numbers do not
+    same = len({units.get(name) for name in names}) == 1 and names[0] in units  # else errors have no mean
+    together = [name for name in shown if kinds[name].summed] or [m for m in shown if same or not kinds[m].in_units]
+    for target in [*([None] if together and len(names) > 1 else []), *names[: MOST if len(names) > MANY else None]]:
+        own = together if target is None else [name for name in shown if name in rows["gtx"]["per_target"][target]]
+        for metric in own[: 1 if target is not None and len(names) > MANY else None]:
+            scores = [(row if target is None else row["per_target"][target])[metric] for row in rows.values()]
+            defined = [score for score in scores if score is not None]
+            best = (min if kinds[metric].lower else max)(defined, default=None)
+            unit = units.get(names[0] if target is None else target, "") if kinds[metric].in_units else ""
+            cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
+            title = ("all" if kinds[metric].summed else "mean") if target is None else cell(target)
+            table.add_row(title if metric == own[0] else "", cell(f"{metric} {unit}".strip()), *cells[: len(methods)])
+        if target is not None and (kept := rows["gtx"]["per_target"][target].get("bounds")):
+            share = rows["gtx"]["per_target"][target]["bounds_kept"]
+            table.add_row("", f"{kept} bounds kept", f"{share:.0%}", *[""] * (len(methods) - 1))
+        if target is None or len(names) <= MANY:
+            table.add_section()
+    return table
+
+
+def metric_lines(
+    metrics: Mapping[str, Any], kinds: Mapping[str, Metric] | None = None, units: Mapping[str, str] | None = None
+) -> list[str]:
+    """Scores of a table that held the target, a line per target; those in the target's unit with it."""
+
+    def words(target: str, name: str, value: float) -> str:
+        in_units = kinds and name in kinds and kinds[name].in_units
+        return f"{name} {value:.4g} {(units or {}).get(target, '') if in_units else ''}".rstrip()
+
+    return [
+        f"{target}: " + ", ".join(words(target, name, value) for name, value in scores.items() if value is not None)
+        for target, scores in metrics["per_target"].items()
+    ]

@@ -128,7 +128,7 @@ def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
 
 def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:
     """Train, and print what was found of the data, the scores beside the baselines, and where the files are."""
-    from gtx.cli.scores import score_table
+    from gtx.cli.printing import score_table
     from gtx.workflow import train_model
 
     outcome = train_model(data, settings, out, tell=note, **options)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gtx.data.joining import JoinedTable, join_tables
     from gtx.data.ledger import InputFile, RowLedger, format_row_message
     from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
-    from gtx.data.similarity import NearestNeighbours, find_most_similar, find_nearest_neighbours
+    from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
     from gtx.data.split_settings import SplitSettings
     from gtx.data.splits import (
         SPLIT_METHODS,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         ordered_split,
         parse_times,
         random_split,
-        read_split,
         repeated_cross_validation_splits,
         scaffold_split,
         split_by_column,
@@ -107,7 +106,6 @@ __all__ = [
     "featurise",
     "featurise_stream",
     "find_duplicates",
-    "find_most_similar",
     "find_nearest_neighbours",
     "format_row_message",
     "from_pyg",
@@ -128,7 +126,6 @@ __all__ = [
     "precompute_encodings",
     "process_pool",
     "random_split",
-    "read_split",
     "repeated_cross_validation_splits",
     "scaffold_split",
     "split_by_column",

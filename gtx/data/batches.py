@@ -393,10 +393,6 @@ class ConstantShapeSampler(EpochSampler):
             batches.insert(int(random.integers(len(batches) + 1)), np.array([i]))
         return [torch.from_numpy(batch) for batch in batches]
 
-    def fullness(self) -> float:
-        """Return the share of pairs in the batches of the epoch that belong to real molecules."""
-        return float(np.square(self.sizes).sum() / sum(self.work(batch) for batch in self.batches()))
-
     def work(self, batch: Tensor) -> int:
         """Return the number of pairs of a batch: the capacity, or the pairs of a single large molecule."""
         return int(self._costs[batch[0], 2]) if self._alone[batch[0]] else self.capacity.pairs

@@ -243,7 +243,6 @@ def _part(source: _Source, rows: Sequence[int]) -> str:
     if not rows or source.split is None:
         return "train"
     cells = [source.rows[i].cells[source.split] for i in rows]
-    cells = [source.rows[i].cells[source.split] for i in rows]
     reason = f"row {source.rows[rows[0]].number}, of the same molecule, has {printable(cells[0])}, which is taken"
     for i, cell in zip(rows, cells, strict=True):
         if cell != cells[0]:

@@ -1,15 +1,26 @@
-"""Similarity of test molecules to the training molecules, on which prediction errors depend."""
+"""Similarity of molecules to the training molecules, on which prediction errors depend (Tanimoto, Morgan counts)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import sparse
+import torch
 
+from gtx.data.store import MoleculeStore
+from gtx.kernel import TanimotoKernel
+from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
+
+MORGAN: dict[str, Any] = {
+    "radius": 2,
+    "atoms": [ATOM_INDEX[name] for name in ("element", "charge", "hydrogens", "degree")],
+    "bonds": [BOND_INDEX["type"]],
+}
+"""Substructures that are counted: circular, within 2 bonds, as in Morgan's fingerprint, unfolded."""
 MOST_SCORED, MOST_TRAINED = 1_000, 20_000  # of more molecules, as many are drawn at random: ten seconds of work at most
-CHUNK = 100  # scored molecules at a time
+CHUNK = 256  # molecules that are compared at a time
 NEARLY_SAME = 0.9
 
 
@@ -36,53 +47,58 @@ class NearestNeighbours:
 
 
 def find_nearest_neighbours(
-    smiles: Sequence[str], split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
+    store: MoleculeStore, split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
 ) -> NearestNeighbours:
-    """Find the most similar training molecule of each test molecule, by Morgan count fingerprints (radius 2, 2048
-    bits).
+    """Find the most similar training molecule of each test molecule.
 
     Args:
-        smiles: canonical SMILES of each row.
+        store: the molecules of all rows.
         split: row indices by name.
         scored: name of the part of the split that is compared with "train"; neither part is empty.
         rows: rows of the part that are compared; by default a sample, see `sample_rows`.
     """
-    from gtx.molecules import morgan_counts
-
     sample, trained = sample_rows(split, scored)
     rows = sample if rows is None else rows
-    counts = (sparse.csr_array(morgan_counts([smiles[row] for row in some])) for some in (rows, trained))
-    similarity, index = find_most_similar(*counts)
-    return NearestNeighbours(rows, similarity, trained[index])
+    place, similarity = nearest_references(morgan_kernel(store.subset(trained)), store.subset(rows), 1)
+    return NearestNeighbours(rows, similarity[:, 0], trained[place[:, 0]])
 
 
-def find_most_similar(counts: sparse.csr_array, others: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    r"""Find for each of m count fingerprints the most similar of n other fingerprints, by Tanimoto similarity.
+def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> np.ndarray:
+    """Compute the similarity of each of m molecules to the nearest of the references, float64 `[m]`, from 0 to 1.
 
-    The function returns the Tanimoto similarity and the index of the most similar fingerprint, `[m]` each.
-
-    Of counts a and b it is \(\sum_k \min(a_k, b_k) / \sum_k \max(a_k, b_k)\), where min(a, b) is the number of levels
-    1, 2, 3 and so on that both a and b reach: a product of sparse matrices of zeros and ones.
+    There is at least one reference; of more than `MOST_TRAINED` as many are drawn at random.
     """
-    top = int(min(counts.max(), others.max()))
-    ours, theirs = (
-        sparse.hstack([matrix >= level for level in range(1, top + 1)], format="csr").astype(np.float32)
-        for matrix in (counts, others)
-    )
-    sizes, sizes_of_others = (np.asarray(matrix.sum(axis=1, dtype=np.float64)) for matrix in (counts, others))
-    best, index = [], []
-    for start in range(0, len(sizes), CHUNK):
-        shared = (ours[start : start + CHUNK] @ theirs.T).toarray()
-        similar = shared / (sizes[start : start + CHUNK, None] + sizes_of_others - shared)
-        index.append(similar.argmax(axis=1))
-        best.append(similar.max(axis=1))
-    return np.concatenate(best), np.concatenate(index)
+    rows = draw_rows(np.arange(len(references)), MOST_TRAINED)
+    return nearest_references(morgan_kernel(references.subset(rows)), molecules, 1)[1][:, 0]
+
+
+def morgan_kernel(references: MoleculeStore) -> TanimotoKernel:
+    """Make the kernel that compares molecules with these references, by Morgan counts."""
+    kernel = TanimotoKernel([MORGAN])
+    kernel.set_references(references.to("cpu"))
+    return kernel
+
+
+def nearest_references(kernel: TanimotoKernel, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the nearest references of each molecule, the most similar first.
+
+    Returns:
+        Their positions, int64 `[m, count]`, and their similarity, float64 `[m, count]`, from 0 to 1.
+    """
+    store = store.to("cpu")
+    parts = [kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)]
+    parts = parts or [(torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))]
+    place, similarity = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
+    return place, similarity
 
 
 def sample_rows(split: Mapping[str, np.ndarray], scored: str) -> tuple[np.ndarray, np.ndarray]:
     """Sample the rows that are compared: test rows and training rows."""
-    return _sample(split[scored], MOST_SCORED), _sample(split["train"], MOST_TRAINED)
+    return draw_rows(split[scored], MOST_SCORED), draw_rows(split["train"], MOST_TRAINED)
 
 
-def _sample(rows: np.ndarray, most: int) -> np.ndarray:
-    return np.sort(rows if len(rows) <= most else np.random.default_rng(0).choice(rows, most, replace=False))
+def draw_rows(rows: np.ndarray, most: int) -> np.ndarray:
+    """Draw at most so many of some rows, always the same ones, ascending."""
+    if len(rows) > most:
+        rows = rows[np.random.default_rng(0).permutation(len(rows))[:most]]
+    return np.sort(rows)

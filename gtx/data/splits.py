@@ -13,7 +13,6 @@ import numpy as np
 
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import TableWriter
-from gtx.data.tables import open_table
 from gtx.errors import InputError, did_you_mean, printable
 
 SPLIT_PARTS = ("train", "val", "test")
@@ -149,19 +148,6 @@ def write_split(path: str | os.PathLike[str], split: Mapping[str, np.ndarray]) -
     with TableWriter(path, ["row", "split"]) as out:
         for i in sorted(part_of):
             out.write([str(i + 1), part_of[i]])
-
-
-def read_split(path: str | os.PathLike[str]) -> Split:
-    """Read a split from a table that `write_split` wrote."""
-    parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
-    table = open_table(path, "row")
-    try:
-        for row in table.rows:
-            number, name = row.cells
-            parts[name].append(int(number) - 1)
-    except (KeyError, ValueError) as reason:
-        raise InputError(f"{path} is not a split as gtx writes it: {reason}") from None
-    return {name: np.array(part, np.int64) for name, part in parts.items()}
 
 
 def check_split_shares(sizes: Sequence[float]) -> None:

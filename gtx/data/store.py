@@ -96,24 +96,22 @@ class MoleculeStore:
     bond_features: Tensor | None = None
 
     @classmethod
-    def from_flat(cls, chunks: Sequence[FeaturisedMolecules], y: np.ndarray | Tensor | None = None) -> MoleculeStore:
+    def from_flat(cls, chunks: Sequence[FeaturisedMolecules]) -> MoleculeStore:
         """Make a store from featurised molecules.
 
         Args:
             chunks: results of `gtx.molecules.featurise_texts` with one featuriser; the store has the molecules that
                 could be read.
-            y: targets of the M readable molecules in the units of the table, `[M, T]`, NaN for blanks.
         """
         from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules
 
         flat = FeaturisedMolecules.join(chunks)._asdict()
-        store = cls(
+        return cls(
             **{name: torch.from_numpy(flat[name]) for name in LEVELS if flat.get(name) is not None},
             atom_ptr=_offsets(flat["atom_counts"]),
             bond_ptr=_offsets(flat["bond_counts"]),
             atom_columns=tuple(ATOM_FEATURE_VALUES),
         )
-        return store if y is None else store.with_targets(y)
 
     @classmethod
     def join(cls, stores: Sequence[MoleculeStore]) -> MoleculeStore:

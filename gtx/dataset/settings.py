@@ -254,7 +254,7 @@ class Dataset(LabelledMolecules):
     def nearest(self) -> NearestNeighbours | None:
         """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
         part = next((part for part in ("test", "val") if len(self.split[part])), None)
-        return None if part is None else find_nearest_neighbours(self.smiles, self.split, part)
+        return None if part is None else find_nearest_neighbours(self.store, self.split, part)
 
     def without_test(self) -> Dataset:
         """Leave out the test rows, so that no choice can depend on them."""

@@ -16,7 +16,7 @@ from gtx.explain.findings import headline
 from gtx.explain.subject import mean_predictions, number_of
 from gtx.molecules import draw_molecule, shrink_substructure, substructure_to_smiles
 from gtx.prediction import Predictor
-from gtx.prediction.neighbour_columns import neighbour_lines
+from gtx.prediction.extended import neighbour_lines
 from gtx.tasks.numbers import require_numeric
 
 if TYPE_CHECKING:

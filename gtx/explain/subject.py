@@ -16,8 +16,8 @@ from gtx.errors import InputError
 from gtx.models import GraphTransformer
 from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction.extended import neighbour_lines
 from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.neighbour_columns import neighbour_lines
 from gtx.tasks import NumericTask
 from gtx.tasks.numbers import require_numeric
 

@@ -22,7 +22,7 @@ from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, sta
 from gtx.molecules.settings import FEATURISER_VERSION
 
 if TYPE_CHECKING:
-    from gtx.molecules.drawing import draw_attention, draw_grid, draw_molecule
+    from gtx.molecules.drawing import draw_attention, draw_molecule
     from gtx.molecules.fragments import (
         assign_substructures,
         butina_clusters,
@@ -54,7 +54,6 @@ __all__ = [
     "butina_clusters",
     "compute_descriptors",
     "draw_attention",
-    "draw_grid",
     "draw_molecule",
     "encode_atoms",
     "encode_bonds",

@@ -103,38 +103,6 @@ def draw_attention(
     return drawing.svg(over=over, scale=_colour_scale(size, shade, ticks))
 
 
-def draw_grid(
-    smiles: Sequence[str],
-    legends: Sequence[str] | None = None,
-    columns: int = 4,
-    size: tuple[int, int] = (220, 180),
-) -> str:
-    """Draw several molecules in a grid.
-
-    Args:
-        smiles: the molecules.
-        legends: line of text under each molecule.
-        columns: number of molecules in a row.
-        size: width and height of each molecule, in pixels.
-
-    Raises:
-        MoleculeError: a SMILES cannot be read.
-        InputError: RDKit cannot draw on this machine.
-        ValueError: the numbers of legends and molecules differ.
-    """
-    legends = [""] * len(smiles) if legends is None else legends
-    if len(legends) != len(smiles):
-        raise ValueError(f"expected a legend per molecule: {len(smiles)} molecules, {len(legends)} legends")
-    columns = max(1, min(columns, len(smiles)))
-    width, height = size[0] * columns, size[1] * -(-len(smiles) // columns)
-    cells = (
-        f'<g transform="translate({k % columns * size[0]} {k // columns * size[1]})">'
-        f"{_draw(read_smiles(text), legend, size).body}</g>"
-        for k, (text, legend) in enumerate(zip(smiles, legends, strict=True))
-    )
-    return _svg(width, height, "".join(cells))
-
-
 def drawing_library() -> ModuleType:
     """Import RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks.
 

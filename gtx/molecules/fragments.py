@@ -42,9 +42,9 @@ def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
     return counts
 
 
-def morgan_bits(texts: Any, radius: int = 2, bits: int = 2048) -> list[ExplicitBitVect]:
-    """Compute binary Morgan fingerprints as RDKit bit vectors (see `morgan_counts`)."""
-    generator = GetMorganGenerator(radius=radius, fpSize=bits)
+def morgan_bits(texts: Any) -> list[ExplicitBitVect]:
+    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors, see `morgan_counts`."""
+    generator = GetMorganGenerator(radius=2, fpSize=2048)
     return [generator.GetFingerprint(mol) for mol in _read(texts)]
 
 

@@ -25,9 +25,9 @@ class MoleculeError(ValueError):
         return cls(f"{what}: {shortened('; '.join(lines[:2])) or type(error).__name__}")
 
 
-def shortened(reason: str, most: int = 200) -> str:
+def shortened(reason: str) -> str:
     """Return a reason that does not list a thousand atoms."""
-    return reason if len(reason) <= most else f"{reason[: most - 1]}…"
+    return reason if len(reason) <= 200 else f"{reason[:199]}…"
 
 
 # --- Bounds on what is read, so that no text takes more than about a second or 200 MB.

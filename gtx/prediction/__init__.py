@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gtx.prediction.extended import PredictorWithNeighbours, TautomerPredictor
     from gtx.prediction.foundation import (
         ASSAY_FOUNDATION_MODEL,
         FOUNDATION_MODEL,
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
     )
     from gtx.prediction.loading import load
     from gtx.prediction.model_file import ModelHeader, load_model, package_versions, save_model
-    from gtx.prediction.neighbour_columns import PredictorWithNeighbours
     from gtx.prediction.predictor import Predictor
     from gtx.prediction.streaming import RowFilter, predict_table
-    from gtx.prediction.tautomers import TautomerPredictor
 
 
 # the command line reads names without torch

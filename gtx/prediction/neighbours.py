@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row
+from gtx.data.similarity import morgan_kernel, nearest_references
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
-from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX
 from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
 from gtx.tasks.task import Answers, Scores, Task
 
@@ -167,14 +166,6 @@ class OverlapCounter:
 
 # --- The training molecules that are most similar to a molecule.
 
-MORGAN: dict[str, Any] = {
-    "radius": 2,
-    "atoms": [ATOM_INDEX[name] for name in ("element", "charge", "hydrogens", "degree")],
-    "bonds": [BOND_INDEX["type"]],
-}
-"""Substructures that are counted: circular, within 2 bonds, as in Morgan's fingerprint, unfolded."""
-CHUNK = 256  # molecules that are compared at a time
-
 
 class Neighbours:
     """Comparison of molecules with training rows by the Tanimoto similarity of Morgan counts.
@@ -194,7 +185,7 @@ class Neighbours:
         done = featurise(whole, list(training.smiles), workers=0, smiles=False)
         self.training = training
         self.rows: np.ndarray = done.good
-        self.kernel: TanimotoKernel = _kernel_of(done.store)
+        self.kernel: TanimotoKernel = morgan_kernel(done.store)
 
     def nearest(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest training rows of each molecule of a store, the most similar first.
@@ -203,44 +194,8 @@ class Neighbours:
             Their positions in `training`, int64 `[m, k]`, and their similarity, float64 `[m, k]`, from 0 to 1; k is
             `count`, or less where fewer rows are kept.
         """
-        place, similarity = _nearest(self.kernel, store, min(count, len(self.rows)))
+        place, similarity = nearest_references(self.kernel, store, min(count, len(self.rows)))
         return self.rows[place], similarity
-
-
-def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> np.ndarray:
-    """Compute the similarity of each molecule to the nearest of the references, as `Neighbours` does.
-
-    Args:
-        references: at least one molecule; of more than `MOST` as many are drawn at random.
-        molecules: m molecules.
-
-    Returns:
-        float64 `[m]`, from 0 to 1.
-    """
-    rows = draw(np.arange(len(references)), MOST)
-    return _nearest(_kernel_of(references.to("cpu").subset(rows)), molecules, 1)[1][:, 0]
-
-
-def draw(rows: np.ndarray, most: int) -> np.ndarray:
-    """Draw at most so many of some rows, in order, always the same ones."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.sort(np.random.default_rng(0).permutation(len(rows))[:most])]
-
-
-def _kernel_of(references: MoleculeStore) -> TanimotoKernel:
-    kernel = TanimotoKernel([MORGAN])
-    kernel.set_references(references)
-    return kernel
-
-
-def _nearest(kernel: TanimotoKernel, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest references of each molecule: their positions and similarities, `[m, count]`."""
-    store = store.to("cpu")
-    parts = [kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)]
-    parts = parts or [(torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))]
-    place, similarity = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
-    return place, similarity
 
 
 def graph_featuriser(featuriser: Featuriser) -> Featuriser:

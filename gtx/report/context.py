@@ -2,24 +2,100 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gtx.report.attainable import Attainable
-from gtx.report.kinds import kind_of
+from gtx.data.ledger import plural
+from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
+from gtx.report.kinds import kind_of, number
 
 if TYPE_CHECKING:
-    from gtx.data.similarity import NearestNeighbours
     from gtx.data.store import MoleculeStore
+    from gtx.data.targets import MeasurementNoise
+    from gtx.kernel import LearningCurve
     from gtx.tasks.levels import LevelTask
     from gtx.tasks.numbers import NumericTask
 
 ENOUGH = {"train": 30, "val": 10, "test": 10}
 """With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
+
+
+# --- How good a model can get: the noise of the measurements, and the error that more training rows would give.
+
+FACTOR = 1.16
+"""Nine of ten errors after a doubling of the rows were within this factor of the forecast, see
+experiments/results/learning-curve.md."""
+
+
+class Forecast(NamedTuple):
+    """Forecast of the error with more training rows, and its interval, which should contain it nine times of ten."""
+
+    rows: int
+    low: float
+    error: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Attainable:
+    """Limits of the error of one numeric target.
+
+    Attributes:
+        noise: the noise of repeated measurements; None without enough of them.
+        curve: the learning curve of a kernel model on the training rows; None without a kernel or enough rows.
+    """
+
+    noise: MeasurementNoise | None = None
+    curve: LearningCurve | None = None
+
+    def __bool__(self) -> bool:
+        return self.noise is not None or self.curve is not None
+
+    def forecast(self, error: float, rows: float) -> Forecast:
+        """Forecast the RMSE of the model on the same molecules after training on more rows like those it has.
+
+        The kernel's learning curve gives the ratio to the error now. No forecast is below the noise of the
+        measurements, unless the error is already.
+
+        Args:
+            error: RMSE of the model.
+            rows: number of training rows as a multiple of those now, 1 to 2. The interval is that of a doubling to the
+                power of log₂ of it.
+
+        Raises:
+            ValueError: there is no learning curve.
+        """
+        if self.curve is None:
+            raise ValueError("expected a learning curve, got None")
+        now = self.curve.rows[-1]
+        least = 0.0 if self.noise is None else min(self.noise.sd, error)
+        middle, factor = error * self.curve.ratio(rows * now), FACTOR ** math.log2(rows)
+        low, middle, high = (max(least, value) for value in (middle / factor, middle, middle * factor))
+        return Forecast(round((rows - 1) * now), low, middle, high)
+
+    def describe(self, error: float, unit: str = "") -> str:
+        """Describe the limits in words, beside the RMSE of the model."""
+        words = [f"RMSE {number(error)} {unit}".rstrip()]
+        if self.noise is not None:
+            same = f", {self.noise.identical} of them with identical values" if self.noise.identical else ""
+            of = f"{plural(self.noise.molecules, 'molecule')}{same}"
+            words.append(f"repeated measurements have a standard deviation of {number(self.noise.sd)} ({of})")
+        if self.curve is not None:
+            double = self.forecast(error, 2)
+            span = f"[{number(double.low)}, {number(double.high)}]"
+            gain = f"would give about {number(double.error)} {span}"
+            if not self.curve.exponent:
+                gain = f"would hardly change it {span}"
+            words.append(f"{double.rows:,} more training rows like these (twice as many) {gain}")
+        return "; ".join(words)
+
+
+# --- The content of a report.
 
 
 @dataclass(frozen=True)
@@ -62,6 +138,7 @@ class RunReport:
     Attributes:
         title: short name of the data, the heading of the page.
         smiles: SMILES of the n molecules that could be read, in the order of the arrays.
+        store: these molecules.
         split: row indices of "train", "val" and "test".
         scores: scores of the model for `train`, `val` and `test`, as in `metrics.json`.
         data: the data card.
@@ -77,7 +154,6 @@ class RunReport:
         baselines: scores of baselines as from `gtx.baselines.baselines`, or empty.
         rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
         alone: scores of network and kernel model of a blend, in the form of `baselines`, or empty.
-        nearest: similarity of the scored molecules to the training molecules; computed if not given.
         domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the
             number of rows with a value and the error of each target, None from too few rows; or empty.
         attainable: how good the model can get at each target, by name; or empty.
@@ -86,6 +162,7 @@ class RunReport:
 
     title: str
     smiles: Sequence[str]
+    store: MoleculeStore
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
     data: DatasetCard
@@ -100,7 +177,6 @@ class RunReport:
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    nearest: NearestNeighbours | None = None
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
     attainable: Mapping[str, Attainable] = field(default_factory=dict)
     footnotes: Sequence[str] = ()
@@ -109,6 +185,13 @@ class RunReport:
     def judged(self) -> str:
         """The part of the split that the page's first score is of: test, or validation where nothing was set aside."""
         return "test" if len(self.split["test"]) else "val"
+
+    @cached_property
+    def nearest(self) -> NearestNeighbours:
+        """Similarity of judged molecules to the training molecules; of none without molecules of either."""
+        if not all(len(self.split[part]) for part in (self.judged, "train")):
+            return NearestNeighbours(*(np.empty(0, kind) for kind in (int, float, int)))
+        return find_nearest_neighbours(self.store, self.split, self.judged)
 
     def row_number(self, molecule: int) -> int:
         """Return the number of a molecule's row in the table."""

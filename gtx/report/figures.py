@@ -17,7 +17,7 @@ from scipy.stats import binned_statistic
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.report.attainable import Attainable
+from gtx.report.context import Attainable
 from gtx.report.kinds import PARTS, in_unit, number, signed
 from gtx.report.molecules import COLOURS, FAINT, INK, LETTERS, SMALL, STYLE, figure_of, panel, pointed
 
@@ -63,7 +63,9 @@ def parity(
         if low is not None and high is not None and len(y) <= MOST_INTERVALS:
             axes.vlines(y, low, high, colors=colour, alpha=0.25, linewidth=1)
         if len(y) > MOST_POINTS:
-            axes.hexbin(y, prediction, gridsize=70, bins="log", cmap=_fade(colour), linewidths=0, rasterized=True)
+            # from nearly clear to the colour, so that the page shows through
+            fade = LinearSegmentedColormap.from_list("fade", [(*to_rgb(colour), 0.12), (*to_rgb(colour), 1.0)])
+            axes.hexbin(y, prediction, gridsize=70, bins="log", cmap=fade, linewidths=0, rasterized=True)
         else:
             faint = float(np.clip(8 / np.sqrt(len(y) + 1), 0.25, 0.75))
             rasterized = len(y) > MOST_VECTORS
@@ -386,11 +388,6 @@ def _agreement(axes: Axes, limits: tuple[float, float]) -> None:
     axes.set(xlim=(limits[0] - margin, limits[1] + margin), ylim=(limits[0] - margin, limits[1] + margin))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(5))
-
-
-def _fade(colour: str) -> LinearSegmentedColormap:
-    """From nearly clear to the colour, so that the page shows through."""
-    return LinearSegmentedColormap.from_list("fade", [(*to_rgb(colour), 0.12), (*to_rgb(colour), 1.0)])
 
 
 def _range(*arrays: np.ndarray) -> tuple[float, float]:

@@ -140,13 +140,6 @@ BANDS = (0.3, 0.5, 0.7)
 """Similarities that part the bands."""
 
 
-def nearest(report: RunReport) -> NearestNeighbours:
-    """Return the report's similarities to training molecules, or compute them, see `find_nearest_neighbours`."""
-    if report.nearest is None and not all(len(report.split[part]) for part in (report.judged, "train")):
-        return NearestNeighbours(*(np.empty(0, kind) for kind in (int, float, int)))
-    return report.nearest or similarity.find_nearest_neighbours(report.smiles, report.split, report.judged)
-
-
 def compared(report: RunReport) -> str:
     """Describe which molecules are compared."""
     judged, trained = similarity.sample_rows(report.split, report.judged)
@@ -165,19 +158,21 @@ class Neighbour(NamedTuple):
     similarity: float
 
 
-def neighbours(report: RunReport, near: NearestNeighbours, rows: list[int]) -> dict[int, Neighbour]:
+def neighbours(report: RunReport, rows: list[int]) -> dict[int, Neighbour]:
     """Find the nearest training molecules of some scored molecules, by number."""
-    known = {
-        row: Neighbour(other, alike)
-        for row, other, alike in zip(*(a.tolist() for a in (near.rows, near.neighbour, near.similarity)), strict=True)
-    }
+
+    def by_row(near: NearestNeighbours) -> dict[int, Neighbour]:
+        columns = (near.rows.tolist(), near.neighbour.tolist(), near.similarity.tolist())
+        return {row: Neighbour(other, alike) for row, other, alike in zip(*columns, strict=True)}
+
+    known = by_row(report.nearest)
     if missing := sorted(set(rows) - set(known)):
-        more = similarity.find_nearest_neighbours(report.smiles, report.split, report.judged, np.array(missing))
-        known |= neighbours(report, more, missing)
+        more = np.array(missing)
+        known |= by_row(similarity.find_nearest_neighbours(report.store, report.split, report.judged, more))
     return known
 
 
-def scaffold_kinds(report: RunReport, near: NearestNeighbours) -> np.ndarray:
+def scaffold_kinds(report: RunReport) -> np.ndarray:
     """Classify the compared molecules: "no ring", or whether a training molecule has the same scaffold."""
     from gtx.molecules import MoleculeError, murcko_scaffold
 
@@ -189,7 +184,7 @@ def scaffold_kinds(report: RunReport, near: NearestNeighbours) -> np.ndarray:
 
     known = {of(row) for row in similarity.sample_rows(report.split, report.judged)[1]}
     named = {"": "no ring", None: "without a scaffold"}
-    found = (of(row) for row in near.rows)
+    found = (of(row) for row in report.nearest.rows)
     return np.array([named.get(one, "known scaffold" if one in known else "new scaffold") for one in found], object)
 
 
@@ -206,15 +201,12 @@ def groups(near: NearestNeighbours, kinds: np.ndarray) -> Iterator[tuple[str, np
             yield f"similarity {low} to {high}" if high < 1 else f"similarity {low} or more", rows
 
 
-def group_scores(
-    report: NumericReport, near: NearestNeighbours, kinds: np.ndarray, best: str | None
-) -> list[dict[str, Any]]:
+def group_scores(report: NumericReport, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
     """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
 
     Args:
         report: content of the report.
-        near: the compared molecules.
-        kinds: their `scaffold_kinds`.
+        kinds: `scaffold_kinds` of the compared molecules.
         best: name of the baseline.
     """
     leading = next(iter(report.task.metrics))
@@ -227,7 +219,7 @@ def group_scores(
             if best is not None and best in report.rivals
             else None,
         }
-        for name, rows in groups(near, kinds)
+        for name, rows in groups(report.nearest, kinds)
     ]
 
 
@@ -244,11 +236,11 @@ def furthest_off(report: NumericReport, t: int, most: int) -> list[tuple[int, fl
     return [(int(rows[i]), float(errors[i])) for i in np.argsort(-np.abs(errors), kind="stable")[:most]]
 
 
-def worst(report: NumericReport, near: NearestNeighbours, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
+def worst(report: NumericReport, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
     """Yield the molecules with the largest errors, as many for each target, with their nearest training molecule."""
     each = max(1, WORST // len(report.targets))
     found = [(t, *one) for t in range(pictured) for one in furthest_off(report, t, each)]
-    beside = neighbours(report, near, [row for _, row, _ in found])
+    beside = neighbours(report, [row for _, row, _ in found])
     for t, row, error in found:
         other, number = beside[row], report.row_number(row)
         known = report.y[other.molecule, t]
@@ -270,16 +262,16 @@ def worst(report: NumericReport, near: NearestNeighbours, pictured: int, gallery
         }
 
 
-def rows(report: NumericReport, near: NearestNeighbours, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
+def rows(report: NumericReport, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
     """At most so many judged molecules as rows of a table, the largest errors first.
 
     Args:
         report: content of the report.
-        near: the molecules that were compared with those of training.
-        kinds: their `scaffold_kinds`.
+        kinds: `scaffold_kinds` of the compared molecules.
         t: index of the target.
         most: largest number of rows.
     """
+    near = report.nearest
     places = {row: k for k, row in enumerate(near.rows.tolist())}
     return [
         {

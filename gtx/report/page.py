@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gtx.data.similarity import NearestNeighbours
 from gtx.files import write_text
 from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.headline import headline
 from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles
-from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, nearest, rows, scaffold_kinds, worst
+from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, rows, scaffold_kinds, worst
 from gtx.report.panels import (
     MOST_PICTURED,
     curves,
@@ -99,9 +97,8 @@ def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[st
         A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
     """
     gallery, lead, pictured = Gallery(), headline(report), min(len(report.targets), MOST_PICTURED)
-    near = cache(partial(nearest, report))  # the same for every target
-    kinds = scaffold_kinds(report, near())
-    predictions = [_target(report, t, gallery, near, kinds, MOST_ROWS // pictured) for t in range(pictured)]
+    kinds = scaffold_kinds(report)
+    predictions = [_target(report, t, gallery, kinds, MOST_ROWS // pictured) for t in range(pictured)]
     shown = [panel for target in predictions for panel in target["panels"]]
     shown += [f'data-molecule="{row["key"]}"' for target in predictions for row in target["rows"]]
     return render(
@@ -114,10 +111,10 @@ def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[st
         headline=lead,
         rival=TITLES.get(lead.rival) if lead.rival is not None else None,
         scores=list(_scores(report)),
-        groups=group_scores(report, near(), kinds, lead.rival),
+        groups=group_scores(report, kinds, lead.rival),
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
         predictions=predictions,
-        worst=list(worst(report, near(), pictured, gallery)),
+        worst=list(worst(report, pictured, gallery)),
         measured=[_measured(report, t) for t in range(len(report.targets))],
         data_panels=gallery.panels(data_panels(report)),
         learning_panels=gallery.panels(learning_panels(report)),
@@ -125,19 +122,17 @@ def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[st
     )
 
 
-def _target(
-    report: NumericReport, t: int, gallery: Gallery, near: Callable[[], NearestNeighbours], kinds: np.ndarray, most: int
-) -> dict[str, Any]:
+def _target(report: NumericReport, t: int, gallery: Gallery, kinds: np.ndarray, most: int) -> dict[str, Any]:
     """Collect the content of the section of one target."""
     name, leading = report.targets[t], next(iter(report.task.metrics))
     return {
         "name": name,
         "unit": report.units.get(name, ""),
         "score": report.scores[report.judged]["per_target"][name][leading],
-        "panels": gallery.panels(target_panels(report, t, near)),
+        "panels": gallery.panels(target_panels(report, t)),
         "attainable": report.attainable_words(t),
         "thresholds": thresholds(report, t) if report.kind.has_thresholds else [],
-        "rows": rows(report, near(), kinds, t, most),
+        "rows": rows(report, kinds, t, most),
         "judged": len(report.measured(report.judged, t)),
     }
 

@@ -20,7 +20,7 @@ from sklearn.metrics import (
 from gtx.report import figures
 from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
-from gtx.report.molecules import NearestNeighbours, Panel, compared
+from gtx.report.molecules import Panel, compared
 
 # --- Probabilities become classes at a threshold: the scores at several thresholds.
 
@@ -97,16 +97,14 @@ BY_SIMILARITY = (
 )
 """Captions."""
 
-Near = Callable[[], NearestNeighbours]
 
-
-def target_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
+def target_panels(report: NumericReport, t: int) -> Iterator[Panel]:
     """Choose the panels of a target's predictions."""
     of = {Probabilities: probability_panels, Labels: label_panels}
-    return of.get(type(report.kind), value_panels)(report, t, near)
+    return of.get(type(report.kind), value_panels)(report, t)
 
 
-def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
+def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
     """Yield the panels of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and
     coverage and error by similarity to the training molecules.
     """
@@ -162,7 +160,7 @@ def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
     if reach is not None and report.judged in rows:
         yield Panel(
             f"Coverage of {name} by similarity",
-            partial(_coverage_by_similarity, report, t, near, unit),
+            partial(_coverage_by_similarity, report, t, unit),
             f"Share of molecules inside their {percent} interval, by similarity to the nearest training molecule. Grey "
             "band: range expected by chance.",
         )
@@ -170,7 +168,7 @@ def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
         quantity = f"absolute error{in_unit(unit)}"
         yield Panel(
             f"Error of {name} by similarity",
-            partial(_by_similarity, report, t, near, quantity),
+            partial(_by_similarity, report, t, quantity),
             f"Absolute error {BY_SIMILARITY} {sentence(compared(report))}",
         )
     limits, error = report.attainable.get(name), scores.get(report.judged, {}).get("rmse")
@@ -186,7 +184,7 @@ def value_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
     yield from domain_panels(report, t, leading.title + (in_unit(unit) if leading.in_units else ""))
 
 
-def probability_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
+def probability_panels(report: NumericReport, t: int) -> Iterator[Panel]:
     """Yield the panels of the probability of one of two classes: ROC, precision and recall, calibration, and
     `label_panels`.
     """
@@ -195,7 +193,7 @@ def probability_panels(report: NumericReport, t: int, near: Near) -> Iterator[Pa
     if not rows:
         return
     yield from curve_panels(name, y, prediction, scores)
-    yield from label_panels(report, t, near)
+    yield from label_panels(report, t)
 
 
 def curve_panels(
@@ -208,7 +206,7 @@ def curve_panels(
     yield Panel(f"Calibration of {name}", partial(figures.reliability, y, probability), RELIABILITY)
 
 
-def label_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
+def label_panels(report: NumericReport, t: int) -> Iterator[Panel]:
     """Yield the panels of classes: the confusion matrix, and the share of wrong predictions by similarity to the
     training molecules.
     """
@@ -221,7 +219,7 @@ def label_panels(report: NumericReport, t: int, near: Near) -> Iterator[Panel]:
         wrong = "share of wrong classes"
         yield Panel(
             f"Error of {name} by similarity",
-            partial(_by_similarity, report, t, near, wrong),
+            partial(_by_similarity, report, t, wrong),
             f"Share of wrong classes {BY_SIMILARITY} {sentence(compared(report))}",
         )
         yield from domain_panels(report, t, wrong)
@@ -251,22 +249,22 @@ def _parts(report: NumericReport, t: int) -> tuple[dict, dict, dict, dict]:
     return rows, y, prediction, {part: report.scores[part]["per_target"][report.targets[t]] for part in rows}
 
 
-def _judged(report: NumericReport, t: int, near: Near) -> tuple[np.ndarray, np.ndarray]:
+def _judged(report: NumericReport, t: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the judged molecules with a value of a target, and how similar each is to a training molecule."""
-    nearest = near()
+    nearest = report.nearest
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     return nearest.rows[measured], nearest.similarity[measured]
 
 
-def _by_similarity(report: NumericReport, t: int, near: Near, quantity: str) -> Figure:
-    rows, similarity = _judged(report, t, near)
+def _by_similarity(report: NumericReport, t: int, quantity: str) -> Figure:
+    rows, similarity = _judged(report, t)
     y, prediction = report.y[rows, t], report.predicted(rows, t)
     wrong = report.kind.likeliest(prediction) != y if report.task.discrete else np.abs(prediction - y)
     return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
 
 
-def _coverage_by_similarity(report: NumericReport, t: int, near: Near, unit: str) -> Figure:
-    rows, similarity = _judged(report, t, near)
+def _coverage_by_similarity(report: NumericReport, t: int, unit: str) -> Figure:
+    rows, similarity = _judged(report, t)
     if report.low is None or report.high is None:
         raise ValueError("expected intervals")
     low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]

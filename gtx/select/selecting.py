@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,11 +21,12 @@ from gtx.data.table_writer import Cell, TableWriter
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
+from gtx.prediction.extended import ExtendedPredictor
 from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import NumericTask
-from gtx.tasks.task import Answers, fresh_columns
+from gtx.tasks.task import Answers
 
 CANDIDATES = 4_000
 """Molecules that are compared with each other; of a larger library those that score best one by one."""
@@ -33,8 +34,8 @@ LEAST_REPLAYED = 50
 SUFFIXES = (".csv", ".tsv", ".smi", ".smiles", ".sdf", ".parquet", ".pq")
 
 
-class Scoring:
-    """A predictor whose answers also contain what the selection needs: a `gtx.prediction.streaming.PredictorLike`.
+class Scoring(ExtendedPredictor):
+    """A predictor whose answers also contain what the selection needs.
 
     The further columns are the prediction of one output as networks and kernel give it (z-score), the standard
     deviation of the networks' members, weighted as they are in the blend, and that of the kernel's posterior.
@@ -54,27 +55,9 @@ class Scoring:
             raise InputError(
                 "gtx select needs a kernel, beside the network or alone, which this model lacks (--blend no)"
             )
-        self.predictor = predictor
+        super().__init__(predictor, [("mean", float), ("members_sd", float), ("kernel_sd", float)])
         self.output = output
         self.kernel: KernelRidge = kernel
-
-    @property
-    def header(self) -> Any:
-        return self.predictor.header
-
-    @property
-    def device(self) -> torch.device:
-        return self.predictor.device
-
-    @property
-    def task(self) -> Any:
-        return self.predictor.task
-
-    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Return the columns of the model and the three of a choice."""
-        taken = list(taken)
-        own = self.predictor.output_columns(taken)
-        return own | fresh_columns([*taken, *own], [("mean", float), ("members_sd", float), ("kernel_sd", float)])
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict, and add mean and deviations."""

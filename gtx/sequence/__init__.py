@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.sequence.decoding import GeneratedSequence, TokenSampler, beam_search, greedy_search, sample_sequences
+    from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
     from gtx.sequence.model import (
         TRANSFORMER_BASE,
         CrossAttentionMaps,
@@ -38,7 +38,6 @@ __all__ = [
     "SequenceGeneration",
     "SequenceReport",
     "TokenEncoder",
-    "TokenSampler",
     "TokenTransformer",
     "TokenVocabulary",
     "Tokenizer",
@@ -46,6 +45,5 @@ __all__ = [
     "exact_match_share",
     "greedy_search",
     "molecule_to_sequence",
-    "sample_sequences",
     "write_sequence_report",
 ]

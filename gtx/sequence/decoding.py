@@ -1,74 +1,15 @@
-"""Decoding: a trained model writes token by token, greedily, at random or by beam search."""
+"""Decoding: a trained model writes token by token, greedily or by beam search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 
-# --- Sampling: the next token is drawn by its probability.
-
-
-class TokenSampler:
-    r"""Sampler of tokens from the predicted probabilities, with a temperature, top-k or top-p.
-
-    \[ p_w \propto p(w)^{1/T} \quad \text{for the } k \text{ likeliest } w, \text{ or the fewest that together have
-       probability at least } P \]
-
-    Sources: top k, Fan et al. 2018 (arXiv:1805.04833); top p or nucleus, Holtzman et al. 2020 (arXiv:1904.09751).
-
-    Args:
-        rows: sequences that are written.
-        steps: tokens drawn for each, at most.
-        temperature: T > 0; towards 0 the likeliest alone.
-        top_k: k >= 1, or None for all.
-        top_p: 0 < P <= 1, of the probabilities at temperature T, or None for all.
-        seed: row i draws by the seed and i, whatever the other rows do.
-
-    Raises:
-        ValueError: a number out of its range.
-    """
-
-    def __init__(
-        self,
-        rows: int,
-        steps: int,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        if not temperature > 0:
-            raise ValueError(f"expected a temperature above 0 (for its limit write greedily), got {temperature}")
-        if top_k is not None and top_k < 1:
-            raise ValueError(f"expected top_k of at least 1, got {top_k}")
-        if top_p is not None and not 0 < top_p <= 1:
-            raise ValueError(f"expected 0 < top_p <= 1, got {top_p}")
-        self.temperature = temperature
-        self.top_k = top_k
-        self.top_p = top_p
-        draws = [np.random.default_rng([seed, row]).random(steps) for row in range(rows)]
-        self.draws: Tensor = torch.from_numpy(np.stack(draws)) if rows else torch.zeros(0, steps, dtype=torch.float64)
-
-    def __call__(self, log_p: Tensor, rows: Tensor, step: int) -> Tensor:
-        """Draw tokens, int64 `[R]`, from log-probabilities `[R, V]` of the rows `rows`."""
-        p, token = (log_p / self.temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
-        before = p.cumsum(-1) - p  # the probability of all that are likelier
-        if self.top_p is not None:
-            p = p.masked_fill(before >= self.top_p, 0.0)
-        if self.top_k is not None:
-            p = p[:, : self.top_k]
-        reached = p.cumsum(-1)
-        chosen = (reached <= self.draws[rows.cpu(), step, None].to(p.device) * reached[:, -1:]).sum(-1, keepdim=True)
-        return token.gather(1, chosen).squeeze(1)
-
-
-# --- Decoding: a trained model writes token by token, the likeliest one or one drawn at random.
+# --- Decoding: a trained model writes token by token, always the likeliest one.
 
 
 class State(Protocol):
@@ -121,41 +62,7 @@ def greedy_search(model: Writer, source: Any, limit: int) -> list[GeneratedSeque
         source: input of the model, see `MoleculeToSequence.begin`.
         limit: largest number of tokens to generate, without the end token.
     """
-    return _write(model.begin(source, limit + 1), limit, lambda log_p, row, step: log_p.argmax(-1))
-
-
-@torch.inference_mode()
-def sample_sequences(
-    model: Writer,
-    source: Any,
-    limit: int,
-    count: int = 1,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
-) -> list[GeneratedSequence]:
-    """Generate `count` sequences per input by sampling tokens; the sequences of one input follow each other.
-
-    The tokens drawn for a row depend on the seed and the number of the row, and not on other rows of the batch.
-
-    Args:
-        model, source, limit: as in `greedy_search`.
-        count: number of sequences per input.
-        temperature, top_k, top_p: settings of the sampling, see `TokenSampler`.
-        seed: seed of the random draws.
-    """
     state = model.begin(source, limit + 1)
-    if count != 1:
-        state.select(torch.arange(state.rows, device=state.device).repeat_interleave(count))
-    return _write(state, limit, TokenSampler(state.rows, limit + 1, temperature, top_k, top_p, seed))
-
-
-Choice = Callable[[Tensor, Tensor, int], Tensor]
-"""Function from log-probabilities `[R, V]`, row numbers `[R]` and the step to a token of each row, int64 `[R]`."""
-
-
-def _write(state: State, limit: int, choose: Choice) -> list[GeneratedSequence]:
     device, count = state.device, state.rows
     tokens = torch.full((count, limit + 1), END_TOKEN, device=device)
     total = torch.zeros(count, dtype=torch.float64, device=device)
@@ -164,7 +71,7 @@ def _write(state: State, limit: int, choose: Choice) -> list[GeneratedSequence]:
         if len(rows) == 0:
             break
         log_p = next_token(state.step(last))
-        last = choose(log_p, rows, step)
+        last = log_p.argmax(-1)
         gained = log_p.gather(1, last[:, None]).squeeze(1)
         total[rows] += torch.where(last == END_TOKEN, gained, 0.0) if step == limit else gained  # or it is cut off
         tokens[rows, step] = last

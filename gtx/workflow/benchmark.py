@@ -450,7 +450,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
-    near = find_nearest_neighbours(dataset.smiles, runs[0].plan.molecules.split).summary()
+    near = find_nearest_neighbours(dataset.store, runs[0].plan.molecules.split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"

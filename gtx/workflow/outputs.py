@@ -10,16 +10,16 @@ import numpy as np
 
 from gtx.data import NearestNeighbours, TableWriter, unused_column_name
 from gtx.data.ledger import plural
+from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import output_header, output_row
 from gtx.data.targets import measure_noise
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.kernel import KernelRidge, LearningCurve, learning_curves
 from gtx.prediction import Predictor, package_versions
-from gtx.prediction.neighbours import BANDS, MOST_MEASURED, draw, measure_bands, nearest_similarity
+from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
 from gtx.prediction.streaming import answer_rows, record_answer
-from gtx.report.attainable import Attainable
-from gtx.report.context import ENOUGH
+from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import EnsembleMember
@@ -98,11 +98,6 @@ def _shared_components(dataset: Dataset) -> list[str]:
     return [f"leakage: of {len(rows)} {scored} rows {', '.join(counts)}, as written; --split group keeps either apart"]
 
 
-def _row_numbers(dataset: Dataset) -> np.ndarray:
-    """Return the row of each molecule in its file, int `[m]`."""
-    return np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows]
-
-
 def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers: Answers) -> None:
     """Write `predictions.csv`, every row of the table with an answer or an error, and one for each further file.
 
@@ -137,7 +132,7 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> d
     if domain is None or not isinstance(answers, Predictions):
         return {}
     found = {"val": {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
-    test = draw(dataset.split["test"], MOST_MEASURED)
+    test = draw_rows(dataset.split["test"], MOST_MEASURED)
     if len(test):
         similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
         rows, errors = measure_bands(task, domain.assign(similarity), dataset.y[test], answers.mean[test])
@@ -211,6 +206,7 @@ def report_facts(
     return {
         "title": Path(dataset.files[0].source).stem,
         "smiles": dataset.smiles,
+        "store": dataset.store,
         "split": dataset.split,
         "scores": {part: metrics[part] for part in dataset.split},
         "data": card,
@@ -221,8 +217,7 @@ def report_facts(
         "model_file": str(out / "model.gtx"),
         "model": description,
         "alone": metrics["alone"],
-        "nearest": dataset.nearest,
-        "row_numbers": _row_numbers(dataset),
+        "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
         "units": predictor.header.units,
         "baselines": metrics["baseline"],
         "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],

@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
+from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.dataset import DataSettings, LabelledMolecules, collect_data_config
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import FOUNDATION_MODEL, ModelHeader, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
-from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows, draw, nearest_similarity
+from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import NumericTask, Task
 from gtx.training import EnsembleMember, PretrainedWeightLoader, TrainSettings, collect_run_config, fit
 from gtx.training.logging import Watch
@@ -161,7 +162,7 @@ class Plan:
             or not (len(split["train"]) and len(split["val"]))
         ):
             return blended
-        val = draw(split["val"], MOST_MEASURED)
+        val = draw_rows(split["val"], MOST_MEASURED)
         similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
         return replace(

@@ -239,7 +239,9 @@ class Studies:
             with self.lock:
                 writing.acquire()
                 try:
-                    _drop_torn_line(folder / JOURNAL)
+                    file = folder / JOURNAL
+                    if file.exists():  # a killed process or a full disk may have left half a line at its end
+                        os.truncate(file, file.read_bytes().rfind(b"\n") + 1)
                 finally:
                     writing.release()
                 storage = self.optuna.storages.JournalStorage(JournalFileBackend(journal, writing))
@@ -347,12 +349,6 @@ class Studies:
             error=attributes.get("error"),
             folder=self._folder(name, frozen),
         )
-
-
-def _drop_torn_line(journal: Path) -> None:
-    """Delete an incomplete last line, which a killed process or a full disk has left."""
-    if journal.exists():
-        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
 
 
 def optuna() -> Any:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from gtx.cli.printing import cell, say
-from gtx.cli.scores import score_table
+from gtx.cli.printing import cell, say, score_table
 from gtx.prediction import save_model
 from gtx.prediction.model_file import load_model
 from gtx.tasks import Regression

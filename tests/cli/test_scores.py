@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gtx.cli.scores import score_table
+from gtx.cli.printing import score_table
 from gtx.tasks import Regression
 
 

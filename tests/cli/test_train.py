@@ -1,7 +1,10 @@
-"""`gtx train` with conformers, and models that need coordinates."""
+"""`gtx train` with conformers, and on a full disk."""
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,9 @@ import pytest
 import gtx
 from gtx.cli import main
 from tests.tables import TINY_TRAIN, molecules, read, write
+
+# --- `gtx train` with conformers, and models that need coordinates.
+
 
 IMPOSSIBLE = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
 REASON = f'row 5, column "smiles", value "{IMPOSSIBLE}": no conformer could be made: ETKDG gave up'
@@ -45,3 +51,32 @@ def test_prediction_makes_conformers_unasked(folder: Path, tmp_path: Path) -> No
     again, trained = read(tmp_path / "out.csv"), read(folder / "run" / "predictions.csv")
     assert again[4]["warning"].startswith(REASON)
     assert [float(row["gap_pred"]) for row in again] == pytest.approx([float(row["gap_pred"]) for row in trained], 1e-4)
+
+
+# --- A disk that is full: one line, no half file, and the same command goes on once there is room.
+
+
+@contextmanager
+def room(kilobytes: int) -> Iterator[None]:
+    """No file may be larger within; the system then fails a write as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_training_goes_on_when_there_is_room_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
+    table, out = write(tmp_path / "data.csv", rows, ["smiles", "gap"]), tmp_path / "run"
+    words = ["train", str(table), "--target-columns=gap", "--workers=0", f"--out={out}", *TINY_TRAIN]
+    for kilobytes, file in ((1, "cache/*.safetensors"), (100, "members/0/last.ckpt")):
+        with room(kilobytes):
+            assert main(words) == 2
+        said = capsys.readouterr().err.splitlines(keepends=True)[-1]
+        named, reason = said.removeprefix("gtx: ").rsplit(": ", 1)
+        assert Path(named).match(str(out / file)), said
+        assert reason == "File too large; run the same command again to resume\n"
+        assert not list(out.rglob("*.part"))
+    assert main(words) == 0

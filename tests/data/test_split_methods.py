@@ -16,11 +16,13 @@ from gtx.data import (
     Split,
     SplitSettings,
     count_shared_molecules,
+    featurise,
     get_split_method,
 )
 from gtx.data.similarity import find_nearest_neighbours
 from gtx.data.splits import SPLIT_PARTS, parse_times, time_split
 from gtx.errors import InputError
+from gtx.molecules import Featuriser
 from tests.tables import molecules
 
 SMILES = [*molecules(150)["smiles"], *molecules(150)["smiles"][:30]]  # some of them twice
@@ -87,9 +89,9 @@ def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) 
 def test_similar_molecules_are_kept_together_by_clusters_and_trained_on_by_kennard_and_stone(
     splits: dict[str, Split],
 ) -> None:
+    store = featurise(Featuriser(), SMILES, workers=0).store
     similarity = {
-        name: find_nearest_neighbours(SMILES, splits[name]).similarity.mean()
-        for name in ("random", "cluster", "kmeans")
+        name: find_nearest_neighbours(store, splits[name]).similarity.mean() for name in ("random", "cluster", "kmeans")
     }
     assert similarity["cluster"] < similarity["random"] and similarity["kmeans"] < similarity["random"]
 

@@ -1,7 +1,11 @@
+"""Tables read: columns, separators, lists, targets, the ledger of rows, hostile files."""
+
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +15,29 @@ import pytest
 from rdkit import Chem
 
 from gtx.data.columns import Row, Table
-from gtx.data.delimited import sniff
+from gtx.data.delimited import records, sniff
 from gtx.data.table_writer import TableWriter
-from gtx.data.tables import open_table
+from gtx.data.tables import check_source, open_table
 from gtx.errors import InputError
+
+# --- Records of delimited text are the library's, whichever way they are read.
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_cells_are_those_of_the_library(delimiter: str) -> None:
+    """The library reads lines with a quote, a shortcut those without: the cells must not tell which."""
+    draw = random.Random(0)
+    plain = ["", " ", "C", "007", "nan", "x\0y", "ü\udc80", "\v", "\u2028", " a "]
+    quoted = ['"a"', f'"a{delimiter}b"', '"a""b"', '"two\nlines"', '""', '"\r\n"']
+    rows = (draw.choices(plain + quoted * (draw.random() < 0.2), k=draw.randrange(5)) for _ in range(2000))
+    text = "".join(delimiter.join(row) + draw.choice(["\n", "\r\n", "\r"]) for row in rows)
+    lines = list(io.StringIO(text, newline=""))
+    expected = list(csv.reader(lines, delimiter=delimiter, strict=True))
+    assert list(records(lines, delimiter)) == [(cells, None) for cells in expected]
+
+
+# --- Tables.
+
 
 HEADER = "id,smiles,y\n"
 
@@ -397,3 +420,48 @@ def test_rows_may_be_passed_over_and_the_others_keep_their_numbers(tmp_path, mon
         assert [row[:3] for row in open_table(tmp_path / name, first=first).rows] == every[first:]
     if name == "in.parquet":
         assert read == [*[0, 1, 2, 3, 4] * 2, *[1, 2, 3, 4] * 2, 4]
+
+
+# --- Sources.
+
+
+@pytest.mark.parametrize("name", ["mols.csv", "a/b.smi.gz", "/no/where", "./x", "C.sdf", "my_molecules", Path("CCO")])
+def test_what_can_only_be_a_file(name):
+    with pytest.raises(InputError, match="no such file"):
+        open_table(name)
+
+
+def test_several_smiles_are_rows_and_the_name_of_a_file_is_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("CCN").touch()
+    table = open_table(["CCO", "C1CC", "C/C=C/C"])
+    assert (table.columns, table.length) == (["smiles"], 3)
+    assert [(row.number, row.text) for row in table.rows] == [(1, "CCO"), (2, "C1CC"), (3, "C/C=C/C")]
+    for name in ("CCN", "mols.csv", "-", "./C"):
+        with pytest.raises(InputError, match=f"must be SMILES, and {name} is the name of a file: give one file alone"):
+            open_table(["CCO", name])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("esoll", "there is no file or public set 'esoll'; did you mean 'esol'? As a SMILES it cannot be read: "),
+        ("solubilty", "there is no file or public set 'solubilty'; did you mean 'solubility.csv'? As a SMILES it "),
+        ("sub/librry.sdf", "no such file: sub/librry.sdf; did you mean 'sub/library.sdf'?"),
+        ("C1CC", "there is no file or public set 'C1CC', and as a SMILES it cannot be read: unclosed ring"),
+        ("C\0", r"there is no file or public set 'C\\x00', and as a SMILES it "),
+    ],
+)
+def test_a_word_that_is_nothing_is_refused_with_a_near_name(name, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in ("solubility.csv", "sub/library.sdf"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    with pytest.raises(InputError) as refusal:
+        check_source(name, ["esol", "freesolv", "scaffold/esol", "scaffold/tox21"])
+    assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize("name", ["-", "CCO", "C/C=C/C", __file__, Path(__file__), Path(__file__).parent])
+def test_what_is_something_is_not(name):
+    check_source(name, ["CC0"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from gtx.molecules import Featuriser, MoleculeError, draw_attention, draw_grid, draw_molecule
+from gtx.molecules import Featuriser, MoleculeError, draw_attention, draw_molecule
 
 from .rewriting import ODD
 
@@ -112,15 +112,5 @@ def test_numbers_that_do_not_fit() -> None:
         draw_attention("CCO", np.eye(3), 3)
     with pytest.raises(ValueError, match=r"\[n, n\]"):
         draw_attention("CCO", np.ones(3), 0)
-    with pytest.raises(ValueError, match="2 molecules, 1 legends"):
-        draw_grid(["C", "CC"], ["one"])
     with pytest.raises(MoleculeError):
         draw_molecule("C1CC")
-
-
-def test_grid() -> None:
-    element = parse(draw_grid(["CCO", "c1ccccc1", "[Na+].[Cl-]"], ["a", "b", "c"], columns=2, size=(200, 150)))
-    assert (element.get("width"), element.get("height")) == ("400", "300")
-    moves = [g.get("transform") for g in element.findall(f"{SVG}g")]
-    assert moves == ["translate(0 0)", "translate(200 0)", "translate(0 150)"]
-    assert parse(draw_grid([])) is not None

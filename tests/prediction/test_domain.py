@@ -12,9 +12,10 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.data import featurise
+from gtx.data.similarity import nearest_similarity
 from gtx.errors import InputError
 from gtx.prediction import Predictor, PredictorWithNeighbours
-from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain, nearest_similarity
+from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain
 from gtx.tasks import BinaryClassification, Regression
 from tests.tables import molecules
 

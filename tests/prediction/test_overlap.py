@@ -11,7 +11,7 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.prediction import Predictor, foundation
-from gtx.prediction.neighbour_columns import PredictorWithNeighbours
+from gtx.prediction.extended import PredictorWithNeighbours
 
 FILE = Path(__file__).parent / "golden" / "neighbours.gtx"
 NEW = ["CCCCCCCCCCCC", "FC(F)(F)CCBr", "OCCOCCOCCO"]

@@ -1,9 +1,15 @@
+"""The predictor, its threads and members, and selected rows."""
+
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -15,9 +21,13 @@ from rdkit import Chem
 import gtx
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.prediction import Predictor
+from gtx.prediction import Predictor, RowFilter, predict_table
+from gtx.prediction.predictor import BATCHES, in_threads, without_onednn
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, count_elements
 from tests.molecules_for_tests import SMILES
+
+# --- Predictor.
+
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
@@ -232,3 +242,145 @@ def test_an_element_that_a_reference_lacks_is_said(predictor: Predictor) -> None
 def with_task(predictor: Predictor, members: Sequence[int] = (0, 1), **changes: object) -> Predictor:
     header = replace(predictor.header, task=replace(predictor.task, **changes))
     return Predictor([predictor.members[k] for k in members], header, "cpu")
+
+
+# --- Work on batches, in threads: in order, each with its share of torch's threads, which all get back.
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Torch has four."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("count", "share"), [(2, 2), (9, 1)])
+def test_all_in_order_each_with_its_share(threads: None, count: int, share: int) -> None:
+    together = threading.Barrier(min(count, 3), timeout=20)  # which nobody passes alone
+
+    def work(item: int) -> tuple[int, int]:
+        if item < 3:
+            together.wait()
+        return 10 * item, torch.get_num_threads()
+
+    assert in_threads(work, range(count)) == [(10 * item, share) for item in range(count)]
+    with ThreadPoolExecutor(1) as other:
+        assert torch.get_num_threads() == 4 == other.submit(torch.get_num_threads).result()
+
+
+def test_a_failure_is_raised_and_the_threads_come_back(threads: None) -> None:
+    with pytest.raises(ValueError, match="on purpose"):
+        in_threads(lambda item: int("1" if item else "on purpose"), range(5))
+    assert torch.get_num_threads() == 4
+
+
+def test_predictions_do_not_depend_on_threads(
+    predictor: Predictor, threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor do gradients appear: what is set for one thread is set in all."""
+    monkeypatch.setitem(BATCHES, "cpu", (75_000, 2))
+    store = featurise(predictor.header.featuriser, SMILES, workers=0).store
+    several = predictor.predict_store(store)
+    torch.set_num_threads(1)
+    alone = predictor.predict_store(store)
+    assert len(store) > 8 and torch.tensor(several.mean).allclose(torch.tensor(alone.mean), rtol=1e-6, atol=1e-6)
+    assert several.warnings == alone.warnings and not predictor.outputs(store)[0].requires_grad
+
+
+# --- Threads that predict at once leave torch's switch as it was.
+
+
+@pytest.mark.parametrize("before", [True])
+def test_the_last_of_two_threads_puts_it_back(before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", before)
+    one_in, both_in, first_out = (Barrier(2, timeout=60) for _ in range(3))
+    seen = []
+
+    def first() -> None:
+        with without_onednn():
+            one_in.wait()
+            both_in.wait()
+        seen.append(torch.backends.mkldnn.enabled)  # the other still predicts
+        first_out.wait()
+
+    thread = Thread(target=first)
+    thread.start()
+    one_in.wait()
+    with without_onednn():
+        both_in.wait()
+        first_out.wait()
+    thread.join()
+    assert seen == [False] and torch.backends.mkldnn.enabled is before
+
+
+# --- Selecting.
+
+
+HEADER = ["id", "y_pred", "y std"]
+ROWS = [["a", 3.0, 0.1], ["b", None, None], ["c", 8.0, 0.9], ["d", 8.0, 0.2], ["e", "-1e1", 0.2], ["f", math.nan, 0.0]]
+
+
+def chosen(*words: object, **more: object) -> list[str]:
+    sieve = RowFilter.read(*words, **more).sieve(HEADER)
+    found = [cells[0] for cells, _ in sieve.select((row, None) for row in ROWS)] + [c[0] for c, _ in sieve.best()]
+    assert sieve.written == len(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (None, "abcdef"),
+        ("y_pred > 7", "cd"),
+        ("y_pred<=3", "ae"),
+        ("y_pred != 8", "ae"),  # what has no number fulfils nothing
+        ("y_pred == 8 and y std < 0.5", "d"),
+        ("y_pred > -1e2 and y std >= .2", "cde"),
+    ],
+)
+def test_rows_that_fulfil_all_conditions_are_kept_in_order(text: str | None, kept: str) -> None:
+    assert chosen(text) == list(kept)
+
+
+def test_the_best_rows_come_first_and_of_equal_ones_the_earlier() -> None:
+    assert chosen(None, 3, "y_pred") == ["c", "d", "a"]
+    assert chosen(None, 10, "y_pred", True) == ["e", "a", "c", "d"]
+    assert chosen("y std < 0.5", 1, "y_pred") == ["d"]
+
+
+def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
+    values = np.random.default_rng(0).integers(0, 50, 1000)
+    sieve = RowFilter(top=20, by="y").sieve(["y", "i"])
+    assert not list(sieve.select(([float(y), i], None) for i, y in enumerate(values)))
+    assert [cells[1] for cells, _ in sieve.best()] == np.argsort(-values, kind="stable")[:20].tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["y_pred"], "expected a column, one of .* and a number, got 'y_pred'"),
+        (["y_pred => 1"], "there is no column 'y_pred ='"),
+        ([None, 3], "top and by belong together"),
+        ([None, None, None, True], "lowest sets"),
+        ([None, 3, "y_prod"], "there is no column 'y_prod'; did you mean 'y_pred'"),
+    ],
+)
+def test_what_cannot_be_selected_is_said(words: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        chosen(*words)
+
+
+def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
+    predictor: Predictor, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"smiles": ["C" * (1 + i % 7) + "O" for i in range(30)] + ["C1CC"], "id": range(31)})
+    frame.to_parquet(tmp_path / "in.parquet", index=False)
+    every = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "all.parquet")
+    selection = RowFilter.read("id >= 3", 5, "gap_pred")
+    best = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "best.parquet", selection=selection)
+    whole, found = pd.read_parquet(tmp_path / "all.parquet"), pd.read_parquet(tmp_path / "best.parquet")
+    expected = whole[whole["id"] >= 3].sort_values("gap_pred", ascending=False, kind="stable").head(5)
+    pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
+    assert (every.written, best.written) == (31, 5) and best.ledger.summary() == every.ledger.summary()

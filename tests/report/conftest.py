@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
 
+from gtx.data import MoleculeStore, featurise
+from gtx.molecules import Featuriser
 from gtx.report import DatasetCard, NumericReport
 from gtx.tasks import NumericTask, Regression
 
@@ -14,6 +17,11 @@ ENDS = ["C", "O", "N", "F", "S", "C(=O)O", "C#N", "c1ccccc1", "C(C)C", "OC"]
 SMILES = [left + "C" * n + right for n in (1, 2, 3) for i, left in enumerate(ENDS[:5]) for right in ENDS[i:]]
 ORDER = np.random.default_rng(0).permutation(len(SMILES))
 SPLIT = {"train": ORDER[:80], "val": ORDER[80:100], "test": ORDER[100:]}
+
+
+@cache
+def store_of(smiles: tuple[str, ...]) -> MoleculeStore:
+    return featurise(Featuriser(), smiles, workers=0).store
 
 
 def additive(smiles: str) -> float:
@@ -81,6 +89,7 @@ def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
             "high": high,
             **changes,
         }
+        settings.setdefault("store", store_of(tuple(settings["smiles"])))
         if "scores" not in settings:
             settings["scores"] = _scores(settings, settings["prediction"])
         if "baselines" not in settings:

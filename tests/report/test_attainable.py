@@ -14,7 +14,7 @@ from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.kernel import LearningCurve
 from gtx.models import kernel
 from gtx.report import figures
-from gtx.report.attainable import FACTOR, Attainable
+from gtx.report.context import FACTOR, Attainable
 from gtx.tasks import BinaryClassification, Regression
 from gtx.workflow.outputs import attainable_errors
 from tests.report.conftest import SMILES, SPLIT, additive

@@ -215,6 +215,7 @@ def test_ten_thousand_molecules_make_a_page_of_moderate_size(tmp_path, make_repo
     large = replace(
         report,
         smiles=[SMILES[i] for i in many],
+        store=report.store.subset(many),
         split=split,
         data=replace(report.data, num_atoms=report.data.num_atoms[many]),
         rivals={name: said[many] for name, said in report.rivals.items()},

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gtx.data import featurise
+from gtx.molecules import Featuriser
 from gtx.report import DatasetCard
 from gtx.sequence.report import SequenceReport, write_sequence_report
 from gtx.tasks import SequenceGeneration
@@ -21,6 +23,7 @@ def page(folder: Path, **changes: object) -> Page:
     described = {
         "title": "Reactions",
         "smiles": SMILES,
+        "store": featurise(Featuriser(), SMILES, workers=0).store,
         "split": {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])},
         "scores": dict.fromkeys(("train", "val", "test"), scores),
         "data": DatasetCard(

@@ -1,10 +1,33 @@
-"""Ragged sequences: cut, taught and padded as the lists they stand for."""
+"""Sequences: tokens, vocabularies, decoding."""
 
 from __future__ import annotations
 
-import torch
+import csv
+import json
+from itertools import product
+from pathlib import Path
 
-from gtx.sequence import END_TOKEN, START_TOKEN, SequenceBatch
+import pytest
+import torch
+from torch import Tensor
+
+from gtx.errors import InputError
+from gtx.sequence import (
+    CHARACTER_TOKENIZER,
+    END_TOKEN,
+    SMILES_TOKENIZER,
+    START_TOKEN,
+    GeneratedSequence,
+    SequenceBatch,
+    TokenVocabulary,
+    beam_search,
+    greedy_search,
+)
+from tests.molecules_for_tests import SMILES
+from tests.molecules_for_tests import SMILES as MOLECULES
+
+# --- Ragged sequences: cut, taught and padded as the lists they stand for.
+
 
 LISTS = [[5, 6, 7], [], [8], [9, 5]]
 MADE = SequenceBatch.of(LISTS)
@@ -30,3 +53,222 @@ def test_padding() -> None:
     items, absent = MADE.padded()
     assert items.tolist() == [[5, 6, 7], [0, 0, 0], [8, 0, 0], [9, 5, 0]]
     assert (~absent).sum(1).tolist() == [3, 0, 1, 2] and not items[absent].any()
+
+
+# --- Tokens side by side are the text; what is no token is told.
+
+
+def test_tokens_of_a_reaction() -> None:
+    text = r"Cl/C=C\Br.[13C@@H-]%12=#:1>>c1nn[nH]c1*"
+    expected = r"Cl / C = C \ Br . [13C@@H-] %12 = # : 1 > > c 1 n n [nH] c 1 *"
+    assert SMILES_TOKENIZER.split(text) == expected.split()
+
+
+@pytest.mark.parametrize("smiles", MOLECULES)
+def test_round_trip(smiles: str) -> None:
+    assert "".join(SMILES_TOKENIZER.split(smiles)) == smiles
+
+
+def test_round_trip_of_all_of_zinc(shared_data: Path) -> None:
+    path = shared_data / "zinc12k" / "zinc12k.csv"
+    if not path.is_file():
+        pytest.skip(f"real data not at hand: no {path.name}")
+    with path.open(newline="") as file:
+        smiles = [row["smiles"] for row in csv.DictReader(file)]
+    assert len(smiles) == 12000
+    assert all("".join(SMILES_TOKENIZER.split(one)) == one for one in smiles)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CXC", "got 'X' at character 2 of 'CXC'"),
+        ("CC[N", "got '\\[' at character 3"),
+        (" C", "got ' ' at character 1"),
+    ],
+)
+def test_what_is_no_token_is_told(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        SMILES_TOKENIZER.split(text)
+
+
+def test_characters() -> None:
+    assert CHARACTER_TOKENIZER.split("12+3\n") == ["1", "2", "+", "3", "\n"]
+
+
+# --- Texts to numbers and back; what cannot be is told row by row.
+
+
+VOCABULARY = TokenVocabulary.of(SMILES)
+
+
+def test_round_trip_and_no_token_is_start_or_end() -> None:
+    for smiles in SMILES:
+        numbers = VOCABULARY.encode(smiles)
+        assert VOCABULARY.decode(numbers) == smiles
+        assert {START_TOKEN, END_TOKEN}.isdisjoint(numbers) and max(numbers) < len(VOCABULARY)
+
+
+def test_survives_json() -> None:
+    for one in (VOCABULARY, TokenVocabulary.of(["1+2"], CHARACTER_TOKENIZER)):
+        again = TokenVocabulary.from_dict(json.loads(json.dumps(one.to_dict())))
+        assert again == one and len(again) == len(one)
+
+
+def test_does_not_depend_on_the_order_of_the_texts() -> None:
+    assert TokenVocabulary.of(SMILES[::-1]) == VOCABULARY
+
+
+def test_unknown_tokens_are_told_each_once() -> None:
+    assert VOCABULARY.unknown("CBr[Se]CBr") == ["Br", "[Se]"]
+    with pytest.raises(InputError, match=r"^not in the vocabulary of \d+ tokens: 'Br', '\[Se\]'$"):
+        VOCABULARY.encode("CBr[Se]CBr")
+
+
+def test_nothing_is_lost() -> None:
+    encoded = VOCABULARY.encode_all(["CC", "", "CBr", "CXC", "CCCC", "CCC"], limit=3)
+    assert encoded.rows == [0, 5] and [VOCABULARY.decode(s) for s in encoded.sequences.lists()] == ["CC", "CCC"]
+    assert encoded.errors.keys() == {1, 2, 3, 4} and not any("\n" in e for e in encoded.errors.values())
+    assert "empty" in encoded.errors[1] and "'Br'" in encoded.errors[2] and "'X'" in encoded.errors[3]
+    assert encoded.errors[4] == "expected at most 3 tokens, got 4"
+
+
+def test_start_and_end_are_no_text() -> None:
+    with pytest.raises(ValueError, match="got 1"):
+        VOCABULARY.decode([3, END_TOKEN])
+
+
+# --- Greedy and beam search, of a model whose probabilities are written down.
+
+
+V, LIMIT = 5, 4
+
+
+class Table:
+    """Logits of the next token by the source and the last two tokens."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, sources: int = 3, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.logits = 2 * torch.randn(sources, V, V, V, generator=generator, dtype=torch.float64)
+        self.steps = 0
+
+    def begin(self, source: Tensor, limit: int) -> Table:
+        self.source, self.rows, self.left = source, len(source), limit
+        self.before = torch.full((self.rows,), START_TOKEN)
+        self.last = self.before
+        return self
+
+    def step(self, tokens: Tensor) -> Tensor:
+        assert len(tokens) == self.rows and self.left > 0
+        self.steps, self.left = self.steps + 1, self.left - 1
+        self.before, self.last = self.last, tokens
+        return self.logits[self.source, self.before, self.last].clone()
+
+    def select(self, rows: Tensor) -> None:
+        self.source, self.before, self.last = self.source[rows], self.before[rows], self.last[rows]
+        self.rows = len(rows)
+
+    def log_probability(self, source: int, tokens: list[int], ended: bool) -> float:
+        logits = self.logits[source].clone()
+        logits[..., START_TOKEN] = -torch.inf
+        log_p, path = logits.log_softmax(-1), [START_TOKEN, START_TOKEN, *tokens] + [END_TOKEN] * ended
+        return float(sum(log_p[tuple(path[i : i + 3])] for i in range(len(path) - 2)))
+
+
+EVERY = torch.arange(3)
+
+
+def every_sequence() -> list[list[int]]:
+    return [list(one) for n in range(LIMIT + 1) for one in product(range(2, V), repeat=n)]
+
+
+def check(table: Table, source: int, one: GeneratedSequence) -> None:
+    assert len(one.tokens) <= LIMIT and {START_TOKEN, END_TOKEN}.isdisjoint(one.tokens)
+    assert one.ended or len(one.tokens) == LIMIT
+    assert one.log_probability == pytest.approx(table.log_probability(source, one.tokens, one.ended))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_greedy_takes_the_likeliest_at_every_step(seed: int) -> None:
+    table = Table(seed=seed)
+    for source, one in enumerate(greedy_search(table, EVERY, LIMIT)):
+        check(table, source, one)
+        logits = table.logits[source].clone()
+        logits[..., START_TOKEN] = -torch.inf
+        path = [START_TOKEN, START_TOKEN, *one.tokens] + [END_TOKEN] * one.ended
+        assert all(int(logits[path[i], path[i + 1]].argmax()) == path[i + 2] for i in range(len(path) - 2))
+
+
+def test_greedy_stops_when_all_have_ended() -> None:
+    table = Table()
+    table.logits[..., END_TOKEN] = 99.0
+    assert [one.tokens for one in greedy_search(table, EVERY, 100)] == [[]] * 3 and table.steps == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_of_one_without_penalty_is_greedy(seed: int) -> None:
+    table = Table(seed=seed)
+    for (found,), one in zip(beam_search(table, EVERY, LIMIT, 1, 0.0), greedy_search(table, EVERY, LIMIT), strict=True):
+        assert found.tokens == one.tokens and found.ended == one.ended
+        assert found.log_probability == pytest.approx(one.log_probability)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+def test_a_beam_wide_enough_finds_the_best_of_all(penalty: float) -> None:
+    table = Table()
+    for source, found in enumerate(beam_search(table, EVERY, LIMIT, width=(V - 2) ** LIMIT, penalty=penalty)):
+        p = {tuple(s): table.log_probability(source, s, True) for s in every_sequence()}
+        score = {s: log_p / ((5 + len(s) + 1) / 6) ** penalty for s, log_p in p.items()}
+        best = sorted(score, key=lambda s: -score[s])[:10]
+        assert [tuple(one.tokens) for one in found[:10]] == best
+        assert [one.score for one in found[:10]] == pytest.approx([score[s] for s in best])
+
+
+def beam_by_hand(table: Table, source: int, limit: int, k: int, penalty: float) -> list[list[int]]:
+    """One source, lists of lists, never stopping before the limit."""
+    living, ended = [(0.0, [])], []
+    for _ in range(limit + 1):
+        more = [
+            (table.log_probability(source, [*tokens, token], False), [*tokens, token])
+            for _, tokens in living
+            for token in range(1, V)
+        ]
+        best = sorted(more, key=lambda one: -one[0])[: 2 * k]
+        ended += [(p / ((5 + len(y)) / 6) ** penalty, y[:-1]) for p, y in best[:k] if y[-1] == END_TOKEN]
+        living = [one for one in best if one[1][-1] != END_TOKEN][:k]
+    return [y for _, y in sorted(ended, key=lambda one: -one[0])[:k]]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+def test_stopping_early_changes_nothing(penalty: float) -> None:
+    table = Table()
+    table.logits[..., END_TOKEN] += 2.0
+    found = beam_search(table, EVERY, 12, 3, penalty)
+    assert [[one.tokens for one in each] for each in found] == [
+        beam_by_hand(table, source, 12, 3, penalty) for source in range(3)
+    ]
+    assert penalty or table.steps < 13
+
+
+def test_what_the_limit_cuts_off_says_so() -> None:
+    table = Table()
+    table.logits[..., END_TOKEN] = -torch.inf
+    for source, one in enumerate(greedy_search(table, EVERY, LIMIT)):
+        assert not one.ended and len(one.tokens) == LIMIT
+        check(table, source, one)
+    for source, found in enumerate(beam_search(table, EVERY, LIMIT, 2)):
+        assert len(found) == 2
+        for one in found:
+            assert not one.ended
+            check(table, source, one)
+
+
+def test_a_beam_without_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="width of at least 1"):
+        beam_search(Table(), EVERY, LIMIT, width=0)
+
+
+def test_no_source_no_sequence() -> None:
+    assert greedy_search(Table(), EVERY[:0], LIMIT) == [] == beam_search(Table(), EVERY[:0], LIMIT)

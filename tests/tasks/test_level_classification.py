@@ -15,7 +15,7 @@ from rdkit import Chem
 from torch import nn
 
 import gtx
-from gtx.cli.scores import score_table
+from gtx.cli.printing import score_table
 from gtx.data import ConstantShapeStore, MoleculeStore, featurise
 from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError

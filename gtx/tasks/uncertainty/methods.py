@@ -306,7 +306,8 @@ class Quantiles(UncertaintyMethod):
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         median, (down, up) = output[..., 0, :], self._reach(output)
         quantiles = (self.tail, median - down), (0.5, median), (1 - self.tail, median + up)
-        return torch.stack([_pinball(target - value, q) for q, value in quantiles]).sum(0)
+        errors = ((q, target - value) for q, value in quantiles)
+        return torch.stack([(q * error).maximum((q - 1) * error) for q, error in errors]).sum(0)
 
     def variance(self, output: Tensor) -> Tensor:
         down, up = self._reach(output)
@@ -321,10 +322,6 @@ class Quantiles(UncertaintyMethod):
     @staticmethod
     def _reach(output: Tensor) -> tuple[Tensor, Tensor]:
         return F.softplus(output[..., 1, :]) + 1e-3, F.softplus(output[..., 2, :]) + 1e-3
-
-
-def _pinball(error: Tensor, q: float) -> Tensor:
-    return (q * error).maximum((q - 1) * error)
 
 
 # --- Distance of a molecule from the training molecules.

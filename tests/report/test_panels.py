@@ -1,0 +1,431 @@
+"""Panels of a report: comparisons, headlines, similarity, thresholds, galleries."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import f1_score
+
+from gtx.data import similarity
+from gtx.molecules import murcko_scaffold
+from gtx.report import count_atoms, figures
+from gtx.report.comparison import MEAN, compare, comparison_figure, corrected_resampled_t, write_figure
+from gtx.report.headline import headline
+from gtx.report.kinds import number
+from gtx.report.molecules import Gallery, Panel, compared, group_scores, groups, neighbours, scaffold_kinds
+from gtx.report.panels import thresholds
+from gtx.tasks import BinaryClassification, Regression
+from tests.molecules_for_tests import store
+
+from .conftest import SMILES, SPLIT
+
+# --- Comparison.
+
+
+METRICS = ("rmse", "mae", "r2")
+
+
+def test_the_equation() -> None:
+    d = [0.2, 0.5, -0.1, 0.3, 0.4]
+    found = corrected_resampled_t(d, 0.25)
+    spread = np.sqrt((1 / 5 + 0.25) * np.var(d, ddof=1))
+    assert found.difference == pytest.approx(0.26)
+    assert found.p == pytest.approx(2 * (1 - stats.t.cdf(0.26 / spread, 4)))
+    assert (found.low + found.high) / 2 == pytest.approx(0.26)
+    assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, 4) * spread)
+
+
+def test_independent_splits_are_the_usual_t_test() -> None:
+    d = np.random.default_rng(0).normal(0.3, 1, 12)
+    usual = stats.ttest_1samp(d, 0)
+    found = corrected_resampled_t(d, 0.0)
+    assert found.p == pytest.approx(usual.pvalue)
+    assert (found.low, found.high) == pytest.approx(usual.confidence_interval(0.95))
+
+
+def test_what_has_no_spread() -> None:
+    assert corrected_resampled_t([0.0, 0.0], 0.25) == (0, 0, 0, 1)
+    assert corrected_resampled_t([0.5, 0.5], 0.25) == (0.5, 0.5, 0.5, 0)
+    assert corrected_resampled_t([0.5], 0.25) == (0.5, None, None, None)
+    with pytest.raises(ValueError, match="finite difference"):
+        corrected_resampled_t([], 0.25)
+    with pytest.raises(ValueError, match="finite difference"):
+        corrected_resampled_t([np.nan, 1.0], 0.25)
+
+
+def test_it_allows_for_training_sets_that_overlap() -> None:
+    """Two learners that are equally good: the plain t-test finds one better far too often, this one does not."""
+    random, folds, repeats, trials = np.random.default_rng(0), 5, 3, 300
+    false = {"corrected": 0, "plain": 0}
+    for _ in range(trials):
+        x = random.normal(size=(60, 2))
+        y = x.sum(1) + random.normal(size=60)  # either feature is worth as much
+        differences = []
+        for _ in range(repeats):
+            for test in np.array_split(random.permutation(60), folds):
+                train = np.setdiff1d(np.arange(60), test)
+                slope = (x[train] * y[train, None]).sum(0) / (x[train] ** 2).sum(0)
+                one, other = np.sqrt(((y[test, None] - x[test] * slope) ** 2).mean(0))
+                differences.append(one - other)
+        false["corrected"] += corrected_resampled_t(differences, 1 / (folds - 1)).p < 0.05
+        false["plain"] += stats.ttest_1samp(differences, 0).pvalue < 0.05
+    assert false["corrected"] < 0.08 * trials < 0.25 * trials < false["plain"]
+
+
+@pytest.fixture
+def scores() -> list[dict]:
+    """Three splits, two targets; `b` is never measured in the last split."""
+    random, splits = np.random.default_rng(0), []
+    for split in range(3):
+        y = random.normal(size=(20, 2))
+        y[:, 1] = np.nan if split == 2 else y[:, 1]
+        guesses = {"gtx": y + 0.1 * random.normal(size=y.shape), "ridge": y + random.normal(size=y.shape)}
+        guesses["mean"] = np.zeros_like(y)
+        splits.append({name: Regression(["a", "b"]).evaluate(y, guess) for name, guess in guesses.items()})
+    return splits
+
+
+def test_the_table_has_every_target_metric_and_method(scores: list[dict]) -> None:
+    table = compare(scores, 0.5, METRICS)
+    assert len(table) == 3 * 3 * 3 and [row["method"] for row in table[:3]] == ["gtx", "ridge", "mean"]
+    rows = {(row["target"], row["metric"], row["method"]): row for row in table}
+    own, ridge = rows["a", "rmse", "gtx"], rows["a", "rmse", "ridge"]
+    assert own["difference"] is None and own["splits"] == 3
+    values = np.array([[s[m]["per_target"]["a"]["rmse"] for m in ("gtx", "ridge")] for s in scores])
+    assert [own["mean"], ridge["mean"]] == pytest.approx(values.mean(0))
+    assert ridge["sd"] == pytest.approx(values[:, 1].std(ddof=1))
+    paired = corrected_resampled_t(values[:, 0] - values[:, 1], 0.5)
+    assert [ridge[name] for name in paired._fields] == pytest.approx(list(paired)) and ridge["difference"] < 0
+    assert rows["b", "rmse", "ridge"]["splits"] == 2  # the others are not defined
+    assert rows[MEAN, "rmse", "gtx"]["splits"] == 3
+    assert rows["a", "r2", "mean"]["mean"] is not None
+
+
+def test_errors_in_different_units_are_averaged_as_shares_of_the_mean_predictors(scores: list[dict]) -> None:
+    def table(factor: float) -> dict[tuple, dict]:
+        """The same with the second target in a unit `factor` times smaller."""
+        for split in scores:
+            for held in split.values():
+                b = held["per_target"]["b"]
+                b.update({name: None if b[name] is None else b[name] * factor for name in ("rmse", "mae")})
+        return {(r["target"], r["metric"], r["method"]): r for r in compare(scores, 0.5, METRICS)}
+
+    before, after = table(1.0), table(1000.0)
+    for key in [key for key in before if key[0] == MEAN]:
+        for name in ("mean", "sd", "difference", "p"):
+            assert after[key][name] == pytest.approx(before[key][name])
+    assert before[MEAN, "rmse", "mean"]["mean"] == pytest.approx(1) and before[MEAN, "rmse", "gtx"]["mean"] < 0.2
+    ratios = [
+        [s["gtx"]["per_target"][t]["mae"] / s["mean"]["per_target"][t]["mae"] for t in "ab"[: 2 - (n == 2)]]
+        for n, s in enumerate(scores)
+    ]
+    assert after[MEAN, "mae", "gtx"]["mean"] == pytest.approx(np.mean([np.mean(each) for each in ratios]))
+
+
+def test_nothing_measured_is_none_not_zero(scores: list[dict]) -> None:
+    (row,) = [
+        row
+        for row in compare(scores[2:], 0.5, ["rmse"])
+        if (row["target"], row["metric"], row["method"]) == ("b", "rmse", "ridge")
+    ]
+    assert row["splits"] == 0 and all(row[name] is None for name in ("mean", "sd", "difference", "low", "high", "p"))
+
+
+def test_the_picture_shows_what_is_in_the_table(scores: list[dict], tmp_path) -> None:
+    table = compare(scores, 0.5, METRICS)
+    figure = comparison_figure(scores, table, "rmse", {"ridge": "Ridge"}, "RMSE", {"a": "kcal/mol"})
+    (left, right), (sparse, _) = np.array(figure.axes).reshape(2, 2)
+    assert [label.get_text() for label in left.get_yticklabels()] == ["gtx", "Ridge"]
+    assert left.get_xlabel() == "test RMSE (kcal/mol)" and "below 0 gtx is better" in right.get_xlabel()
+    points = [line for line in left.lines if line.get_linestyle() == "None"]
+    assert [len(line.get_xdata()) for line in points] == [3, 3]
+    assert [len(line.get_xdata()) for line in sparse.lines if line.get_linestyle() == "None"] == [2, 2]
+    ridge = next(row for row in table if row["method"] == "ridge")
+    assert points[1].get_xdata().mean() == pytest.approx(ridge["mean"])
+    assert list(right.lines[0].get_xdata()) == pytest.approx([ridge["low"], ridge["high"]])
+    write_figure(figure, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG") and len(list(tmp_path.iterdir())) == 1
+
+
+# --- Context.
+
+
+def test_atoms_and_elements_are_counted():
+    num_atoms, elements = count_atoms(store(["CCO", "[Na+].[Cl-]", "c1ccccc1Cl", "CC"]))
+    np.testing.assert_array_equal(num_atoms, [3, 2, 7, 2])
+    assert elements == {"C": 3, "Cl": 2, "O": 1, "Na": 1}
+    assert list(elements)[:2] == ["C", "Cl"]
+
+
+def test_arrays_of_another_shape_are_refused(make_report):
+    with pytest.raises(ValueError, match=r"prediction: expected \[\d+, 2\], .* got \[3, 2\]"):
+        make_report(prediction=np.zeros((3, 2)), scores={}, baselines={})
+
+
+# --- A picture that cannot be drawn is left out and said to be; nothing else of the page is lost.
+
+
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+def test_a_picture_that_fails_leaves_a_sentence_and_the_others() -> None:
+    gallery = Gallery()
+    good = partial(figures.value_histogram, {"test": np.arange(9.0)}, "y")
+    first, second, third = gallery.panels(
+        [Panel("One", good), Panel("Two of <y>", partial(fail, "too many bins")), Panel("Three", good)]
+    )
+    assert first.startswith("<figure><svg") and third.startswith("<figure><svg")
+    assert second == '<figure><p class="missing">Two of &lt;y&gt; could not be drawn.</p></figure>'
+    assert gallery.notes() == ["Two of <y> could not be drawn: ValueError: too many bins"]
+
+
+def test_one_reason_is_said_once(undrawable: None) -> None:
+    gallery = Gallery()
+    for row in (1, 2):
+        assert gallery.molecule("CCO", f"The molecule of row {row}").startswith('<p class="missing">')
+    (note,) = gallery.notes()
+    assert note.startswith("2 pictures could not be drawn: RDKit cannot draw molecules on this machine: ")
+    assert "apt-get install libxrender1 libxext6 libx11-6" in note
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        1e15 + np.random.default_rng(0).normal(size=60),
+        np.full(60, 3.25),
+        np.array([1e-300]),
+        np.concatenate([np.zeros(50), [1e150]]),
+        np.nextafter(1.0, [1, 2] * 30),
+    ],
+    ids=["1e15 and noise", "constant", "one row", "one far away", "two neighbours"],
+)
+@pytest.mark.filterwarnings("error")
+def test_any_finite_values_are_drawn(values: np.ndarray) -> None:
+    parts = {"train": values, "test": values[:1]}
+    gallery = Gallery()
+    gallery.panels(
+        [
+            Panel("Values", partial(figures.value_histogram, parts, "y")),
+            Panel("Parity", partial(figures.parity, values, np.full_like(values, values.mean()), "test", "y")),
+            Panel("Errors", partial(figures.error_histogram, {"test": values - values.mean()}, "")),
+        ]
+    )
+    assert gallery.notes() == []
+
+
+# --- Headline.
+
+
+def test_one_target_leads_with_its_rmse(make_report):
+    report = make_report(targets=("additive",), units={"additive": "eV"})
+    found = headline(report)
+    assert found.label == "RMSE in eV"
+    assert found.text == f"{report.scores['test']['rmse']:#.3g}"
+    assert [bar.name for bar in found.bars] == ["This model", "Ridge regression", "Random forest", "Training mean"]
+    assert found.bars[0].ours and found.bars[-1].length == 1
+    ratio = report.scores["test"]["rmse"] / report.baselines["ridge"]["test"]["rmse"]
+    expected = f"This model is better than the best baseline (ridge regression): its RMSE is {1 - ratio:.0%} lower."
+    assert found.verdict == expected
+
+
+def ends(difference: str) -> list[float]:
+    found = re.fullmatch(r"(\S+) to ridge regression, 95% interval (\S+) to (\S+)", difference).groups()
+    return [float(number.replace("−", "-")) for number in found]
+
+
+@pytest.mark.parametrize("targets", [("additive",), ("additive", "letters")])
+def test_the_interval_is_of_the_difference_to_the_best_baseline_molecule_by_molecule(make_report, targets):
+    """Both make the same large errors, and the model one of its own beside each: the scores are rough, not their
+    difference."""
+    report = make_report(targets=targets)
+    shared = np.random.default_rng(5).normal(size=report.y.shape)
+    rivals = {"mean": report.rivals["mean"], "ridge": np.nan_to_num(report.y + shared)}
+    for share, verdict in ((0.97, "is better than"), (1.03, "is worse than"), (1.0, "are equally good")):
+        found = headline(
+            make_report(targets=targets, rivals=rivals, prediction=np.nan_to_num(report.y + share * shared))
+        )
+        assert verdict in found.verdict
+        middle, low, high = ends(found.difference)
+        assert low <= middle <= high and np.sign(low) == np.sign(high) == np.sign(share - 1)
+    other = np.random.default_rng(6).normal(size=report.y.shape)
+    found = headline(make_report(targets=targets, rivals=rivals, prediction=np.nan_to_num(report.y + other)))
+    middle, low, high = ends(found.difference)
+    assert low < 0 < high and "cannot be distinguished" in found.verdict
+
+
+@pytest.mark.parametrize(("kind", "count"), [(Regression, 9), (BinaryClassification, 1)])
+def test_a_few_molecules_have_no_verdict(make_report, kind, count):
+    split = {**SPLIT, "test": SPLIT["test"][:count]}
+    found = headline(make_report(kind, targets=("letters",), split=split))
+    assert (
+        found.verdict.startswith("No verdict: ") and "10 or more" in found.verdict and f"{count} test" in found.verdict
+    )
+    assert found.difference == ""
+
+
+def test_a_class_that_is_hardly_there_has_no_verdict(make_report):
+    report = make_report(BinaryClassification, targets=("letters",))
+    report.y[report.split["test"], 0] = np.arange(20) < 3
+    found = headline(make_report(BinaryClassification, targets=("letters",), y=report.y))
+    assert found.verdict.startswith("No verdict: ") and "of each class 5" in found.verdict
+
+
+def test_targets_of_several_units_are_compared_with_the_mean_predictor(make_report):
+    report = make_report()
+    found = headline(report)
+    scores, plain = report.scores["test"]["per_target"], report.baselines["mean"]["test"]["per_target"]
+    expected = np.mean([scores[name]["rmse"] / plain[name]["rmse"] for name in report.targets])
+    assert found.text == f"{expected:#.3g}"
+    assert found.bars[-1].length == pytest.approx(1) and found.bars[-1].name == "Training mean"
+    assert found.verdict.endswith("Target by target, it scores better than the best baseline for 2 of 2.")
+
+
+def test_classes_lead_with_the_area_under_the_roc_curve(make_report):
+    report = make_report(BinaryClassification, targets=("additive",))
+    found = headline(report)
+    assert found.label == "ROC-AUC"
+    assert found.bars[0].length == pytest.approx(report.scores["test"]["roc_auc"]) or not found.bars[0].ours
+
+
+def test_what_is_not_defined_is_not_compared(make_report):
+    report = make_report(BinaryClassification, targets=("additive",))
+    report.y[report.split["test"]] = 1.0
+    undefined = {"roc_auc": None, "pr_auc": None, "accuracy": 1.0}
+    scores = dict.fromkeys(("train", "val", "test"), undefined | {"per_target": {"additive": undefined}})
+    found = headline(
+        make_report(BinaryClassification, targets=("additive",), scores=scores, baselines={"mean": scores})
+    )
+    assert found.text == "–" and found.bars == []
+    assert found.verdict.startswith("No verdict: ")
+
+
+def test_a_baseline_may_make_no_error(make_report):
+    def scored(rmse):
+        return {p: {"rmse": rmse, "per_target": {"additive": {"rmse": rmse}}} for p in ("train", "val", "test")}
+
+    rivals = {"mean": scored(0.0), "ridge": scored(1e-16)}  # a target that is the same everywhere
+    for ours, verdict in ((0.0, "equally good"), (0.2, "cannot be distinguished")):
+        found = headline(make_report(targets=("additive",), scores=scored(ours), baselines=rivals))
+        assert verdict in found.verdict
+
+
+# --- Similarity.
+
+
+def test_judged_molecules_are_compared_with_training_molecules(make_report) -> None:
+    found = make_report().nearest
+    assert found.rows.tolist() == sorted(SPLIT["test"])
+    assert (found.similarity > 0).all() and (found.similarity <= 1).all()
+    assert np.isin(found.neighbour, SPLIT["train"]).all()
+    assert compared(make_report()) == "20 test molecules with 80 training molecules"
+
+
+def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_report) -> None:
+    report = make_report()
+    near, kinds = report.nearest, scaffold_kinds(report)
+    known = {murcko_scaffold(SMILES[row]) for row in SPLIT["train"]}
+    for row, kind in zip(near.rows, kinds, strict=True):
+        own = murcko_scaffold(SMILES[row])
+        assert kind == ("no ring" if not own else "known scaffold" if own in known else "new scaffold")
+    scored = group_scores(report, kinds, "ridge")
+    assert sum(group["molecules"] for group in scored) == 2 * len(near.rows)
+    for (name, rows), group in zip(groups(near, kinds), scored, strict=True):
+        assert group["name"] == name and group["molecules"] == len(rows)
+        assert (
+            group["scores"]["per_target"] == report.task.evaluate(report.y[rows], report.prediction[rows])["per_target"]
+        )
+    fresh = make_report(smiles=[*SMILES[:-1], "c1ccc2ccccc2c1"], split={**SPLIT, "test": np.array([len(SMILES) - 1])})
+    assert scaffold_kinds(fresh).tolist() == ["new scaffold"]
+
+
+def test_a_molecule_that_was_not_drawn_has_a_neighbour_too(make_report, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, rows = neighbours(make_report(), []), SPLIT["test"].tolist()
+    monkeypatch.setattr(similarity, "MOST_SCORED", 5)
+    report = make_report()
+    assert len(report.nearest.rows) == 5 and neighbours(report, rows) == whole
+
+
+def test_without_judged_molecules_nothing_is_compared(make_report) -> None:
+    report = make_report(split={"train": np.arange(len(SMILES)), "val": np.arange(0), "test": np.arange(0)})
+    assert not len(report.nearest.rows) and not list(groups(report.nearest, scaffold_kinds(report)))
+
+
+# --- Thresholds.
+
+
+@pytest.fixture
+def report(make_report):
+    found = make_report(BinaryClassification, targets=("additive",))
+    found.prediction[:, 0] = np.random.default_rng(3).beta(2, 2, len(found.prediction)) * 0.7 + 0.3 * found.y[:, 0]
+    np.nan_to_num(found.prediction, copy=False)
+    return found
+
+
+def counts(y: np.ndarray, predicted: np.ndarray) -> tuple[int, int, int, int]:
+    return tuple(int(((y == i) & (predicted == j)).sum()) for i in (0, 1) for j in (0, 1))
+
+
+def test_scores_at_a_threshold_are_those_of_its_classes(report) -> None:
+    rows = report.measured("test", 0)
+    for found in thresholds(report, 0):
+        tn, fp, fn, tp = counts(report.y[rows, 0], report.prediction[rows, 0] > found.value)
+        recall, precision = tp / (tp + fn), tp / (tp + fp)
+        expected = [precision, recall, 2 * tp / (2 * tp + fp + fn), (recall + tn / (tn + fp)) / 2]
+        assert list(found.scores.values()) == pytest.approx(expected)
+    assert [found.value for found in thresholds(report, 0)][:3] == [0.3, 0.5, 0.7]
+
+
+def test_two_thresholds_are_the_best_in_validation_and_do_not_look_at_the_test_molecules(report) -> None:
+    rows = report.measured("val", 0)
+    y, probability = report.y[rows, 0], report.prediction[rows, 0]
+    *_, f1, youden = thresholds(report, 0)
+    assert (f1.why, youden.why) == ("highest F1 in validation", "highest Youden index in validation")
+    every = np.concatenate([[0], np.sort(probability)])
+    assert f1_score(y, probability > f1.value) == max(f1_score(y, probability > value) for value in every)
+
+    def index(value: float) -> float:
+        tn, fp, fn, tp = counts(y, probability > value)
+        return tp / (tp + fn) + tn / (tn + fp) - 1
+
+    assert index(youden.value) == pytest.approx(max(map(index, every)))
+    report.prediction[SPLIT["test"]] = 0.9
+    assert [found.value for found in thresholds(report, 0)][3:] == [f1.value, youden.value]
+
+
+def test_precision_of_nothing_is_not_defined(report) -> None:
+    report.prediction[SPLIT["test"]] = 0.1
+    assert np.isnan(thresholds(report, 0)[1].scores["precision"])
+
+
+def test_one_class_has_no_table_and_chooses_nothing(report) -> None:
+    report.y[SPLIT["val"]] = 1
+    assert len(thresholds(report, 0)) == 3
+    report.y[SPLIT["test"]] = 1
+    assert thresholds(report, 0) == []
+
+
+# --- Words.
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (0, "0"),
+        (-2.2e-16, "0"),
+        (0.29, "0.290"),
+        (-1.2, "−1.20"),
+        (12.34, "12.3"),
+        (345.6, "346"),
+        (12345.6, "12,346"),
+        (0.00012, "1.2e−04"),
+    ],
+)
+def test_numbers(value, text):
+    assert number(value) == text
