@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.functional import gelu
 
 LEVELS = 1 << 16
 """Number of values of the random bits that decide about an entry."""
@@ -54,10 +53,8 @@ class Dropout(nn.Module):
         return f"Dropout({self.p})"
 
 
-class GELU(nn.Module):
-    r"""GELU activation, a faster `torch.nn.GELU` with equal results.
-
-    \[ \mathrm{GELU}(x) = x\, \Phi(x) \]
+def gelu(x: Tensor) -> Tensor:
+    r"""\(x\, \Phi(x)\), element by element: `torch.nn.functional.gelu` with equal results, faster on a CPU.
 
     On a CPU torch hands contiguous tensors to oneDNN, which compiles code for each shape and keeps it among the
     program's data. Batches of molecules have a new shape nearly every time, and training grew slower and larger with
@@ -65,10 +62,16 @@ class GELU(nn.Module):
     that costs nothing.
 
     Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415).
+    """
+    return F.gelu(x.mT).mT if x.dim() > 1 else F.gelu(x)
+
+
+class GELU(nn.Module):
+    """GELU activation module, see `gelu`.
 
     Shapes:
         any to the same.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        return gelu(x.mT).mT if x.dim() > 1 else gelu(x)
+        return gelu(x)

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
-from gtx.elementwise import GELU
 from gtx.graph import CompleteGraph, add_virtual_nodes
 from gtx.nn.embedding import CategoricalEmbedding
 from gtx.nn.fast.bonds import sum_messages
+from gtx.nn.linear import MLP
 
 # --- Message passing over the bonds, beside the attention.
 
@@ -56,8 +56,7 @@ class BondMessagePassing(GINEConv):
     """
 
     def __init__(self, channels: int) -> None:
-        mlp = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, channels))
-        super().__init__(mlp, edge_dim=channels)
+        super().__init__(MLP(channels, channels), edge_dim=channels)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | LazyBondEmbedding) -> Tensor:
         if not isinstance(edge_attr, LazyBondEmbedding):

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
-from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
@@ -28,6 +27,7 @@ from gtx.attention import (
 )
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.embedding import ChunkedPairEmbedding
+from gtx.nn.linear import Linear
 
 
 class EdgeAttention(MessagePassing):

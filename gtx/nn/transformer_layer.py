@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.utils import degree
 
-from gtx.elementwise import GELU, Dropout
+from gtx.elementwise import Dropout
 from gtx.graph import CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
+from gtx.nn.linear import MLP
 from gtx.nn.readout import LearnedDegreeScaling
 
 # --- The state of an edge, updated layer by layer.
@@ -54,9 +55,9 @@ class EdgeStateUpdate(nn.Module):
         self.dropout: Dropout = Dropout(dropout)
         self.triplets = triplets
         self.norm_triplets: nn.Identity | nn.LayerNorm = nn.Identity() if triplets is None else nn.LayerNorm(channels)
-        self.mlp: nn.Sequential | None = None
+        self.mlp: MLP | None = None
         if hidden:
-            self.mlp = nn.Sequential(nn.Linear(channels, hidden), GELU(), nn.Linear(hidden, channels))
+            self.mlp = MLP(channels, hidden)
         self.norm_mlp: nn.LayerNorm | nn.Identity = (
             nn.LayerNorm(channels) if hidden and not norm_first else nn.Identity()
         )
@@ -135,7 +136,7 @@ class GraphTransformerLayer(nn.Module):
         self.norm_edge: nn.LayerNorm | None = (
             nn.LayerNorm(attention.edge_dim) if edge_update is not None and norm_first else None
         )
-        self.mlp: nn.Sequential = feed_forward(channels, hidden, dropout)
+        self.mlp: MLP = MLP(channels, hidden, dropout)
         self.dropout: Dropout = Dropout(dropout)
         self.norm_first = norm_first
 
@@ -183,12 +184,6 @@ class GraphTransformerLayer(nn.Module):
         return x, edge_attr if self.edge_update is None else self.edge_update(edge_attr, states, edge_index)
 
 
-def feed_forward(channels: int, hidden: int | None, dropout: float) -> nn.Sequential:
-    """Make the MLP of a layer: `hidden` wide within, by default twice as wide as without."""
-    hidden = 2 * channels if hidden is None else hidden
-    return nn.Sequential(nn.Linear(channels, hidden), GELU(), Dropout(dropout), nn.Linear(hidden, channels))
-
-
 # --- One layer of GPS: message passing and attention side by side, each with a norm of its own.
 
 
@@ -230,7 +225,7 @@ class GPSLayer(nn.Module):
         self.norm_local: nn.LayerNorm = nn.LayerNorm(channels)
         self.norm_attention: nn.LayerNorm = nn.LayerNorm(channels)
         self.norm_mlp: nn.LayerNorm = nn.LayerNorm(channels)
-        self.mlp: nn.Sequential = feed_forward(channels, hidden, dropout)
+        self.mlp: MLP = MLP(channels, hidden, dropout)
         self.dropout: Dropout = Dropout(dropout)
 
     def forward(

@@ -40,8 +40,8 @@ def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: 
     """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
-    The library is kept in the user's cache, by the hash of source, macros and CPU. Where nothing can be kept, or
-    what was kept cannot be loaded, it is compiled into a folder that is removed as soon as it is loaded.
+    The library is kept in the user's cache, by the hash of source, headers beside it, macros and CPU. Where nothing can
+    be kept, or what was kept cannot be loaded, it is compiled into a folder that is removed as soon as it is loaded.
 
     Args:
         source: the file.
@@ -72,7 +72,8 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     if command is None:
         return None
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
-    text = " ".join([source.read_text(), *words, _processor()])
+    files = [source, *sorted(source.parent.glob("*.h"))]
+    text = " ".join([*(file.read_text() for file in files), *words, _processor()])
     name = f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     folder = cache_folder("compiled")
     kept = None if folder is None else find(folder, name, ".so")
