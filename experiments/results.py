@@ -63,6 +63,7 @@ FRONT_ROWS = {
 }
 FRONT_COLUMNS = {
     "`gtx train`": ("gtx-mix",),
+    "with embeddings": ("gtx-assays-mix",),
     "chemprop": ("chemprop", "chemprop-rdkit"),
     "GPS": ("gps",),
     "random forest": ("forest-counts", "forest-descriptors"),

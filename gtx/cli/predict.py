@@ -205,7 +205,7 @@ def opened(
     predictor = load(model, device, beams)
     if average is not None:
         if members or neighbours is not None or domain:
-            raise InputError("--average tautomers goes without --members, --neighbours and --domain")
+            raise InputError("--average tautomers cannot be combined with --members, --neighbours or --domain")
         return TautomerPredictor(predictor)
     predictor = predictor.with_members() if members else predictor
     return predictor if neighbours is None and not domain else PredictorWithNeighbours(predictor, neighbours, domain)

@@ -60,10 +60,17 @@ def make_process_pool(count: int, begin: Callable[..., object] | None = None, *a
 
 @contextmanager
 def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Make a pool of worker processes for a block; an exception in the block ends the processes at once."""
+    """Make a pool of worker processes for a block; an exception in the block ends the processes at once.
+
+    Raises:
+        InputError: a process died.
+    """
     pool = make_process_pool(count)
     try:
         yield pool
+    except BrokenProcessPool:
+        stop_workers(pool)
+        raise InputError("a worker process died, perhaps for lack of memory; run the same command again") from None
     except BaseException:
         stop_workers(pool)
         raise

@@ -91,7 +91,7 @@ class Attainable:
             gain = f"would give about {number(double.error)} {span}"
             if not self.curve.exponent:
                 gain = f"would hardly change it {span}"
-            words.append(f"{double.rows:,} more training rows like these (twice as many) {gain}")
+            words.append(f"{double.rows:,} more training molecules like these (twice as many) {gain}")
         return "; ".join(words)
 
 

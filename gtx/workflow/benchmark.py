@@ -7,7 +7,7 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,8 +174,11 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
         else:
             with process_pool(min(jobs, len(left))) as pool:
                 numbers = {pool.submit(fold.run): i for i, fold in left.items()}
-                for done in as_completed(numbers):
-                    results[numbers[done]] = done.result()
+                waiting = set(numbers)
+                while waiting:
+                    done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        results[numbers[future]] = future.result()
     return [result for result in results if result is not None]
 
 

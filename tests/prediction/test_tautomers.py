@@ -92,7 +92,7 @@ def test_workers_give_the_same(model: TautomerPredictor, tmp_path: Path) -> None
 
 def test_what_has_no_average_is_refused(model: TautomerPredictor, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(FILE), "CCO", "--average", "tautomers", "--domain"]) == 2
-    assert "goes without --members, --neighbours and --domain" in capsys.readouterr().err
+    assert "cannot be combined with --members, --neighbours or --domain" in capsys.readouterr().err
     with pytest.raises(InputError, match="not of multiclass"):
         TautomerPredictor(load(FILE.with_name("multiclass.gtx"), device="cpu"))
     with pytest.raises(InputError, match="expected 1 or more, got 0"):
