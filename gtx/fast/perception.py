@@ -139,7 +139,7 @@ def _describe(
     settings: Settings, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
 ) -> FeaturisedMolecules:
     """Describe molecules in arrays, from their graphs."""
-    warnings = _label(molecules, bare)
+    warnings = _label(molecules, bare, written=smiles or settings.hydrogens)
     mols = [molecule.bare for molecule in molecules]
     if settings.hydrogens:
         for k, molecule in enumerate(molecules):
@@ -169,10 +169,11 @@ def _describe(
     )
 
 
-def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[str, ...]]:
+def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs, written: bool) -> list[tuple[str, ...]]:
     """Label the stereochemistry of molecules in their codes; return the warnings of each.
 
-    RDKit's molecules get the labels too: the order of atoms in canonical SMILES depends on them.
+    RDKit's molecules get the labels too if they are `written`, with hydrogen atoms or as canonical SMILES, in which the
+    order of atoms depends on the labels.
     """
     named, left = label_centres(graphs)
     warnings: list[tuple[str, ...]] = [()] * len(molecules)
@@ -181,7 +182,7 @@ def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[st
         assign_stereo_labels(mol)
         if not encode_labels(mol, *graphs.codes(k)):
             warnings[k] = (plain.UNNAMED,)
-    for k in np.flatnonzero(named).tolist():
+    for k in np.flatnonzero(named).tolist() if written else ():
         mol, centre = molecules[k].bare, graphs.codes(k)[0][:, CHIRALITY]
         for i in np.flatnonzero(centre != _NO_CENTRE).tolist():
             mol.GetAtomWithIdx(i).SetProp(LABEL, ATOM_FEATURE_VALUES["chirality"][centre[i] - 1])

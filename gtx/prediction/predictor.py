@@ -99,9 +99,10 @@ def in_threads(function: Callable[[T], Made], items: Sequence[T]) -> list[Made]:
 
 # --- From molecules to answers in the user's units.
 
-BATCHES = {"cpu": (75_000, 256), "cuda": (2_000_000, 4_096)}
-"""Maximum numbers of pairs and molecules of a batch by type of device. Larger batches are hardly faster on a CPU and
-need more memory; a GPU takes longer to launch kernels than to compute hundreds of molecules."""
+BATCHES = {"cpu": (60_000, 256), "cuda": (2_000_000, 4_096)}
+"""Maximum numbers of pairs and molecules of a batch by type of device. Larger batches are slower on a CPU, whose cache
+they leave (beyond 65,536 pairs of 32 channels, portions are embedded and copied); a GPU takes longer to launch kernels
+than to compute hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are computed in float64: far outside most training sets, outputs can be so large that float32
 rounds them visibly, and differently for each order of the atoms."""
