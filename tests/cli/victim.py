@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -56,11 +55,13 @@ def die_after_a_split(words: list[str], shared: Connection) -> None:
     use_forks(pytest.MonkeyPatch())
     gtx.baselines.SHARED_WORK = {False: 0, True: 0}  # as in `tests/conftest.py`
 
-    completed = benchmark.as_completed
+    wait, ended = benchmark.wait, []
 
-    def first(futures: Iterable[Future]) -> Iterator[Future]:
-        yield next(completed(futures))
-        die()
+    def first(futures: set[Future], **options: Any) -> tuple[set[Future], set[Future]]:
+        if ended:
+            die()
+        ended.extend(list(wait(futures, **options).done)[:1])
+        return set(ended), futures - set(ended)
 
-    benchmark.as_completed = first
+    benchmark.wait = first
     main(words)
