@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import gelu
 
 from gtx.attention.fast import building
-from gtx.nn.fast import linear as compiled
+from gtx.nn import linear as compiled
 
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
