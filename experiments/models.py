@@ -62,6 +62,7 @@ class Model(NamedTuple):
 
 ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks", "degree": "degrees"}
 KERNEL = "with a kernel beside it"
+PLAIN_KERNEL = f"{KERNEL} that compares no embeddings"
 APART = "build/foundation/foundation-apart.gtx"
 
 
@@ -90,28 +91,26 @@ PARTS: dict[str, Model] = {
 }
 """The default model without a part or with one more."""
 FOUNDATION = Model("gtx from the foundation", 5, start="foundation")
-WITH_ASSAYS = {"blend": None, "kernel_parts": ["substructures", "descriptors", "foundation"]}
-"""Settings of a blend whose kernel compares the embeddings of `foundation-assays` too."""
+WITHOUT_EMBEDDINGS = {"kernel_parts": ["substructures", "descriptors"]}
+"""Settings of a kernel that does not compare the embeddings of `foundation-assays`."""
+PLAIN = {"blend": None, **WITHOUT_EMBEDDINGS}
 OWN: dict[str, Model] = {
     "gtx": Model("gtx, the network alone (`--blend no`)", 5),
     "gtx-ensemble": Model("gtx, five seeds averaged", 1),
     "gtx-foundation": FOUNDATION,
     "gtx-foundation-apart": Model("gtx from a foundation that never saw the test rows' scaffolds", 5, start=APART),
-    "gtx-mix": Model(f"gtx {KERNEL}, the default of `gtx train`", 5, settings={"blend": None}),
-    "gtx-foundation-mix": FOUNDATION._replace(title=f"gtx from the foundation, {KERNEL}", settings={"blend": None}),
-    "gtx-adapted-mix": FOUNDATION._replace(
-        title=f"gtx from the foundation adapted to the set's molecules, {KERNEL}",
-        settings={"blend": None},
-        adapted=True,
-    ),
-    "gtx-assays-mix": Model(f"gtx {KERNEL} that compares embeddings too", 5, settings=WITH_ASSAYS),
+    "gtx-assays-mix": Model(f"gtx {KERNEL}, the default of `gtx train`", 5, settings={"blend": None}),
     "gtx-from-assays-mix": Model(
-        f"gtx from foundation-assays, {KERNEL} that compares its embeddings",
-        5,
-        settings=WITH_ASSAYS,
-        start="foundation-assays",
+        f"gtx from foundation-assays, {KERNEL}", 5, settings={"blend": None}, start="foundation-assays"
     ),
-    "gtx-kernel": Model("gtx as the kernel alone (`--model kernel`)", 5, settings={"model": "kernel"}),
+    "gtx-mix": Model(f"gtx {PLAIN_KERNEL}", 5, settings=PLAIN),
+    "gtx-foundation-mix": FOUNDATION._replace(title=f"gtx from the foundation, {PLAIN_KERNEL}", settings=PLAIN),
+    "gtx-adapted-mix": FOUNDATION._replace(
+        title=f"gtx from the foundation adapted to the set's molecules, {PLAIN_KERNEL}", settings=PLAIN, adapted=True
+    ),
+    "gtx-kernel": Model(
+        "gtx as the kernel alone, without embeddings", 5, settings={"model": "kernel", **WITHOUT_EMBEDDINGS}
+    ),
     "gtx-tanimoto": Model(
         "gtx as the kernel without descriptors (`--model tanimoto`)", 5, settings={"model": "tanimoto"}
     ),

@@ -40,16 +40,19 @@ AIMS = {
 }
 """Set before the foundation was trained, for one model; by folder of results."""
 ACTIVITY, ACTIVITY_AIM = "moleculeace-", 0.63
-DEFAULT = "gtx-mix"
+DEFAULT = "gtx-assays-mix"
 """Model of `gtx train` by default."""
-START = {DEFAULT, "gtx-foundation-mix"}
+SCRATCH = "gtx-mix"
+START = {SCRATCH, "gtx-foundation-mix"}
 """Models that differ in their start alone."""
 OWN = {
     "gtx": "network, scratch",
     "gtx-foundation": "network, foundation",
-    "gtx-mix": "default, scratch",
-    "gtx-foundation-mix": "default, foundation",
-    "gtx-adapted-mix": "default, adapted",
+    "gtx-mix": "blend, scratch",
+    "gtx-foundation-mix": "blend, foundation",
+    "gtx-adapted-mix": "blend, adapted",
+    "gtx-assays-mix": "`gtx train`",
+    "gtx-from-assays-mix": "`gtx train --from foundation-assays`",
 }
 BASELINES = {"gtx-kernel": "kernel", "gtx-tanimoto": "kernel without descriptors"}
 for rows, words in (("", ""), ("-whole", ", of all rows")):
@@ -59,15 +62,17 @@ for rows, words in (("", ""), ("-whole", ", of all rows")):
 """Models that take seconds."""
 HEAD = """# The foundation beside a start from scratch
 
-*Network* is `gtx train --blend no`, *default* mixes it with a kernel as `gtx train` does, *foundation* starts from
-the pretrained model in the package, and *adapted* from that model after `gtx adapt` on the set's own molecules but
-those of the test rows. When its share is settled, the kernel of a default model learns from the validation rows
+*Network* is `gtx train --blend no`, *blend* averages the network with a kernel that compares substructures and
+descriptors, *foundation* starts from the pretrained model `foundation`, and *adapted* from that model after `gtx adapt`
+on the set's own molecules but those of the test rows. *`gtx train`* is the default, a network from scratch and a kernel
+that compares the embeddings of `foundation-assays` too; in the last column the network also starts from
+`foundation-assays`. When its share is settled, the kernel of a blend learns from the validation rows
 too, which no published model does; of the baselines those *of all rows* do. A score is that of the test rows, the
 mean ± the standard deviation over seeds; in brackets that of the validation rows, by which alone choices are made,
 and the number of seeds, or of splits, where seeds are averaged first. The *difference* is foundation minus scratch,
-of the default models where both were run, of the networks otherwise, on the same test molecules, with its 95%
+of the blends where both were run, of the networks otherwise, on the same test molecules, with its 95%
 interval (`experiments/summary.py`). Seeds and sets without a figure were not run.
-An aim is reached by `gtx train`, which starts from scratch, or by the model of these five that the validation rows of
+An aim is reached by `gtx train`, or by the model of these that the validation rows of
 the set choose. `python -m experiments.foundation.table` makes this page anew.
 
 """
@@ -105,7 +110,7 @@ def score(row: ModelRuns | None) -> str:
 
 
 def start_difference(models: dict[str, ModelRuns]) -> str:
-    """Write foundation minus scratch, of the default models, or of the networks."""
+    """Write foundation minus scratch, of the blends, or of the networks."""
     for one, other in (("gtx-foundation-mix", "gtx-mix"), ("gtx-foundation", "gtx")):
         if one in models and other in models:
             text = difference_text(models[one], models[other])
@@ -122,14 +127,13 @@ def chosen(models: dict[str, ModelRuns]) -> ModelRuns | None:
 
 def deciding(sets: Sets) -> list[str]:
     """Write how much smaller errors from the foundation are, over all sets, which chooses the default."""
-    both = [(models["gtx-foundation-mix"], models[DEFAULT]) for models in sets.values() if set(models) >= START]
+    both = [(models["gtx-foundation-mix"], models[SCRATCH]) for models in sets.values() if set(models) >= START]
     if len(both) < 2:
         return []
     explained = f"""\
-Of the default models, over the {len(both)} sets on which both were run: the mean logarithm of the error
-from the foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an
-RMSE, or 1 - ROC-AUC. The foundation becomes the default when its errors of validation rows are smaller by
-more than the interval.
+Of the blends, over the {len(both)} sets on which both were run: the mean logarithm of the error from the foundation over
+that from scratch, in per cent, with its 95% interval (t, sets). An error is an RMSE, or 1 - ROC-AUC. The network starts
+from the foundation by default when its errors of validation rows are smaller by more than the interval.
 """
     cells = []
     for part, words in (("val", "validation, which decide"), ("test", "test")):

@@ -119,7 +119,7 @@ class TrainSettings:
         metadata=_about(
             "Inputs of the kernel: substructures, always; descriptors; and foundation, the embedding by the pretrained "
             "network that comes with gtx. Their weights have the least leave-one-out error on training rows; "
-            "default: substructures and descriptors."
+            "default: all three, without foundation for rows of several molecules and hydrogens as atoms."
         ),
     )
 

@@ -61,6 +61,11 @@ class Blended:
         """Answers of a task of numbers or classes."""
         return _predictions(self.answers)
 
+    def with_header(self, **changes: Any) -> Self:
+        """Return the blend with other values in the header of the model file."""
+        predictor = self.predictor
+        return replace(self, predictor=predictor.with_header(replace(predictor.header, **changes)))
+
     @classmethod
     def calibrated(
         cls,

@@ -143,7 +143,6 @@ def train_model(
         notes.append(f"the molecules stay on disk: in scores and report {sample}; no baselines, no blend with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     notes += [] if fine_tuning is None else fine_tuning.warnings(dataset)
-    notes += [f"the foundation has learned from {number}, of the test rows" for number in plan.seen.values()]
     if plan.dropped:
         notes.append(f"the model predicts no more: {', '.join(plan.dropped)}")
     for line in notes if main else ():
@@ -161,6 +160,8 @@ def train_model(
     blended = plan.blend(members, header)
     notes = notes if blended.note is None else [*notes, blended.note]
     predictor, answers = blended.predictor, blended.answers
+    if seen := predictor.header.settings.get("seen"):
+        notes.append(f"the foundation has learned from {seen}, of the test rows")
     training = predictor.header.training
     if training is not None:
         notes.append(

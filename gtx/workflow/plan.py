@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.dataset import DataSettings, LabelledMolecules, collect_data_config
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.prediction import FOUNDATION_MODEL, ModelHeader, describe_pretraining_overlap
+from gtx.prediction import FOUNDATION_MODELS, ModelHeader, Predictor, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import NumericTask, Task
@@ -29,7 +29,6 @@ from gtx.workflow.specs import (
     check_rates,
     check_size,
     check_stored_training_rows,
-    kernel_parts,
     make_model_spec,
     trained_model_spec,
 )
@@ -99,13 +98,9 @@ class Plan:
         """File that the model starts from, as `{"start": ...}`; empty for a model from scratch."""
         return {} if self.fine_tuning is None else {"start": self.fine_tuning.origin(self.spec, self.task)}
 
-    @cached_property
-    def seen(self) -> dict[str, str]:
-        """Number of test molecules in the corpus of the foundation, as `{"seen": ...}`; empty if that is not used."""
-        start = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
-        used = start or "foundation" in kernel_parts(self.settings, self.data.featuriser)
-        test = [self.molecules.smiles[i] for i in self.molecules.split["test"]]
-        return {"seen": describe_pretraining_overlap(test)} if used and test else {}
+    @property
+    def _starts_from_foundation(self) -> bool:
+        return self.fine_tuning is not None and self.fine_tuning.file in FOUNDATION_MODELS
 
     @property
     def units(self) -> dict[str, str]:
@@ -145,16 +140,21 @@ class Plan:
             split={"how": self.molecules.split_summary, **self.molecules.counts},
             settings=self.settings.decisive()
             | {"task": self.task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
-            | self.origin
-            | self.seen,
+            | self.origin,
         )
         return members, header
 
     def blend(self, members: list[EnsembleMember], header: ModelHeader) -> Blended:
-        """Blend the trained members with a kernel, and measure the domain of the model."""
+        """Blend the trained members with a kernel, and measure the domain of the model.
+
+        If a foundation model has a part in the predictions, the header tells how many test molecules it has seen.
+        """
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split
         blended = blend_with_kernel(members, header, store, split, self.settings, learned)
+        if self._starts_from_foundation or _compares_embeddings(blended.predictor):
+            seen = describe_pretraining_overlap([self.molecules.smiles[i] for i in split["test"]])
+            blended = blended.with_header(settings=blended.predictor.header.settings | {"seen": seen})
         task = blended.predictor.task
         if (
             header.training is None
@@ -165,9 +165,7 @@ class Plan:
         val = draw_rows(split["val"], MOST_MEASURED)
         similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
-        return replace(
-            blended, predictor=blended.predictor.with_header(replace(blended.predictor.header, domain=domain))
-        )
+        return blended.with_header(domain=domain)
 
     def _rows(self, *parts: str) -> TrainingRows:
         """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""
@@ -215,3 +213,8 @@ def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
         return replace(data, featuriser=featuriser)
     check_model(settings, data.featuriser, data.features)
     return data
+
+
+def _compares_embeddings(predictor: Predictor) -> bool:
+    kernel = predictor.kernel_member.kernel if predictor.kernel_member else predictor.members[0]
+    return "foundation" in getattr(kernel, "kernel_names", ())

@@ -23,7 +23,7 @@ from gtx.training import TrainSettings
 from gtx.training.fitting import check_machine
 from gtx.training.optimise import check_head_first, freeze
 
-KERNEL_PARTS = ("substructures", "descriptors")
+KERNEL_PARTS = ("substructures", "descriptors", "foundation")
 """Default inputs of the kernel."""
 MAX_WEIGHTS = 10**9
 """Largest number of weights; with gradients, moments and average they take 20 GB."""
@@ -200,19 +200,22 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
     """Return the inputs of the kernel: substructures, descriptors, foundation.
 
+    By default all that can be: the foundation reads neither rows of several molecules nor hydrogens as atoms.
+
     Raises:
         InputError: substructures are left out, or the foundation cannot read such molecules.
     """
     parts = settings.kernel_parts
+    unread = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"
+    readable = not (featuriser.components or featuriser.hydrogens)
     if parts is None:
-        return KERNEL_PARTS if settings.model != "tanimoto" else KERNEL_PARTS[:1]
+        return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if readable else 2]
     if "substructures" not in parts:
         raise InputError(f"--kernel-parts: expected substructures among them, got {' '.join(parts) or 'none'}")
     if settings.model == "tanimoto":
         raise InputError("--kernel-parts: model tanimoto compares substructures alone; take --model kernel")
-    if "foundation" in parts and (featuriser.components or featuriser.hydrogens):
-        rows = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"
-        raise InputError(f"--kernel-parts: the foundation does not read {rows}: leave out foundation")
+    if "foundation" in parts and not readable:
+        raise InputError(f"--kernel-parts: the foundation does not read {unread}: leave out foundation")
     return tuple(parts)
 
 
