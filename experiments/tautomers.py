@@ -3,8 +3,9 @@
     OMP_NUM_THREADS=1 python -m experiments.extrapolation --blend     # trains the models
     OMP_NUM_THREADS=1 python -m experiments.tautomers
 
-The models are those of `gtx train --kernel-parts substructures descriptors` on all rows of each set. For every test molecule with several tautomers, two
-drawings are compared: as in the table, and the best other tautomer by RDKit's score.
+The models are those of `gtx train --kernel-parts substructures descriptors` on all rows of each set. For every test
+molecule with several tautomers, two drawings are compared: as in the table, and the best other tautomer by RDKit's
+score.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ PAGE = Path(__file__).parent / "results" / "tautomers.md"
 HEAD = """# What an average over tautomers changes
 
 `gtx predict --average tautomers` with the models of `gtx train --kernel-parts substructures descriptors` (seed 0, one
-core of an AMD EPYC) on the test molecules of each set. *Several*: share of the molecules with several tautomers. *Two drawings*: root mean square
-difference of the predictions of two drawings of these molecules, that of the table and the best other tautomer by
-RDKit's score. *Plain*: without the option. *Likeliest*: with it, the mean over the tautomers of the highest score.
-*All*: the mean over all listed tautomers, 16 at most, which is what the option does not do. *ms*: CPU time a molecule.
+core of an AMD EPYC) on the test molecules of each set. *Several*: share of the molecules with several tautomers. *Two
+drawings*: root mean square difference of the predictions of two drawings of these molecules, that of the table and the
+best other tautomer by RDKit's score. *Plain*: without the option. *Likeliest*: with it, the mean over the tautomers of
+the highest score. *All*: the mean over all listed tautomers, 16 at most, which is what the option does not do. *ms*:
+CPU time a molecule.
 
     OMP_NUM_THREADS=1 python -m experiments.extrapolation --blend
     OMP_NUM_THREADS=1 python -m experiments.tautomers
