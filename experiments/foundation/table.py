@@ -131,9 +131,10 @@ def deciding(sets: Sets) -> list[str]:
     if len(both) < 2:
         return []
     explained = f"""\
-Of the blends, over the {len(both)} sets on which both were run: the mean logarithm of the error
-from the foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an RMSE, or 1 - ROC-AUC. The network starts
-from the foundation by default when its errors of validation rows are smaller by more than the interval.
+Of the blends, over the {len(both)} sets on which both were run: the mean logarithm of the error from the
+foundation over that from scratch, in per cent, with its 95% interval (t, sets). An error is an RMSE, or 1 -
+ROC-AUC. The network starts from the foundation by default when its errors of validation rows are smaller by
+more than the interval.
 """
     cells = []
     for part, words in (("val", "validation, which decide"), ("test", "test")):

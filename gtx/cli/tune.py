@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 examples:
-  gtx tune data.csv --target-columns y --trials 50 --hours 1 --out study/
+  gtx tune data.csv --target-columns y --trials 50 --hours 1 --jobs 2 --out study/
   gtx tune data.csv --target-columns y --trials 20 --folds 5 --out study/
   gtx tune esol --model gps --trials 30 --out study/
   gtx train --config study/best.yaml --out run/
@@ -31,7 +31,7 @@ vary.
 
 The first trial has the defaults. Bad trials are stopped early. If a trial fails, its error is recorded and the study
 continues. Run the same command again to resume an interrupted study, to print the results of a finished one, or, with
-more --trials or --hours, to extend it. Run it in a second terminal to work in parallel.
+more --trials or --hours, to extend it. --jobs 2 runs two trials at a time, as does the command in a second terminal.
 
 The test rows are not used to choose. At the end they score two models, the chosen one and the one with the defaults.
 With few rows, one such score depends mostly on chance: --folds 5 adds five studies. Each leaves out a fifth of the rows
@@ -48,6 +48,7 @@ COMMON = (
     "trials",
     "hours",
     "folds",
+    "jobs",
     "models",
     "config",
     "task",
@@ -58,7 +59,7 @@ COMMON = (
     "from",
     "accelerator",
 )
-OWN = ("trials", "hours", "folds", "models", "overwrite", "out", "config")
+OWN = ("trials", "hours", "folds", "jobs", "models", "overwrite", "out", "config")
 VARIED = ("model", "lr", "batch_molecules", "epochs")
 
 
@@ -76,6 +77,13 @@ def add(parser: Parser) -> None:
         type=int,
         metavar="K",
         help="also a study without each of so many folds of the rows, which scores what that study has chosen",
+    )
+    study.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="trials at the same time, each in a process; with more than one, choices depend on which trials end first",
     )
     study.add_argument(
         "--models", nargs="+", metavar="NAME", help="the architectures to try; default: standard gps, or --model"
@@ -97,7 +105,7 @@ def run(arguments: Namespace) -> int:
     given = vars(arguments)
     parts = {name: given[name] for name in ("split_column", "val", "test")}
     data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
-    how = {name: given[name] for name in ("trials", "hours", "folds", "overwrite")}
+    how = {name: given[name] for name in ("trials", "hours", "folds", "jobs", "overwrite")}
     how |= {"start": given["from"], "models": given["models"]}
     chosen = [name for name in VARIED if name in arguments.chosen]
     found = tune(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
+from pytorch_lightning.utilities.seed import isolate_rng
 
 from gtx.data import TableWriter
+from gtx.data.featurising import process_pool
 from gtx.dataset import DataSettings, collect_data_config
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
@@ -21,6 +25,7 @@ from gtx.prediction import FOUNDATION_MODEL
 from gtx.tasks import require_support
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
+from gtx.training.run import torch_threads
 from gtx.workflow.pipeline import train_model
 from gtx.workflow.plan import prepare
 from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
@@ -101,6 +106,7 @@ def tune(
     start: str | None = None,
     models: Sequence[str] | None = None,
     chosen: Sequence[str] = (),
+    jobs: int = 1,
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     tell: Callable[[Tried, Tried | None], None] = lambda tried, best: None,
@@ -131,9 +137,12 @@ def tune(
             model, if it suits the data.
         models: names of architectures; by default all architectures in `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
+        jobs: number of trials that run at the same time, each in a process and with an equal share of the cores. With
+            more than one, the choices of a trial depend on which trials have ended before it.
         options: further options of `gtx train` for `best.yaml`.
         overwrite: whether earlier results in `out` are replaced.
-        tell: function that is called after each trial, with the trial and the best trial of its study.
+        tell: function that is called after each trial, with the trial and the best trial of its study; with several
+            `jobs`, one that can be pickled.
         describe: function that is called with each note about the data.
 
     Raises:
@@ -142,40 +151,32 @@ def tune(
     """
     out = Path(out)
     optuna()
-    _check(data, trials, hours, folds)
+    _check(data, trials, hours, folds, jobs)
+    if jobs > 1 and settings.threads is None:
+        settings = replace(settings, threads=max(1, torch.get_num_threads() // jobs))
     starts = (start,) if start else _starts(data, settings)
     models = (settings.model,) if "model" in chosen or start else _models(data, settings, models)
     studies_data = {MAIN: data} | {f"fold-{k}": replace(data, folds=folds, fold=k) for k in range(1, (folds or 0) + 1)}
-    rows = {name: Rows(each, out / "cache") for name, each in studies_data.items()}
-
-    @cache
-    def space(name: str) -> Space:
-        prepared, _, _ = prepare(data, settings, None if starts[0] == SCRATCH else starts[0])
-        dataset = rows[name].dataset(prepared)
-        for line in rows[name].lines if name == MAIN else ():
-            describe(line)
-        check_selection(dataset.task, settings.keep_by, validated=True)
-        base = settings.resolved(dataset.task.epochs)
-        return Space(base, len(dataset.split["train"]), starts, models, frozenset(chosen))
+    search = Search(out, studies_data, settings, starts, models, frozenset(chosen), describe)
 
     config = collect_data_config(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
     claim(out, FILES)
     try:
         if overwrite or not (out / STUDY).exists():
-            space(MAIN)  # with a table that cannot be used, nothing is started or deleted
+            search.space(MAIN)  # with a table that cannot be used, nothing is started or deleted
     finally:
         tidy(out)
     claim(out, FILES)
     _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
-    studies = Studies(out, list(studies_data), space, settings.seed)
-    while True:
-        with studies.begin(trials, hours) as job:
-            if job is None:
-                break
-            run_trial(studies, job, space(job.study), rows[job.study])
-        (tried,) = (t for t in studies.tried(job.study) if t.number == job.trial.number)
-        tell(tried, studies.best(job.study))
+    if jobs > 1:
+        with process_pool(jobs - 1) as pool:
+            silent = replace(search, describe=_ignore)
+            others = [pool.submit(_run_beside, silent, trials, hours, tell) for _ in range(jobs - 1)]
+            search.run(trials, hours, tell)
+            for other in others:
+                other.result()
+    studies, space = search.run(trials, hours, tell), search.space
     if running := studies.running():
         return Tuned(out, studies.tried(), running=running)
     try:
@@ -185,6 +186,64 @@ def tune(
         if "another process" not in str(error):
             raise
         return Tuned(out, studies.tried(), running=1)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Studies of a folder, as each of its processes needs them.
+
+    Attributes:
+        out: the folder.
+        data: settings of the table by the name of the study.
+        settings, starts, models, chosen: see `Space`.
+        describe: function that is called with each note about the data, before the first trial.
+    """
+
+    out: Path
+    data: Mapping[str, DataSettings]
+    settings: TrainSettings
+    starts: tuple[str, ...]
+    models: tuple[str, ...]
+    chosen: frozenset[str]
+    describe: Callable[[str], None]
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """Rows by the name of the study."""
+        return {name: Rows(each, self.out / "cache") for name, each in self.data.items()}
+
+    def space(self, name: str) -> Space:
+        """Make the search space of a study."""
+        prepared, _, _ = prepare(self.data[MAIN], self.settings, None if self.starts[0] == SCRATCH else self.starts[0])
+        told = self.rows[name].lines
+        dataset = self.rows[name].dataset(prepared)
+        for line in self.rows[name].lines if name == MAIN and not told else ():
+            self.describe(line)
+        check_selection(dataset.task, self.settings.keep_by, validated=True)
+        base = self.settings.resolved(dataset.task.epochs)
+        return Space(base, len(dataset.split["train"]), self.starts, self.models, self.chosen)
+
+    def run(self, trials: int, hours: float | None, tell: Callable[[Tried, Tried | None], None]) -> Studies:
+        """Run trials until each study has enough of them, or the hours are over."""
+        studies = Studies(self.out, list(self.data), self.space, self.settings.seed)
+        while True:
+            with studies.begin(trials, hours) as job:
+                if job is None:
+                    return studies
+                run_trial(studies, job, self.space(job.study), self.rows[job.study])
+            (tried,) = (t for t in studies.tried(job.study) if t.number == job.trial.number)
+            tell(tried, studies.best(job.study))
+
+
+def _ignore(line: str) -> None:
+    """Take a note that the first process has told."""
+
+
+def _run_beside(search: Search, trials: int, hours: float | None, tell: Callable[[Tried, Tried | None], None]) -> None:
+    """Run trials in a process of its own, which leaves Ctrl-C to the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with isolate_rng(), torch_threads(search.settings.threads):
+        search.run(trials, hours, tell)
 
 
 def _results(
@@ -252,9 +311,10 @@ def _best(studies: Studies, name: str) -> Tried:
     return best
 
 
-def _check(data: DataSettings, trials: int, hours: float | None, folds: int | None) -> None:
-    if trials < 1:
-        raise InputError(f"trials: expected 1 or more, got {trials}")
+def _check(data: DataSettings, trials: int, hours: float | None, folds: int | None, jobs: int) -> None:
+    for name, value in (("trials", trials), ("jobs", jobs)):
+        if value < 1:
+            raise InputError(f"{name}: expected 1 or more, got {value}")
     if hours is not None and not hours > 0:
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if folds is not None:

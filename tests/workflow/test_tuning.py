@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,6 +34,8 @@ pytestmark = pytest.mark.slow
 
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "blend": "no"})
 HOW = {"trials": 2, "models": ("standard",), "chosen": ("epochs",)}
+FIRST = 0
+"""The process of the test; another one has 0."""
 COLUMNS = ["smiles", "solvation_water"]
 
 
@@ -125,6 +130,30 @@ def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
     assert len(more.tried) == 8 and more.tried[:2] == first.tried and not more.was_finished
     assert (tmp_path / "importance.png").exists()
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 5}).was_finished  # fewer than there are
+
+
+def told_by_two(folder: Path, tried: tuning.Tried, best: object) -> None:
+    """Note who ran a trial; the first process waits until another has run one."""
+    (folder / f"{tried.number}.{os.getpid()}").touch()
+    ends = time.monotonic() + 120
+    while os.getpid() == FIRST and time.monotonic() < ends and {*processes(folder).values()} == {FIRST}:
+        time.sleep(0.05)
+
+
+def processes(folder: Path) -> dict[int, int]:
+    return {int(file.stem): int(file.suffix[1:]) for file in folder.iterdir()}
+
+
+def test_two_processes_share_the_trials_of_a_study(
+    data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (told := tmp_path / "told").mkdir()
+    monkeypatch.setattr("tests.workflow.test_tuning.FIRST", os.getpid())
+    study = tune(data, SETTINGS, tmp_path / "out", **HOW | {"trials": 4}, jobs=2, tell=partial(told_by_two, told))
+    assert [one.state for one in study.tried] == ["complete"] * 4
+    assert sorted(processes(told)) == [0, 1, 2, 3] and len({*processes(told).values()}) == 2
+    with pytest.raises(InputError, match="jobs: expected 1 or more, got 0"):
+        tune(data, SETTINGS, tmp_path / "out", **HOW, jobs=0)
 
 
 def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
