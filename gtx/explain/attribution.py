@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from math import factorial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.molecules import assign_substructures, draw_molecule
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
+from gtx.prediction.loading import FoundationEmbedding
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -183,12 +185,14 @@ def attribute_prediction(
     descriptors are not removed. If a kernel model of weight s is blended with the network, the exact contributions of
     the removed atoms are subtracted (`gtx.kernel.KernelRidge.contributions`):
 
-    \[ v(S) = g\Bigl((1 - s)\, z_n(S) + s\, \bigl(\mu + d + \sum_{j \in S} \varphi_j\bigr)\Bigr) \]
+    \[ v(S) = g\Bigl((1 - s)\, z_n(S) + s\, \bigl(\mu + d + e(S) + \sum_{j \in S} \varphi_j\bigr)\Bigr) \]
 
     Here \(z_n(S)\) is the output of the network with the attention of the atoms S alone, \(\mu\) is the mean of the
-    kernel model, d is the contribution of descriptors, and g converts outputs to the units of the target. v(all) is the
-    prediction of the whole model, and v(none) is the baseline. If g is linear, the value of an atom is 1 - s times its
-    value in the network plus s times \(\varphi_j\).
+    kernel model, d is the contribution of descriptors, e(S) is the contribution of the embedding that the pretrained
+    network computes with the attention of the atoms S alone (0 for a kernel without embeddings), and g converts outputs
+    to the units of the target. v(all) is the prediction of the whole model, and v(none) is the baseline. If g is linear
+    and the kernel compares no embeddings, the value of an atom is 1 - s times its value in the network plus s times
+    \(\varphi_j\).
 
     The computation runs on the CPU in float64, on any device of the predictor.
 
@@ -234,7 +238,8 @@ def attribute_prediction(
                 f"{network_part:+.4g} comes from the network (weight {1 - share:.0%}), "
                 f"{kernel_part:+.4g} from the kernel (weight {share:.0%})"
             ]
-        sums += ["baseline: the network without any attention, and the kernel's mean with its descriptors"]
+        inputs = "descriptors" if kernel.embedded is None else "descriptors and the embedding without any attention"
+        sums += [f"baseline: the network without any attention, and the kernel's mean with its {inputs}"]
     return Attribution(
         smiles=subject.smiles,
         mol=subject.mol,
@@ -253,21 +258,37 @@ class _Kernel(NamedTuple):
     """Outputs of a kernel for one molecule, apart.
 
     Attributes:
-        rest: `[P]`, without its atoms.
-        atoms: `[n, P]`, the contribution of each atom.
+        rest: `[P]`, without its atoms and embeddings.
+        atoms: `[n, P]`, the contribution of each atom to the similarity of substructures.
         share: `[P]`, the weights of the kernel in the blend.
+        embedded: function from sets of removed atoms, bool `[m, n]`, to the contribution of the embeddings of a network
+            without the attention of these atoms, `[m, P]`; None for a kernel that compares no embeddings.
     """
 
     rest: Tensor
     atoms: Tensor
     share: Tensor
+    embedded: Callable[[np.ndarray], Tensor] | None
 
     @classmethod
     def of(cls, kernel_member: KernelMember, store: MoleculeStore) -> _Kernel:
-        atoms, descriptors = kernel_member.kernel.contributions(copies(store))
-        return cls(kernel_member.kernel.offset.double() + descriptors, atoms, kernel_member.share)
+        kernel = kernel_member.kernel
+        atoms, features = kernel.contributions(copies(store))
+        rest = kernel.offset.double() + features
+        if not isinstance(kernel.embed, FoundationEmbedding):
+            return cls(rest, atoms, kernel_member.share, None)
+        network = deepcopy(kernel.embed.network()).double()
+        bare = replace(store, descriptors=store.descriptors[:, :0])
+
+        def embedded(removed: np.ndarray) -> Tensor:
+            return kernel.of_embeddings(outputs_without(network, bare, removed, embeddings=True))
+
+        whole = embedded(np.zeros((1, len(atoms)), bool))[0]
+        return cls(rest - whole, atoms, kernel_member.share, embedded)
 
     def blended(self, outputs: Tensor, present: np.ndarray) -> Tensor:
         """Blend outputs `[m, C]` of the network with those of the kernel for the atoms `[m, n]` that are present."""
         own = self.rest + torch.from_numpy(present).double() @ self.atoms
+        if self.embedded is not None:
+            own = own + self.embedded(~present)
         return blend_outputs(outputs[:, None], own, self.share)[:, 0]

@@ -174,14 +174,18 @@ def copies(store: MoleculeStore, count: int = 1) -> Batch:
 
 
 @torch.inference_mode()
-def outputs_without(model: GraphTransformer, store: MoleculeStore, removed: np.ndarray) -> Tensor:
+def outputs_without(
+    model: GraphTransformer, store: MoleculeStore, removed: np.ndarray, embeddings: bool = False
+) -> Tensor:
     """Compute outputs `[m, C]` for one molecule with the attention into and out of sets of atoms removed.
 
     Args:
         model: the network.
         store: the molecule, of n atoms.
         removed: bool `[m, n]`, the sets.
+        embeddings: whether the embeddings `[m, width]` are returned, the inputs of the head.
     """
+    forward = model.embed if embeddings else model
     sets = torch.from_numpy(removed)
     outputs = []
     for some in sets.split(max(1, PAIRS // sets.shape[1] ** 2)):
@@ -189,7 +193,7 @@ def outputs_without(model: GraphTransformer, store: MoleculeStore, removed: np.n
         graph = model.graph(batch)
         sender, receiver = graph.pair_index
         gone = some.flatten()
-        outputs.append(model(batch, graph=graph.masked(~(gone[sender] | gone[receiver]))))
+        outputs.append(forward(batch, graph=graph.masked(~(gone[sender] | gone[receiver]))))
     return torch.cat(outputs)
 
 

@@ -302,6 +302,16 @@ class KernelRidge(TanimotoKernel):
             found = self.offset.double() + torch.cat(parts)
         return found.to(self.offset.dtype)
 
+    def of_embeddings(self, embeddings: Tensor) -> Tensor:
+        """Compute the contribution of embeddings `[B, width]` to the predictions, float64 `[B, C]`.
+
+        Raises:
+            ValueError: the kernel does not compare embeddings.
+        """
+        if self.embeddings is None:
+            raise ValueError("embeddings: the kernel does not compare them")
+        return float(self.embeddings.share) * (self.embeddings(embeddings) @ self.dual.double())
+
     def contributions(self, molecule: Batch) -> tuple[Tensor, Tensor]:
         r"""Compute the contributions of the atoms `[N, C]`, and of the features `[C]`, of one molecule to a prediction.
         The contributions and the mean \(\mu\) sum to the prediction.

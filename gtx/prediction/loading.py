@@ -97,7 +97,11 @@ class FoundationEmbedding:
 
     def __call__(self, batch: Batch) -> Tensor:
         with torch.no_grad(), without_onednn():
-            return _network(self.sha256, str(batch.x.device)).embed(batch)
+            return self.network(str(batch.x.device)).embed(batch)
+
+    def network(self, device: str = "cpu") -> GraphTransformer:
+        """Return the pretrained network on a device."""
+        return _network(self.sha256, device)
 
 
 def foundation_spec() -> dict[str, Any]:

@@ -8,16 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file, safe_open, save
 
 import gtx
 import gtx.kernel.regression
 import gtx.prediction.foundation
 from gtx.cli import main
+from gtx.data import featurise
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
+from gtx.explain import attribute_prediction
 from gtx.kernel import KernelRidge
+from gtx.prediction import Predictor
 from gtx.training import TrainSettings
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
@@ -72,6 +76,21 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
     assert main(["info", str(blend)]) == 0
     assert "molecules by substructures, descriptors, foundation" in " ".join(capsys.readouterr().out.split())
     assert main(["explain", str(blend), smiles[5], "--draws", "2", "--out", str(tmp_path / "figure.svg")]) == 0
+
+
+def test_atoms_share_what_the_embedding_brings(blend: Path) -> None:
+    predictor = gtx.load(blend, device="cpu")
+    forward, backward = (attribute_prediction(predictor, smiles, draws=2) for smiles in ("CCOC=O", "O=COCC"))
+    assert forward.prediction == pytest.approx(predictor.predict("CCOC=O")["gap_pred"][0], abs=1e-4)
+    assert forward.parts.values.sum() == pytest.approx(forward.prediction - forward.without, abs=1e-9)
+    np.testing.assert_allclose(forward.parts.values, backward.parts.values[::-1], atol=1e-6)
+    kernel = predictor.kernel_member.kernel.double()
+    batch = featurise(predictor.header.featuriser, ["CCOC=O"], workers=0).store.batch(torch.tensor([0]))
+    share, sd = float(predictor.kernel_member.share[0]), float(predictor.task.scaler.sd[0])
+    network = attribute_prediction(Predictor(predictor.members, predictor.header, "cpu"), "CCOC=O", draws=2)
+    counts = kernel.contributions(batch)[0][:, 0].numpy()
+    rest = forward.parts.values - (1 - share) * network.parts.values - share * sd * counts
+    assert share > 0 and np.abs(rest).max() > 1e-4  # what remains is the embedding's
 
 
 def test_a_killed_training_goes_on_to_the_same_predictions(blend: Path, table: Path, tmp_path: Path) -> None:
