@@ -15,6 +15,7 @@ from gtx.closed_form import fit_closed_form, outputs_of
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser
+from gtx.prediction.loading import attach_foundation
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.workflow.specs import make_model_spec
@@ -100,7 +101,7 @@ def _kernel(rows: int, fit: bool) -> Callable[[], Any]:
     store = store.with_targets(np.random.default_rng(0).normal(size=(rows, 1)))
     task = Regression("y", element_reference=False).fitted(store)
     spec = make_model_spec(TrainSettings(model="kernel"), Featuriser(), task, rows)
-    model: Any = build_model(spec)
+    model: Any = attach_foundation(build_model(spec))
     if fit:
         return lambda: fit_closed_form(model, task, store)
     fit_closed_form(model, task, store)
