@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 import yaml
-from pytorch_lightning.utilities.seed import isolate_rng
 
 from gtx.data import TableWriter
 from gtx.data.featurising import process_pool
@@ -242,7 +241,7 @@ def _ignore(line: str) -> None:
 def _run_beside(search: Search, trials: int, hours: float | None, tell: Callable[[Tried, Tried | None], None]) -> None:
     """Run trials in a process of its own, which leaves Ctrl-C to the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with isolate_rng(), torch_threads(search.settings.threads):
+    with torch_threads(search.settings.threads):
         search.run(trials, hours, tell)
 
 
