@@ -48,7 +48,7 @@ from gtx.report.kinds import TITLES, count, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numbers import require_numeric
 from gtx.training import RunFolder, TrainSettings, lock_output_folder
-from gtx.training.fitting import completed_epochs
+from gtx.training.checkpoints import read_log
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
 
@@ -136,7 +136,7 @@ class Fold:
         """Count the complete epochs of gtx, at most `epochs`."""
         if self.result_file.exists():
             return self.epochs
-        return sum(completed_epochs(member) for member in self.folder.glob("members/*"))
+        return sum(len(read_log(member)) for member in self.folder.glob("members/*"))
 
 
 def seeded(settings: TrainSettings, number: int) -> TrainSettings:
