@@ -133,21 +133,23 @@ def select(
     Args:
         predictor: predictor of numbers, with a kernel model, with or without networks.
         library: path of a table, or of a folder of tables with the same columns.
-        number: number of molecules to choose, 1 to `CANDIDATES`.
+        number: number of molecules to choose, 1 to `CANDIDATES`; of a smaller library all molecules are chosen.
         out: path of the output table, CSV, TSV or Parquet.
         goal: "accuracy" to lower the error of the model over the library, or "best" to find molecules with the best
             values.
         target: name of the target, needed if the model has several targets.
-        lowest: whether the lowest value is the best.
+        lowest: whether the lowest value is the best; only for the goal "best".
         smiles_column: as for `gtx.prediction.predict_table`.
         workers: number of processes that read and predict; by default as in `gtx.prediction.predict_table`.
 
     Raises:
-        InputError: the model has no kernel model or no such target, the task is not regression, or no molecule can be
-            chosen.
+        InputError: the model has no kernel model or no such target, the task is not regression, no molecule can be
+            chosen, or `lowest` without the goal "best".
     """
     if not 1 <= number <= CANDIDATES:
         raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")
+    if lowest and goal != "best":
+        raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
     return _Selection(predictor, goal, target, lowest).run(Path(library), number, out, smiles_column, workers)
 
 

@@ -94,7 +94,10 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
             ["library/a.csv", "--shard-rows", "9"],
             "--shard-rows is for a folder of molecules, or a file with --engine ray",
         ),
-        (["library/a.csv", "--top", "9"], "top and by belong together"),
+        (
+            ["library/a.csv", "--top", "9"],
+            "--top: expected with --by COLUMN, such as --top 100 --by y_pred, got --top alone",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys: pytest.CaptureFixture) -> None:
