@@ -137,6 +137,6 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     except (KeyboardInterrupt, Terminated):
         note("gtx: predictions so far are kept; run the same command again to resume")
         raise
-    for line in outcome.summary_lines("rows written"):
+    for line in outcome.summary_lines("rows written as Parquet"):
         note(line)
     return 2 if outcome.problems else status(outcome.ledger)
