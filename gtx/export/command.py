@@ -41,6 +41,7 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Export, and print what the file answers and how it was checked."""
     from gtx.data import open_table
+    from gtx.data.columns import listed
     from gtx.export.exporting import export_model
     from gtx.prediction import load
 
@@ -49,6 +50,6 @@ def run(arguments: Namespace) -> int:
         table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
         molecules = [row.text for row in table.rows if row.error is None]
     done = export_model(model, arguments.out, molecules, show=note)
-    say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {', '.join(done.columns)}")
+    say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {listed(done.columns, 10)}")
     say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e} {done.unit}")
     return 0

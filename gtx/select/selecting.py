@@ -15,10 +15,10 @@ import torch
 
 from gtx.closed_form import embeddings_of
 from gtx.data import MoleculeStore, featurise
-from gtx.data.columns import Row
+from gtx.data.columns import Row, listed
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter
-from gtx.errors import InputError
+from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.prediction.extended import ExtendedPredictor
@@ -161,9 +161,10 @@ class _Selection:
         if not isinstance(task, NumericTask) or task.linked or predictor.header.featuriser.components:
             raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
         if target is None and len(task.targets) > 1:
-            raise InputError(f"--target: expected one of {', '.join(task.targets)}, since the model has several")
+            raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")
         if target is not None and target not in task.targets:
-            raise InputError(f"--target: expected one of {', '.join(task.targets)}, got {target!r}")
+            near = did_you_mean(target, task.targets)
+            raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
         self.predictor, self.goal, self.sign = predictor, goal, -1.0 if lowest else 1.0
         if predictor.header.features:
             raise InputError("gtx select reads molecules alone; this model reads columns beside them")

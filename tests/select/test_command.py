@@ -107,7 +107,7 @@ def test_a_folder_is_one_library(model: Path, library: Path, capsys: pytest.Capt
     ("name", "words", "message"),
     [
         ("model.gtx", ["--number=0"], "--number: expected 1 to 4,000, got 0"),
-        ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of gap, got 'water'"),
+        ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of 'gap', got 'water'"),
         ("model.gtx", ["--number=3", "--lowest"], "--lowest: expected with --for best"),
         ("alone.gtx", ["--number=3"], "which this model lacks"),
     ],
