@@ -179,11 +179,8 @@ def check_score(score: Score, edge_dim: int | None = None) -> None:
     heads, channels = score.heads or 3, score.channels or 4
     lesson = "`forward(query, key, edge)` gives one number per head: sum over the last dimension, and over no other."
     with _Guarantee(str(score), "one number per edge and head", lesson, page) as guarantee:
-        made = _shaken(score)(
-            torch.randn(5, heads, channels),
-            torch.randn(5, heads, channels),
-            None if edge_dim is None else torch.randn(5, edge_dim),
-        )
+        edge = None if edge_dim is None else torch.randn(5, edge_dim)
+        made = _shaken(score)(torch.randn(5, heads, channels), torch.randn(5, heads, channels), edge)
         guarantee.require(made.shape == (5, heads), f"[5, {heads}]", [*made.shape])
     layer = EdgeAttention(heads * channels, channels, heads, edge_dim=edge_dim, edge_bias=False, score=deepcopy(score))
     _check_attention(str(score), page, layer, None, torch.float64, True)
@@ -343,6 +340,9 @@ def check_encoding(
 
     def guarantee(name: str, lesson: str) -> _Guarantee:
         return _Guarantee(str(encoding), name, lesson, "docs/your-own-encoding.md")
+
+    with guarantee("an encoding is an instance of a class derived from Encoding", "") as instance:
+        instance.require(isinstance(encoding, Encoding), "an instance, such as GaussianDistance()", repr(encoding))
 
     def both(found: tuple, expected: tuple, block: _Guarantee, tolerance: float = 1e-5) -> None:
         for what, one, other in zip(names, found, expected, strict=True):

@@ -131,6 +131,7 @@ def test_broken_encodings() -> None:
     check_encoding(OfPairs())
     check_encoding(ReadsNumbers(), order_matters=True)
     for encoding, arbitrary, message in (
+        (OfPairs, False, "expected an instance, such as .*, got <class"),
         (Wide(), False, r"it yields what it declares: expected pair features of shape \[\d+, 2\], got \[\d+, 1\]"),
         (CodesBeyond(), False, r"expected codes from 0 to less than \(4,\)"),
         (ReadsNumbers(), False, "renumbering the atoms renumbers the features: .*order_matters=True"),

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
-from gtx.cli.printing import cell, console, note, say
+from gtx.cli.printing import cell, console, fits, folded, name_width, note, say
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from gtx.workflow.benchmark import Benchmark
 
 EXAMPLES = """
@@ -107,22 +109,42 @@ def run(arguments: Namespace) -> int:
 
 
 def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
-    """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs."""
+    """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs.
+
+    Metrics that a narrow terminal has no room for are named below the table.
+    """
+    from gtx.report.kinds import titles
+
+    every, screen = titles(found.task.metrics), console()
+    names = list(every)
+    table = _table(found, units, every, name_width(screen))
+    while not fits(table, screen) and len(names) > 1:
+        names.pop()
+        table = _table(found, units, {name: every[name] for name in names}, name_width(screen))
+    screen.print(table)
+    if left := [title for name, title in every.items() if name not in names]:
+        screen.print(f"no room for {', '.join(left)}; benchmark.csv has all scores", highlight=False, soft_wrap=True)
+
+
+def _table(found: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], width: int) -> Table:
+    """Build the table of some metrics; `width` is that of a line of a target's name."""
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
-    from gtx.report.kinds import TITLES, score, signed, titles
+    from gtx.report.kinds import TITLES, score, signed
 
-    metrics = titles(found.task.metrics)
     leading = next(iter(metrics))
     caption = f"difference: {metrics[leading]} of gtx minus that of the method"
     if leading in IN_UNITS and any(row["target"] == MEAN for row in found.table):
         caption += "; mean of targets: RMSE and MAE divided by those of the training mean"
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
-    table.add_column("target", overflow="fold", min_width=6)
-    table.add_column("method", min_width=8)
-    for name in (*metrics.values(), "difference", "95% interval", "p"):
-        table.add_column(name, justify="right")
+    table.add_column("target", no_wrap=True)  # names are folded
+    table.add_column("method", no_wrap=True)
+    for name in metrics.values():
+        table.add_column(name, justify="right", min_width=8)
+    table.add_column("difference", justify="right", no_wrap=True)
+    table.add_column("95% interval", justify="right", min_width=9)
+    table.add_column("p", justify="right", no_wrap=True)
     for target in dict.fromkeys(row["target"] for row in found.table):
         own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}
         best = (min if found.task.metrics[leading].lower else max)(
@@ -130,7 +152,7 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
             key=lambda m: own[m, leading]["mean"],
             default=None,
         )
-        title = f"{target} {units.get(target, '')}".strip()
+        title = folded(f"{target} {units.get(target, '')}".strip(), width)
         for method in dict.fromkeys(method for method, _ in own):
             rows = [own[method, metric] for metric in metrics]
             scores = [f"{score(r['mean'], r['metric'])} ± {score(r['sd'], r['metric'])}" for r in rows]
@@ -140,7 +162,14 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
             low, high, p = (first[name] for name in ("low", "high", "p"))
             interval = "" if low is None else f"{signed(low)} to {signed(high)}"
             told = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-            table.add_row(cell(title), TITLES.get(method, method), *scores, difference, interval, told)
+            table.add_row(
+                cell(title),
+                folded(TITLES.get(method, method), max(10, width // 2)),
+                *scores,
+                difference,
+                interval,
+                told,
+            )
             title = ""
         table.add_section()
-    console().print(table)
+    return table

@@ -41,9 +41,13 @@ def run(arguments: Namespace) -> int:
 
     featuriser = Featuriser()
     sizes = {name: getattr(featuriser, name) for name in ("atom_sizes", "bond_sizes", "num_descriptors")}
-    table = Table(title="gtx train --model NAME", show_edge=False)
-    for column in ("name", "what", "source", "coordinates", "parameters"):
-        table.add_column(column, overflow="fold", min_width=18 if column == "source" else None)  # (arXiv:1234.56789)
+    table = Table(title="gtx train --model NAME", show_edge=False, pad_edge=False)
+    screen = console()
+    table.add_column("name", no_wrap=True)
+    table.add_column("what")
+    table.add_column("source", width=18 if screen.width < 120 else None)  # (arXiv:1234.56789)
+    for column in ("coordinates", "parameters"):
+        table.add_column(column, no_wrap=True)
     for name, entry in ARCHITECTURES.items():
         with torch.device("meta"):  # counted, not made
             model = entry.make(1, **sizes)
@@ -51,5 +55,5 @@ def run(arguments: Namespace) -> int:
         table.add_row(name, entry.about, entry.source, entry.coordinates, f"{weights:,}")
     for row in CLOSED_FORM:
         table.add_row(*row, "none", "0")
-    console().print(table)
+    screen.print(table)
     return 0

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from gtx.cli.parser import Parser, Texts, choices_of, option_of
+from gtx.cli.parser import Parser, Texts, choices_of, file_of_rows, option_of
 from gtx.data import SPLIT_METHODS
 from gtx.errors import InputError
 from gtx.tasks.options import TASKS, chosen
@@ -220,8 +220,8 @@ def add_parts(parser: Parser) -> Group:
     split.add_argument(
         "--split-column", metavar="NAME", help="a column with train, val or test in each row, instead of --split"
     )
-    split.add_argument("--val", metavar="FILE", help="a file with the validation rows")
-    split.add_argument("--test", metavar="FILE", help="a file with the test rows")
+    for part, rows in (("--val", "validation"), ("--test", "test")):
+        split.add_argument(part, type=file_of_rows, metavar="FILE", help=f"a file with the {rows} rows")
     return split
 
 

@@ -9,6 +9,7 @@ import re
 import textwrap
 from argparse import Action, ArgumentError, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin
@@ -323,6 +324,15 @@ def whole_number(text: str) -> int:
         return int(text)
     except ValueError:
         raise ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+
+
+def file_of_rows(text: str) -> str:
+    """Return the name of a file as it is, for `type=`; a number that names no file was meant as a share."""
+    with suppress(ValueError):
+        float(text)
+        if not Path(text).exists():
+            raise ArgumentTypeError(f"expected a file, got the number {text!r}; --split-sizes sets shares")
+    return text
 
 
 def number(text: str) -> float:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data.ledger import RowLedger
+    from gtx.prediction import RowFilter
     from gtx.prediction.streaming import PredictorLike
 
 EXAMPLES = """
@@ -146,9 +147,9 @@ def run(arguments: Namespace) -> int:
             single = "or one file" if name == "engine" else "or a file with --engine ray"
             raise InputError(f"--{name.replace('_', '-')} is for a folder of molecules, {single}")
     from gtx.cli.printing import metric_lines
-    from gtx.prediction import RowFilter, predict_table
+    from gtx.prediction import predict_table
 
-    selection = RowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    selection = selected(arguments)
     predictor = opened(
         arguments.model,
         arguments.neighbours,
@@ -180,6 +181,22 @@ def run(arguments: Namespace) -> int:
         for line in metric_lines(outcome.overlap.metrics, *known) if outcome.overlap.metrics else ():
             note(line)
     return status(outcome.ledger)
+
+
+def selected(arguments: Namespace) -> RowFilter:
+    """Return the selection of rows that the options describe.
+
+    Raises:
+        InputError: --top, --by and --lowest do not fit together, or a value is unusable.
+    """
+    from gtx.prediction import RowFilter
+
+    if (arguments.top is None) != (arguments.by is None):
+        lone, other = ("--top", "--by COLUMN") if arguments.by is None else ("--by", "--top N")
+        raise InputError(f"{lone}: expected with {other}, such as --top 100 --by y_pred, got {lone} alone")
+    if arguments.lowest and arguments.top is None:
+        raise InputError("--lowest: expected with --top N --by COLUMN, whose order it sets, got it without them")
+    return RowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
 
 
 def check_order(model: str, molecule: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -72,11 +73,34 @@ def console(**more: Any) -> Console:
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE, **more)
 
 
+def fits(table: Table, screen: Console) -> bool:
+    """Return True if a console is wide enough for the words of a table."""
+    return table.__rich_measure__(screen, screen.options).minimum <= screen.width
+
+
 def cell(text: str) -> str:
     """Escape a text for rich, for which square brackets would be markup; line feeds stay."""
     from rich.markup import escape
 
     return "\n".join(escape(printable(line, None)) for line in text.split("\n"))
+
+
+def folded(name: str, width: int) -> str:
+    """Break a name into lines of at most `width` characters, after a space, an underscore, a full stop or a hyphen.
+
+    Only a word that is longer than a line is broken within.
+    """
+    lines = [""]
+    for word in re.findall(rf"[^\s_.-]{{1,{width}}}|[\s_.-]", name):
+        if len(lines[-1] + word.rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(line.strip() for line in lines)
+
+
+def name_width(screen: Console) -> int:
+    """Return the characters of a line of a target's name in a table on a console."""
+    return max(16, screen.width // 5)
 
 
 # --- Scores, as a table on the terminal.
@@ -123,13 +147,12 @@ def score_table(
         screen.print(f"no test scores: {why}", highlight=False, soft_wrap=True)
     rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
     fitting = list(rows)
-    while (
-        _table(part, rows, fitting, kinds, units or {}).__rich_measure__(screen, screen.options).minimum
-        > (screen.width)
-        and len(fitting) > 1
-    ):
+    width = name_width(screen)
+    table = _table(part, rows, fitting, kinds, units or {}, width)
+    while not fits(table, screen) and len(fitting) > 1:
         fitting.pop()
-    screen.print(_table(part, rows, fitting, kinds, units or {}))
+        table = _table(part, rows, fitting, kinds, units or {}, width)
+    screen.print(table)
     hints = [f"no room for {', '.join(left)}"] if (left := [name for name in rows if name not in fitting]) else []
     if (count := len(metrics[part]["per_target"])) > MANY:
         some = f", and {MOST} of them" if count > MOST else ""
@@ -144,14 +167,15 @@ def _table(
     methods: Sequence[str],
     kinds: Mapping[str, Metric],
     units: Mapping[str, str],
+    width: int,
 ) -> Table:
-    """Build the table of the scores of some methods."""
+    """Build the table of the scores of some methods; `width` is that of a line of a target's name."""
     from rich.table import Table
 
     names = list(rows["gtx"]["per_target"])
     shown = [name for name in kinds if name in rows["gtx"]]
     table = Table(title=f"{part} scores")
-    table.add_column("target", overflow="fold")
+    table.add_column("target", no_wrap=True)  # names are folded
     table.add_column("metric")
     for method in methods:
         table.add_column(
@@ -167,7 +191,7 @@ def _table(
             best = (min if kinds[metric].lower else max)(defined, default=None)
             unit = units.get(names[0] if target is None else target, "") if kinds[metric].in_units else ""
             cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
-            title = ("all" if kinds[metric].summed else "mean") if target is None else cell(target)
+            title = ("all" if kinds[metric].summed else "mean") if target is None else cell(folded(target, width))
             table.add_row(title if metric == own[0] else "", cell(f"{metric} {unit}".strip()), *cells[: len(methods)])
         if target is not None and (kept := rows["gtx"]["per_target"][target].get("bounds")):
             share = rows["gtx"]["per_target"][target]["bounds_kept"]

@@ -329,8 +329,9 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
     try:
         read_smiles(name)
     except MoleculeError as reason:
-        absent = f"there is no file {'or public set ' if sets else ''}{printable(name)!r}"
-        raise InputError(f"{absent}{f'{near} As' if near else ', and as'} a SMILES it {reason}") from None
+        public = " and no public data set of that name" if sets else ""
+        as_smiles = near or f"; as a SMILES it {reason}"
+        raise InputError(f"there is no file {printable(name)!r}{public}{as_smiles}") from None
 
 
 def check_smiles(every: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
-from gtx.cli.printing import say
+from gtx.cli.printing import note, say
 
 NAME = "export"
 ABOUT = "write a trained model to an ONNX file, which runs without torch"
@@ -41,6 +41,7 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Export, and print what the file answers and how it was checked."""
     from gtx.data import open_table
+    from gtx.data.columns import listed
     from gtx.export.exporting import export_model
     from gtx.prediction import load
 
@@ -48,7 +49,7 @@ def run(arguments: Namespace) -> int:
     if arguments.check:
         table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
         molecules = [row.text for row in table.rows if row.error is None]
-    done = export_model(model, arguments.out, molecules)
-    say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {', '.join(done.columns)}")
-    say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e}")
+    done = export_model(model, arguments.out, molecules, show=note)
+    say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {listed(done.columns, 10)}")
+    say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e} {done.unit}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -46,23 +46,28 @@ class Export:
     Attributes:
         columns: names of the predicted columns.
         checked: number of molecules compared with the model.
-        difference: largest difference from the model, in the unit of `TOLERANCE`.
+        difference: largest difference from the model, in `unit`.
+        unit: "standard deviations of the target" for numbers, "of a probability" for classes.
         size: size of the file, in bytes.
     """
 
     columns: list[str]
     checked: int
     difference: float
+    unit: str
     size: int
 
 
-def export_model(model: Predictor, path: str | Path, molecules: Sequence[str] = ()) -> Export:
+def export_model(
+    model: Predictor, path: str | Path, molecules: Sequence[str] = (), show: Callable[[str], None] = lambda _: None
+) -> Export:
     """Write a trained model to an ONNX file, which maps the arrays of a molecule to its predictions.
 
     Args:
         model: predictor of numbers or classes of molecules.
         path: path of the file, `.onnx`.
         molecules: SMILES to compare, in addition to `UNUSUAL` and training rows of the model file.
+        show: function that is called with the description of each of the three stages when it begins.
 
     Raises:
         InputError: a module of the model cannot be exported, the predictions of file and model differ, the ending of
@@ -80,14 +85,20 @@ def export_model(model: Predictor, path: str | Path, molecules: Sequence[str] = 
         "units": model.header.units,
         "featuriser": model.header.featuriser.to_dict(),
     }
-    written = _to_onnx(trace(program, model), about)
+    show("1/3 tracing the model with torch")
+    traced = trace(program, model)
+    show("2/3 translating it to ONNX")
+    written = _to_onnx(traced, about)
     rows = [] if model.header.training is None else list(model.header.training.smiles[:TRAINING_ROWS])
-    checked, difference = _compare(ExportedModel(written), model, [*UNUSUAL, *molecules, *rows])
+    smiles = [*UNUSUAL, *molecules, *rows]
+    show(f"3/3 comparing the file with the model on {len(smiles):,} molecules")
+    checked, difference = _compare(ExportedModel(written), model, smiles)
     about["checked"] = {"molecules": checked, "difference": difference}
     content = _with_metadata(written, about)
     with whole_file(path) as file:
         file.write(content)
-    return Export(program.columns, checked, difference, len(content))
+    unit = "standard deviations of the target" if isinstance(model.task, Regression) else "of a probability"
+    return Export(program.columns, checked, difference, unit, len(content))
 
 
 def make_program(model: Predictor) -> MoleculeProgram:

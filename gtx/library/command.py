@@ -104,9 +104,8 @@ def add_folder_options(parser: Parser) -> None:
 
 def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
-    from gtx.cli.predict import opened, status
+    from gtx.cli.predict import opened, selected, status
     from gtx.library.predicting import predict_folder
-    from gtx.prediction import RowFilter
 
     if arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
@@ -121,7 +120,7 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
             beams=arguments.beams,
             device=arguments.device,
             on_error=arguments.on_error,
-            selection=RowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest),
+            selection=selected(arguments),
             workers=arguments.workers,
             engine=arguments.engine,
             address=arguments.address,
@@ -138,6 +137,6 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     except (KeyboardInterrupt, Terminated):
         note("gtx: predictions so far are kept; run the same command again to resume")
         raise
-    for line in outcome.summary_lines("rows written"):
+    for line in outcome.summary_lines("rows written as Parquet"):
         note(line)
     return 2 if outcome.problems else status(outcome.ledger)

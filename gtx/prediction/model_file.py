@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import platform
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
@@ -451,8 +452,26 @@ def read_model(
     except InputError as reason:
         raise InputError(f"{path} cannot be used: {reason}") from None
     except SafetensorError as reason:
+        if kind := _text_kind(path):
+            raise InputError(
+                f"{path} is not a gtx model file (it looks like {kind}); expected one that gtx train wrote, such as "
+                "run/model.gtx"
+            ) from None
         what = f"({printable(str(reason), 200)}); expected one that gtx train wrote, such as run/model.gtx"
         raise InputError(f"{path} is not a whole gtx model file {what}") from None
+
+
+def _text_kind(path: Path) -> str | None:
+    """Return "a table" or "a text" for a file that begins with lines of text; None for other bytes."""
+    with path.open("rb") as raw:
+        start = raw.read(4096)
+    try:
+        lines = getincrementaldecoder("utf-8-sig")().decode(start).splitlines()  # its last character may be cut
+    except UnicodeDecodeError:
+        return None
+    if not lines or not all(character.isprintable() or character == "\t" for line in lines for character in line):
+        return None
+    return "a table" if any(mark in lines[0] for mark in ",;\t") else "a text"
 
 
 def _check_whole(path: Path, plain: Any) -> None:

@@ -100,11 +100,14 @@ class RowFilter:
 
     def __post_init__(self) -> None:
         if (self.top is None) != (self.by is None):
-            raise InputError("top and by belong together: how many rows, and by which column, such as y_pred")
+            raise InputError(
+                "top, by: expected both, the number of rows and the column that ranks them, such as y_pred; "
+                f"got top {self.top}, by {self.by}"
+            )
         if self.top is not None and self.top < 1:
             raise InputError(f"top: expected 1 or more, got {self.top}")
         if self.lowest and self.top is None:
-            raise InputError("lowest sets the order of top and by: it needs both")
+            raise InputError("lowest: expected with top and by, whose order it sets, got it without them")
 
     @classmethod
     def read(cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False) -> RowFilter:

@@ -87,7 +87,7 @@ class Attainable:
             words.append(f"repeated measurements have a standard deviation of {number(self.noise.sd)} ({of})")
         if self.curve is not None:
             double = self.forecast(error, 2)
-            span = f"[{number(double.low)}, {number(double.high)}]"
+            span = f"(90% interval: {number(double.low)} to {number(double.high)})"
             gain = f"would give about {number(double.error)} {span}"
             if not self.curve.exponent:
                 gain = f"would hardly change it {span}"

@@ -137,7 +137,7 @@ def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
                 high,
                 points=[f"{row}.{t}" for row in index],
             ),
-            "Predicted vs. measured values; on the line they agree."
+            f"Predicted vs. measured {name} of {PARTS[part]} molecules; on the line they agree."
             + (f" Vertical lines: {percent} prediction intervals." if reach is not None else ""),
         )
     error = {part: prediction[part] - y[part] for part in rows}
@@ -286,7 +286,7 @@ def data_panels(report: NumericReport) -> Iterator[Panel]:
             yield Panel(
                 f"Measured {name} in each part",
                 partial(figures.value_histogram, values, quantity),
-                "Distribution of the measured values.",
+                f"Distribution of the measured values of {name}.",
             )
     else:
         names = [name for t in range(len(pictured)) for name in report.kind.share_names(t)]
@@ -378,7 +378,7 @@ def number_panels(report: AtomBondReport, t: int) -> Iterator[Panel]:
         yield Panel(
             f"Predicted against measured {name}, {PARTS[part]}",
             partial(figures.parity, y, prediction, part, name + in_unit(unit), lines, remarks),
-            f"Predicted vs. measured values of single {report.part}s; on the line they agree.",
+            f"Predicted vs. measured {name} of {report.part}s of {PARTS[part]} molecules; on the line they agree.",
         )
         errors[part] = prediction - y
     if errors:

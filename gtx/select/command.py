@@ -79,6 +79,8 @@ def run(arguments: Namespace) -> int:
     for count, why in ((plate.measured, "known from training"), (plate.repeated, "repeated")):
         if count:
             note(f"left out: {plural(count, 'molecule')}, {why}")
+    if len(plate.picks) < arguments.number:
+        note(f"--number: fewer than {arguments.number:,} molecules can be chosen; all {len(plate.picks):,} are")
     say(f"{len(plate.picks)} of {plate.considered:,} molecules: {arguments.out}")
     say(f"kernel to the most similar other molecule of the plate: {plate.similarity:.2f} on average, of 0 to 1")
     if plate.replay is None:

@@ -15,10 +15,10 @@ import torch
 
 from gtx.closed_form import embeddings_of
 from gtx.data import MoleculeStore, featurise
-from gtx.data.columns import Row
+from gtx.data.columns import Row, listed
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter
-from gtx.errors import InputError
+from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.prediction.extended import ExtendedPredictor
@@ -133,21 +133,23 @@ def select(
     Args:
         predictor: predictor of numbers, with a kernel model, with or without networks.
         library: path of a table, or of a folder of tables with the same columns.
-        number: number of molecules to choose, 1 to `CANDIDATES`.
+        number: number of molecules to choose, 1 to `CANDIDATES`; of a smaller library all molecules are chosen.
         out: path of the output table, CSV, TSV or Parquet.
         goal: "accuracy" to lower the error of the model over the library, or "best" to find molecules with the best
             values.
         target: name of the target, needed if the model has several targets.
-        lowest: whether the lowest value is the best.
+        lowest: whether the lowest value is the best; only for the goal "best".
         smiles_column: as for `gtx.prediction.predict_table`.
         workers: number of processes that read and predict; by default as in `gtx.prediction.predict_table`.
 
     Raises:
-        InputError: the model has no kernel model or no such target, the task is not regression, or no molecule can be
-            chosen.
+        InputError: the model has no kernel model or no such target, the task is not regression, no molecule can be
+            chosen, or `lowest` without the goal "best".
     """
     if not 1 <= number <= CANDIDATES:
         raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")
+    if lowest and goal != "best":
+        raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
     return _Selection(predictor, goal, target, lowest).run(Path(library), number, out, smiles_column, workers)
 
 
@@ -159,9 +161,10 @@ class _Selection:
         if not isinstance(task, NumericTask) or task.linked or predictor.header.featuriser.components:
             raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
         if target is None and len(task.targets) > 1:
-            raise InputError(f"--target: expected one of {', '.join(task.targets)}, since the model has several")
+            raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")
         if target is not None and target not in task.targets:
-            raise InputError(f"--target: expected one of {', '.join(task.targets)}, got {target!r}")
+            near = did_you_mean(target, task.targets)
+            raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
         self.predictor, self.goal, self.sign = predictor, goal, -1.0 if lowest else 1.0
         if predictor.header.features:
             raise InputError("gtx select reads molecules alone; this model reads columns beside them")

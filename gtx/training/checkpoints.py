@@ -16,7 +16,7 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
-from gtx.errors import InputError, printable
+from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.training.data import data_module
 from gtx.training.ranks import run_in_main_process
@@ -75,6 +75,15 @@ class History(Callback):
             writer.writerows(self.rows)
 
 
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """Read the rows of `log.csv`, one per complete epoch, in the folder of a member; none if there is no such file."""
+    log = folder / "log.csv"
+    if not log.exists():
+        return []
+    with log.open(encoding="utf-8", newline="") as opened:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(opened)]
+
+
 # --- Checkpoints are written whole: a process that is killed leaves no partial file.
 
 
@@ -109,10 +118,10 @@ def readable(path: Path) -> Iterator[None]:
     except _DAMAGED as error:
         if isinstance(error, OSError) and error.filename is not None:  # it cannot even be opened
             raise
-        detail = printable(" ".join(str(error).split()), 200)
         raise InputError(
-            f"{path} is damaged, or another gtx wrote it ({type(error).__name__}: {detail}); without it the same "
-            "command trains this member from its start: remove it, or start the whole run anew with --overwrite"
+            f"{path} is damaged, or another gtx wrote it: expected the saved state of a training, which can be read "
+            "whole. Remove the file, and the same command trains this member from its start; or start the whole run "
+            "anew with --overwrite"
         ) from error
 
 

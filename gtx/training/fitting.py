@@ -20,8 +20,6 @@ from pytorch_lightning import Callback, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
@@ -30,10 +28,18 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.tasks import Task
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture
-from gtx.training.checkpoints import History, WholeCheckpointIO, readable, save_whole
+from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
 from gtx.training.data import MoleculeDataModule, OnDisk
 from gtx.training.forecast import ForecastCallback
-from gtx.training.logging import TrainingBar, Watch, WatchCallback, make_logger
+from gtx.training.logging import (
+    EpochLines,
+    TrainingBar,
+    Watch,
+    WatchCallback,
+    epoch_scores,
+    make_logger,
+    training_progress,
+)
 from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
 from gtx.training.pretrained_weights import TRANSFER_MATCHING, EnsembleMember, PretrainedWeightLoader
@@ -110,6 +116,8 @@ def fit(
     run.open(collect_run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
     problem = Problem(model, task, train, val, settings, start, transfer, watch)
     with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
+        if settings.progress and is_main_process() and (found := describe_resumed(problem, run)):
+            print(f"resumed: {found}", file=sys.stderr)
         train_members_in_processes(problem, run)
         return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
 
@@ -143,6 +151,10 @@ class Problem:
     watch: Watch | None = None
     bar: bool = True
 
+    def title(self, number: int) -> str:
+        """Name member `number` for a person, such as "member 2/5"."""
+        return f"member {number + 1}/{self.settings.ensemble}"
+
     def make_model(self, number: int) -> nn.Module:
         """Make the untrained model of member `number`."""
         try:
@@ -166,6 +178,20 @@ class Problem:
             model.observe(train)
         for portion in self.train.portions() if isinstance(self.train, OnDisk) else ():
             model.observe(portion, more=True)
+
+
+def describe_resumed(problem: Problem, run: RunFolder) -> str:
+    """Describe what a training goes on from: finished members, complete epochs of the others; empty at the start."""
+    epochs, found = problem.settings.epochs, []
+    for k in range(problem.settings.ensemble):
+        last = run.member(k) / "last.ckpt"
+        if (run.member(k) / "trained.pt").exists():
+            found.append(f"{problem.title(k)} is trained")
+        elif last.exists():
+            with readable(last):
+                done = torch.load(last, map_location="cpu", weights_only=True)["epoch"] + 1
+            found.append(f"{problem.title(k)} goes on after epoch {done} of {epochs}")
+    return ", ".join(found)
 
 
 @runtime_checkable
@@ -208,8 +234,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> EnsembleMember:
     except ValueError as reason:
         raise InputError(str(reason)) from None
     watch = None if problem.watch is None else partial(problem.watch, number)
-    title = f"member {number + 1}/{settings.ensemble}"
-    trained = train_module(module, data, folder, title, number == 0, watch, problem.bar)
+    trained = train_module(module, data, folder, problem.title(number), number == 0, watch, problem.bar)
     if is_main_process():
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
@@ -250,21 +275,22 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
     if len(train) * (settings.epochs or 0) < MOLECULES_WORTH_PROCESSES:
         return
     alone = replace(problem, settings=replace(settings, threads=max(1, threads // count)), bar=False)
-    columns = (TextColumn("{task.description} epoch"), MofNCompleteColumn(), BarColumn(20), TimeRemainingColumn())
-    with (
-        Progress(*columns, console=Console(stderr=True), disable=not settings.progress) as progress,
-        process_pool(count) as pool,
-    ):
-        titles = {k: f"member {k + 1}/{settings.ensemble}" for k in left}
-        bars = {k: progress.add_task(title, total=settings.epochs, visible=False) for k, title in titles.items()}
+    epochs, titles = settings.epochs or 0, {k: problem.title(k) for k in left}
+    with training_progress(settings.progress) as progress, process_pool(count) as pool:
+        bars = {k: progress.add_task(title, total=epochs, visible=False, scores="") for k, title in titles.items()}
+        lines = {k: EpochLines(title, epochs) for k, title in titles.items() if settings.progress and progress.disable}
         waiting = {pool.submit(_train_alone, alone, k, run.member(k)) for k in left}
         while waiting:
             done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_EXCEPTION)
             for future in done:
                 future.result()
-            for k, bar in bars.items():
-                epochs = completed_epochs(run.member(k))
-                progress.update(bar, completed=epochs, visible=epochs > 0)  # below the forecast of the first member
+            for k in left:
+                ends = (run.member(k) / "trained.pt").exists()
+                if rows := read_log(run.member(k)):  # then the first member has printed its forecast
+                    scores = epoch_scores(rows, epochs)
+                    progress.update(bars[k], completed=len(rows), visible=True, scores=scores)
+                    if k in lines:
+                        lines[k].show(rows, ends)
 
 
 def _train_alone(problem: Problem, number: int, folder: Path) -> None:
@@ -272,12 +298,6 @@ def _train_alone(problem: Problem, number: int, folder: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with isolate_rng(), quiet(), torch_threads(problem.settings.threads):
         train_member(problem, number, folder)
-
-
-def completed_epochs(folder: Path) -> int:
-    """Count the complete epochs of the member in a folder, by the lines of its `log.csv`."""
-    log = folder / "log.csv"
-    return max(0, len(log.read_bytes().splitlines()) - 1) if log.exists() else 0
 
 
 def train_module(
@@ -320,7 +340,7 @@ def train_module(
     if watch is not None:
         callbacks.append(WatchCallback(watch, history))
     if settings.progress and bar:
-        callbacks.append(TrainingBar(title, history, best))
+        callbacks.append(TrainingBar(title, history))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else None
     if logger is not None:
         logger.log_hyperparams(settings.decisive())

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from gtx.errors import InputError, did_you_mean
 from gtx.training.checkpoints import History
-from gtx.training.optimise import BestEpoch
+from gtx.training.optimise import best_row
 
 # --- Lightning's loggers, by name.
 
@@ -62,30 +62,78 @@ SECONDS_BETWEEN_LINES = 60.0
 """Least time between two lines where no bar can be drawn."""
 
 
-class TrainingBar(ProgressBar):
-    """Progress bar: epochs, time left, training loss, and the validation score of this epoch and of the best.
+def training_progress(enabled: bool) -> Progress:
+    """Make a progress bar of epochs; it is drawn if it is enabled and standard error is a terminal or a notebook."""
+    columns = (
+        TextColumn("{task.description} epoch"),
+        MofNCompleteColumn(),
+        BarColumn(20),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[scores]}"),
+    )
+    console = Console(stderr=True)
+    drawn = console.is_terminal or console.is_jupyter
+    return Progress(*columns, console=console, refresh_per_second=4, disable=not (enabled and drawn))
+
+
+class EpochLines:
+    """Plain lines on standard error, one of the first and of the last epoch, and at most one a minute between.
+
+    Args:
+        title: title of the training, such as "member 2/5".
+        epochs: number of epochs of a training that is not stopped early.
+    """
+
+    def __init__(self, title: str, epochs: int) -> None:
+        self.title = title
+        self.epochs = epochs
+        self.printed: int = 0
+        self.last_line: float = -math.inf
+
+    def show(self, rows: Sequence[dict[str, float]], ends: bool) -> None:
+        """Print the line of the last of the rows of `log.csv` if it is due; `ends` if no epoch will follow."""
+        due = ends or time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES
+        if due and len(rows) > self.printed:
+            self.printed, self.last_line = len(rows), time.monotonic()
+            scores = epoch_scores(rows, self.epochs)
+            print(f"{self.title} epoch {len(rows)}/{self.epochs}: {scores}", file=sys.stderr, flush=True)
+
+
+def epoch_scores(rows: Sequence[dict[str, float]], epochs: int) -> str:
+    """Describe the last epoch: training loss, and the validation score of this epoch and of the best so far.
 
     The score is the first that the module logs, by its name in `metrics.json`:
-    `val roc_auc 0.812 (0.825 in epoch 7, kept so far)`.
+    `loss 0.4312, val roc_auc 0.812 (0.825 in epoch 7, kept so far)`.
+
+    Args:
+        rows: rows of `log.csv`.
+        epochs: number of epochs of the training.
+    """
+    now, best = rows[-1], best_row(rows, epochs)
+    scores = f"loss {now['train_loss']:.4f}"
+    if shown := next((name for name in now if name.startswith("val_")), None):
+        scores += f", {shown.replace('_', ' ', 1)} {now[shown]:.4g}"
+        scores += f" ({best.get(shown, math.nan):.4g} in epoch {best['epoch']:.0f}, kept so far)"
+    return scores
+
+
+class TrainingBar(ProgressBar):
+    """Progress bar: epochs, time left, and the text of `epoch_scores`.
 
     One bar for all epochs, on standard error, redrawn four times a second, since epochs of small molecules last a
-    fraction of a second. If standard error is no terminal, a plain line after the first and the last epoch, and at most
-    one a minute between.
+    fraction of a second. If standard error is no terminal, `EpochLines`.
 
     Args:
         title: title of the bar, such as "member 2/5".
         history: record of the epochs.
-        best: selection of the best epoch.
     """
 
-    def __init__(self, title: str, history: History, best: BestEpoch) -> None:
+    def __init__(self, title: str, history: History) -> None:
         super().__init__()
         self.title = title
         self.history = history
-        self.best = best
         self.enabled: bool = True
         self.bar: Progress = Progress(disable=True)
-        self.last_line: float = -math.inf
 
     def disable(self) -> None:
         self.enabled = False
@@ -94,16 +142,8 @@ class TrainingBar(ProgressBar):
         self.enabled = True
 
     def on_train_start(self, trainer: Trainer, *_: Any) -> None:
-        columns = (
-            TextColumn("{task.description} epoch"),
-            MofNCompleteColumn(),
-            BarColumn(20),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[scores]}"),
-        )
-        console = Console(stderr=True)
-        self.drawn: bool = console.is_terminal or console.is_jupyter
-        self.bar = Progress(*columns, console=console, refresh_per_second=4, disable=not (self.enabled and self.drawn))
+        self.bar = training_progress(self.enabled)
+        self.lines = EpochLines(self.title, trainer.max_epochs or 0) if self.enabled and self.bar.disable else None
         self.task: TaskID = self.bar.add_task(
             self.title, total=trainer.max_epochs, completed=trainer.current_epoch, scores=""
         )
@@ -116,16 +156,10 @@ class TrainingBar(ProgressBar):
         self.bar.update(self.task, completed=done)
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        now, best = self.history.rows[-1], self.history.rows[self.best.epoch]
-        scores = f"loss {now['train_loss']:.4f}"
-        if shown := next((name for name in now if name.startswith("val_")), None):
-            scores += f", {shown.replace('_', ' ', 1)} {now[shown]:.4g}"
-            scores += f" ({best.get(shown, math.nan):.4g} in epoch {best['epoch']}, kept so far)"
-        self.bar.update(self.task, scores=scores)
-        ends = now["epoch"] == trainer.max_epochs or trainer.should_stop
-        if self.enabled and not self.drawn and (ends or time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES):
-            self.last_line = time.monotonic()
-            print(f"{self.title} epoch {now['epoch']}/{trainer.max_epochs}: {scores}", file=sys.stderr, flush=True)
+        rows, epochs = self.history.rows, trainer.max_epochs or 0
+        self.bar.update(self.task, scores=epoch_scores(rows, epochs))
+        if self.lines:
+            self.lines.show(rows, rows[-1]["epoch"] == epochs or trainer.should_stop)
 
     def teardown(self, *_: Any, **__: Any) -> None:
         self.bar.stop()

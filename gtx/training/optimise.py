@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,6 +126,22 @@ class WeightAverage(Callback):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.average = state["average"]
+
+
+def best_row(rows: Sequence[dict[str, float]], epochs: int) -> dict[str, float]:
+    """Return the row of `log.csv` of the best epoch so far, by the rule of `BestEpoch`.
+
+    Args:
+        rows: rows of `log.csv`, at least one.
+        epochs: number of epochs of the training.
+    """
+
+    def score(row: dict[str, float]) -> float:
+        value = row.get("val_score", math.inf)
+        return math.inf if math.isnan(value) else value
+
+    counted = rows[epochs // 2 :] or rows
+    return min(reversed(counted), key=score)
 
 
 class BestEpoch(Callback):

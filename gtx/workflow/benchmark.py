@@ -48,7 +48,7 @@ from gtx.report.kinds import TITLES, count, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numbers import require_numeric
 from gtx.training import RunFolder, TrainSettings, lock_output_folder
-from gtx.training.fitting import completed_epochs
+from gtx.training.checkpoints import read_log
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model
 
@@ -132,11 +132,23 @@ class Fold:
         """File of its result."""
         return self.folder / "result.json"
 
-    def epochs_done(self) -> int:
-        """Count the complete epochs of gtx, at most `epochs`."""
+    def trained(self) -> bool:
+        """Return True if all ensemble members are trained, after which the baselines are."""
+        files = [RunFolder(self.folder).member(k) / "trained.pt" for k in range(self.plan.settings.ensemble)]
+        return all(file.exists() for file in files)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of the progress bar: the epochs, and one for the baselines."""
+        return self.epochs + 1
+
+    def steps_done(self) -> int:
+        """Count the complete steps, at most `steps`; the last is complete when the result is written."""
         if self.result_file.exists():
+            return self.steps
+        if self.trained():
             return self.epochs
-        return sum(completed_epochs(member) for member in self.folder.glob("members/*"))
+        return sum(len(read_log(member)) for member in self.folder.glob("members/*"))
 
 
 def seeded(settings: TrainSettings, number: int) -> TrainSettings:
@@ -184,7 +196,7 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
 
 @contextmanager
 def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]:
-    """Show the complete epochs of all folds, from their logs, until the block ends."""
+    """Show the complete epochs and baselines of all folds, from their files, until the block ends."""
     columns = (
         TextColumn("Benchmark"),
         BarColumn(20),
@@ -194,11 +206,12 @@ def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]
     )
     ended = threading.Event()
     with Progress(*columns, console=Console(stderr=True), disable=not shown, speed_estimate_period=600) as bar:
-        task = bar.add_task("", total=sum(fold.epochs for fold in folds), scores="")
+        task = bar.add_task("", total=sum(fold.steps for fold in folds), scores="")
 
         def refresh() -> None:
-            completed = sum(fold.epochs_done() for fold in folds)
-            bar.update(task, completed=completed, scores=_summary(results, folds[0].task))
+            at_baselines = sum(fold.trained() and not fold.result_file.exists() for fold in folds)
+            scores = _summary(results, folds[0].task) + (f"; {at_baselines} at the baselines" if at_baselines else "")
+            bar.update(task, completed=sum(fold.steps_done() for fold in folds), scores=scores)
 
         def follow() -> None:
             while not ended.wait(REFRESH_SECONDS):

@@ -155,8 +155,15 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
         (["predict", "run/model.gtx", "CCO", "--device=meta"], "device: expected one of cpu, cuda"),
         (["predict", "run/model.gtx", "run/model.gtx"], "run/model.gtx is a model file; a table of molecules was"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--val", "/dev/zero"], "/dev/zero is no file"),
+        (
+            ["train", "data.csv", "--out", "x", "--val", "0.1"],
+            "--val: expected a file, got the number '0.1'; --split-s",
+        ),
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
-        (["train", "esoll", "--out", "x"], "there is no file or public set 'esoll'; did you mean 'esol'?"),
+        (
+            ["train", "esoll", "--out", "x"],
+            "there is no file 'esoll' and no public data set of that name; did you mean 'esol'?",
+        ),
         (["train", "data.csv", "--target-columns", "smiles", "--out", "x"], "holds the molecules"),
         (["train", "data.csv", "--target-columns", "gap", "--out", "data.csv"], "is a file"),
     ],

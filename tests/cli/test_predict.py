@@ -31,7 +31,7 @@ def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys
     said = capsys.readouterr()
     assert said.out == "" and said.err.splitlines() == [
         "5 rows: 4 read, 1 error (1 with an unusable molecule), 1 with warnings",
-        "files: 2; shards: 3; rows written: 5",
+        "files: 2; shards: 3; rows written as Parquet: 5",
         "left out, as no tables: notes.txt",
         "written to out",
     ]
@@ -65,7 +65,7 @@ def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.C
 def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.CaptureFixture) -> None:
     best = ["--top=2", "--by=gap_pred"]
     assert main(["predict", MODEL, "library", "--out", "best", *best, *HERE]) == 0
-    assert "rows written: 2" in capsys.readouterr().err and len(pd.read_parquet("best/top.parquet")) == 2
+    assert "rows written as Parquet: 2" in capsys.readouterr().err and len(pd.read_parquet("best/top.parquet")) == 2
     assert main(["predict", MODEL, "library/a.csv", "--filter=gap_pred > -1e9", *best, *HERE]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 3 and "2 of them are written" in said.err
@@ -94,7 +94,10 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
             ["library/a.csv", "--shard-rows", "9"],
             "--shard-rows is for a folder of molecules, or a file with --engine ray",
         ),
-        (["library/a.csv", "--top", "9"], "top and by belong together"),
+        (
+            ["library/a.csv", "--top", "9"],
+            "--top: expected with --by COLUMN, such as --top 100 --by y_pred, got --top alone",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys: pytest.CaptureFixture) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gtx.cli.printing import score_table
+from gtx.cli.printing import folded, score_table
 from gtx.tasks import Regression
 
 
@@ -44,3 +44,20 @@ def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.
     said = capsys.readouterr().out
     assert "mean" in said and f"{part['rmse']:.4g}" in said and len(said.splitlines()) < 35
     assert "of 40 targets one metric each, and 20 of them; metrics.json has all scores" in said
+
+
+def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert folded("permeability_caco2 of the whole", 14).split("\n") == ["permeability_", "caco2 of the", "whole"]
+    assert folded("y" * 33, 16).split("\n") == ["y" * 16, "y" * 16, "y"]
+    own = {"permeability_caco2_papp": {"rmse": 0.1234, "mae": 0.2345, "r2": 0.3456}}
+    part = {**own["permeability_caco2_papp"], "per_target": own}
+    parts = {"train": part, "val": part, "test": part}
+    methods = ("mean", "ridge", "random_forest", "kernel")
+    score_table({**parts, "baseline": dict.fromkeys(methods, parts)}, Regression.metrics)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and "kernel" in "".join(lines)
+    cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    assert [name for name in cells if name] == ["permeability_", "caco2_papp"]

@@ -135,10 +135,14 @@ MODELS: dict[str, tuple[Task, dict[str, Any], float]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_a_file_answers_as_the_model_does(name: str, tmp_path: Path) -> None:
+def test_a_file_answers_as_the_model_does(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task, parts, tolerance = MODELS[name]
     model = saved(tmp_path / "model.gtx", task, **parts)
     assert main(["export", str(model), "--out", str(tmp_path / "model.onnx")]) == 0
+    printed = capsys.readouterr()
+    assert [line[:3] for line in printed.err.splitlines() if "/3 " in line] == ["1/3", "2/3", "3/3"]
+    unit = "standard deviations of the target" if isinstance(task, Regression) else "of a probability"
+    assert printed.out.endswith(f" {unit}\n")
     ours = compare(tmp_path, tolerance)
     if isinstance(task, Regression) and task.interval:
         assert {"gap_pred", "gap_std", "gap_low", "gap_high"} < set(ours)

@@ -47,12 +47,14 @@ def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tm
         "cut in the weights": whole[: length + 1000],
         "one byte short": whole[:-1],
         "header spoilt": whole[:20] + b"\xff" + whole[21:],
-        "text": b"smiles,y\nC,1\n" * 100,
         "pickle": pickle.dumps({"weights": [1, 2, 3]}),
     }
     for content in damaged.values():
         (tmp_path / "bad.gtx").write_bytes(content)
         refused(tmp_path / "bad.gtx", "bad.gtx is not a whole gtx model file")
+    for text, kind in (("smiles,y\nCµ,1\n" * 1000, "a table"), ("CCO ethanol\nC methane\n", "a text")):
+        (tmp_path / "bad.gtx").write_text(text, encoding="utf-8")
+        refused(tmp_path / "bad.gtx", f"bad.gtx is not a gtx model file .it looks like {kind}.; expected one")
     refused(tmp_path / "none.gtx", "no such file: .*none.gtx")
     refused(tmp_path, "is a folder; expected a file, such as .*model.gtx")
 

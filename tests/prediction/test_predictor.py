@@ -362,8 +362,8 @@ def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
     [
         (["y_pred"], "expected a column, one of .* and a number, got 'y_pred'"),
         (["y_pred => 1"], "there is no column 'y_pred ='"),
-        ([None, 3], "top and by belong together"),
-        ([None, None, None, True], "lowest sets"),
+        ([None, 3], "top, by: expected both, .*; got top 3, by None"),
+        ([None, None, None, True], "lowest: expected with top and by"),
         ([None, 3, "y_prod"], "there is no column 'y_prod'; did you mean 'y_pred'"),
     ],
 )

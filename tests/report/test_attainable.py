@@ -50,7 +50,10 @@ def test_the_words_say_what_is_known_and_no_more() -> None:
     words = Attainable(MeasurementNoise(0.3, 30, 4), LAW).describe(0.61, "kcal/mol")
     assert words.startswith("RMSE 0.610 kcal/mol; repeated measurements have a standard deviation of 0.300 (30 mol")
     assert "4 of them with identical values" in words
-    assert "800 more training molecules like these (twice as many) would give about 0.431 [0.372, 0.500]" in words
+    assert (
+        "800 more training molecules like these (twice as many) would give about 0.431 (90% interval: 0.372 to 0.500)"
+        in words
+    )
     assert "more" not in Attainable(MeasurementNoise(0.3, 30, 0)).describe(0.61)
     assert "repeated" not in Attainable(curve=LAW).describe(0.61)
     assert "hardly" in Attainable(curve=LAW._replace(errors=(0.4, 0.4, 0.4))).describe(0.61)

@@ -135,6 +135,8 @@ def test_every_point_and_row_knows_its_molecule_and_cards_the_nearest_training_m
     assert len(nearest) == 12
     assert all(int(row) - 1 in SPLIT["train"] and 0 < float(alike) <= 1 for alike, _, row in nearest)
     assert found.tags.count("figcaption") == found.tags.count("figure") > 10
+    parity = [caption for caption in re.findall("<figcaption>(.*?)</figcaption>", html) if "vs. measured" in caption]
+    assert len(parity) == len(set(parity)) == 4  # of two targets, validation and test
 
 
 @pytest.mark.slow

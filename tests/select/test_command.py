@@ -87,7 +87,7 @@ def test_a_kernel_alone_chooses_as_it_does_beside_networks(model: Path, library:
     assert codes[1] and len(set(codes[0]) & set(codes[1])) >= 2  # the networks' disagreement counts too
 
 
-def test_a_folder_is_one_library(model: Path, library: Path) -> None:
+def test_a_folder_is_one_library(model: Path, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = pd.read_csv(library)
     folder = library.with_name("parts")
     folder.mkdir()
@@ -96,6 +96,9 @@ def test_a_folder_is_one_library(model: Path, library: Path) -> None:
     words = ["--number=6", "--workers=0", "--out"]
     assert main(["select", str(model), str(folder), *words, str(library.with_name("two.csv"))]) == 0
     assert main(["select", str(model), str(library), *words, str(library.with_name("one.csv"))]) == 0
+    assert "--number" not in capsys.readouterr().err
+    assert main(["select", str(model), str(library), "--number=96", *words[1:], str(library.with_name("all.csv"))]) == 0
+    assert "--number: fewer than 96 molecules can be chosen; all 30 are" in capsys.readouterr().err
     two, one = pd.read_csv(library.with_name("two.csv")), pd.read_csv(library.with_name("one.csv"))
     assert two["code"].tolist() == one["code"].tolist() and set(two["file"]) <= {"a.csv", "b.csv"}
 
@@ -104,7 +107,8 @@ def test_a_folder_is_one_library(model: Path, library: Path) -> None:
     ("name", "words", "message"),
     [
         ("model.gtx", ["--number=0"], "--number: expected 1 to 4,000, got 0"),
-        ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of gap, got 'water'"),
+        ("model.gtx", ["--number=3", "--target=water"], "--target: expected one of 'gap', got 'water'"),
+        ("model.gtx", ["--number=3", "--lowest"], "--lowest: expected with --for best"),
         ("alone.gtx", ["--number=3"], "which this model lacks"),
     ],
 )

@@ -49,13 +49,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[EnsembleMe
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_sigkill_leaves_no_trace(place: str, killed: dict[str, Path], whole: dict[str, list[EnsembleMember]]) -> None:
+def test_sigkill_leaves_no_trace(
+    place: str, killed: dict[str, Path], whole: dict[str, list[EnsembleMember]], capfd: pytest.CaptureFixture[str]
+) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()
     assert torch.load(cut / "last.ckpt", weights_only=True)["epoch"] == 2
     untouched = (done / "trained.pt").stat().st_mtime_ns
 
-    resumed = train(killed[place], **settings(place))
+    wanted = settings(place)
+    resumed = train(killed[place], **wanted, progress=True)
+    goes_on = f"member 2/2 goes on after epoch 3 of {wanted['epochs']}"
+    assert f"resumed: member 1/2 is trained, {goes_on}\n" in capfd.readouterr().err
     assert not [file.name for file in cut.iterdir() if file.name not in ("log.csv", "trained.pt")]
 
     assert (done / "trained.pt").stat().st_mtime_ns == untouched
@@ -98,6 +103,7 @@ def test_a_damaged_file_is_named_with_what_to_do(
     with pytest.raises(InputError) as error:
         train(tmp_path, epochs=1)
     assert str(error.value).startswith(f"{file} is damaged") and "--overwrite" in str(error.value)
+    assert "torch" not in str(error.value) and "weights_only" not in str(error.value)
     file.unlink()
     assert len(train(tmp_path, epochs=1)) == 1
 

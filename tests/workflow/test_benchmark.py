@@ -63,8 +63,10 @@ def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dat
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
     molecules = LabelledMolecules(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    predicted = Fold(Plan.make(molecules, data, settings), tmp_path).run()["predictions"][GTX]
+    fold = Fold(Plan.make(molecules, data, settings), tmp_path)
+    predicted = fold.run()["predictions"][GTX]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
+    assert fold.steps_done() == fold.steps
 
 
 def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
@@ -77,3 +79,15 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
         scores = {name: Regression(["a", "b"]).evaluate(y * unit, guess * unit) for name, guess in guesses.items()}
         results.append(_summary([{"scores": scores}, None], Regression(["a"])))
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
+
+
+def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
+    (split, *_), *_ = folds_of(dataset, data, 3, 1)
+    settings = TrainSettings(epochs=7, ensemble=2, threads=1)
+    molecules = LabelledMolecules(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
+    fold = Fold(Plan.make(molecules, data, settings), tmp_path)
+    assert fold.steps_done() == 0
+    for member in ("0", "1"):
+        (tmp_path / "members" / member).mkdir(parents=True)
+        (tmp_path / "members" / member / "trained.pt").touch()
+    assert fold.trained() and fold.steps_done() == 14 < fold.steps
