@@ -84,7 +84,7 @@ class LinearHeadMerge(HeadMerge):
 
 # --- Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
 #
-# `attend_receiver_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
+# `attend_receiver_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its modules.
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 

@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import mean_predictions, number_of
-from gtx.molecules import draw_molecule, shrink_substructure, substructure_to_smiles
+from gtx.molecules import draw_molecule, list_smaller_substructures, substructure_to_smiles
 from gtx.prediction import Predictor
 from gtx.prediction.extended import neighbour_lines
 from gtx.tasks.numbers import require_numeric
@@ -269,7 +269,7 @@ def find_rationale(
         return np.nan_to_num(np.clip((1 + side * (values - threshold) / span) / 2, 0, 1))
 
     atoms = frozenset(range(mol.GetNumAtoms()))
-    search(worth, lambda part: shrink_substructure(mol, part), atoms, least, draws, seed)
+    search(worth, lambda part: list_smaller_substructures(mol, part), atoms, least, draws, seed)
     passing = [
         (len(part), -side * value, sorted(part))
         for part, (_, value) in alone.items()

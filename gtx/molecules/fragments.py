@@ -105,7 +105,7 @@ def assign_substructures(mol: Chem.Mol) -> np.ndarray:
 Atoms = frozenset[int]
 
 
-def shrink_substructure(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
+def list_smaller_substructures(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
     """Return the connected substructures that remain when one end atom of a chain, or one whole ring, is removed.
 
     Rings are those of the smallest set of smallest rings. From a fused ring, only the atoms that are in no other

@@ -70,7 +70,7 @@ class BondMessagePassing(GINEConv):
 # --- A readout of bonds: from atoms to one vector for each bond.
 
 
-class BondReadout(nn.Module):
+class BondVectorFromAtoms(nn.Module):
     r"""Readout of a bond between atoms s and r with bond features c, symmetric in the two atoms:
 
     \[ \left[\, v_s + v_r,\; |v_s - v_r|,\; E(c) \,\right] \]

@@ -25,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
-from gtx.data import MoleculeStore, process_pool
+from gtx.data import MoleculeStore, open_process_pool
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.tasks import Task
@@ -253,7 +253,7 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
     columns = (TextColumn("{task.description} epoch"), MofNCompleteColumn(), BarColumn(20), TimeRemainingColumn())
     with (
         Progress(*columns, console=Console(stderr=True), disable=not settings.progress) as progress,
-        process_pool(count) as pool,
+        open_process_pool(count) as pool,
     ):
         titles = {k: f"member {k + 1}/{settings.ensemble}" for k in left}
         bars = {k: progress.add_task(title, total=settings.epochs, visible=False) for k, title in titles.items()}

@@ -1,4 +1,4 @@
-"""Edge sets: adjacency, bonds, neighbours within a radius, expanders, virtual nodes, circular labels."""
+"""Edge rules: adjacency, bonds, neighbours within a radius, expanders, virtual nodes, circular labels."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def mixed(label: Tensor) -> Tensor:
     return label ^ (label >> 32)
 
 
-# --- Edge sets: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
+# --- Edge rules: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
 #
 # The edges are the only difference between a Transformer (all pairs), graph attention (bonds), attention in space
 # (pairs within a cutoff) and a decoder (no later sender).
 
 
 @dataclass(frozen=True)
-class EdgeSelector:
+class EdgeRule:
     """Rule that decides which ordered pairs of a molecule's nodes become edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
@@ -94,21 +94,21 @@ class EdgeSelector:
         """
         raise TypeError(f"{type(self).__name__} does not say which pairs are edges")
 
-    def __or__(self, other: EdgeSelector) -> EdgeUnion:
-        """Unite two edge sets: pairs that are edges of either."""
+    def __or__(self, other: EdgeRule) -> EdgeUnion:
+        """Unite two edge rules: pairs that are edges of either."""
         return EdgeUnion(self, other)
 
 
 @dataclass(frozen=True)
-class EdgeUnion(EdgeSelector):
+class EdgeUnion(EdgeRule):
     """Union of the edges of two rules, made by `one | other`.
 
     Attributes:
         one, other: the two rules.
     """
 
-    one: EdgeSelector
-    other: EdgeSelector
+    one: EdgeRule
+    other: EdgeRule
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
         masks = self.one(data, graph), self.other(data, graph)
@@ -116,7 +116,7 @@ class EdgeUnion(EdgeSelector):
 
 
 @dataclass(frozen=True)
-class AllPairEdges(EdgeSelector):
+class AllPairEdges(EdgeRule):
     """Rule by which all ordered pairs of nodes are edges, including a node with itself (Transformer encoder)."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
@@ -124,7 +124,7 @@ class AllPairEdges(EdgeSelector):
 
 
 @dataclass(frozen=True)
-class BondEdges(EdgeSelector):
+class BondEdges(EdgeRule):
     """Rule by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
 
     Attributes:
@@ -143,7 +143,7 @@ class BondEdges(EdgeSelector):
 
 
 @dataclass(frozen=True)
-class HopCutoffEdges(EdgeSelector):
+class HopCutoffEdges(EdgeRule):
     """Rule by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
 
     Attributes:
@@ -172,7 +172,7 @@ class HopCutoffEdges(EdgeSelector):
 
 
 @dataclass(frozen=True)
-class DistanceCutoffEdges(EdgeSelector):
+class DistanceCutoffEdges(EdgeRule):
     """Rule by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
 
     Attributes:
@@ -192,13 +192,13 @@ class DistanceCutoffEdges(EdgeSelector):
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
         if data.pos is None:
-            raise ValueError("this edge set needs coordinates: expected pos [N, 3] in Å, got None")
+            raise ValueError("this edge rule needs coordinates: expected pos [N, 3] in Å, got None")
         sender, receiver = graph.pair_index
         return ~((data.pos[sender] - data.pos[receiver]).norm(dim=-1) >= self.cutoff)  # NaN >= cutoff is false
 
 
 @dataclass(frozen=True)
-class CausalEdges(EdgeSelector):
+class CausalEdges(EdgeRule):
     """Rule by which a node receives from itself and earlier nodes only, j <= i: a causal mask, for a decoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
@@ -210,7 +210,7 @@ class CausalEdges(EdgeSelector):
 
 
 @dataclass(frozen=True)
-class ExpanderEdges(EdgeSelector):
+class ExpanderEdges(EdgeRule):
     r"""Rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
 
     Each random cycle sorts the kinds of atoms by a different hash, and joins every kind with the next and the last with
