@@ -138,9 +138,9 @@ class Rationale(Drawn):
         prediction: prediction for the molecule, in the target's own units; for classes a probability.
         threshold: threshold in the units of the prediction.
         atoms: atoms of the substructure, int `[k]`, from 0; empty if no rationale was found.
-        part: SMILES of the substructure, with hydrogens in place of the bonds that were cut; None if no rationale was
-            found.
-        part_prediction: prediction for the substructure alone; NaN if no rationale was found.
+        substructure: SMILES of the substructure, with hydrogens in place of the bonds that were cut; None if no
+            rationale was found.
+        prediction_alone: prediction for the substructure alone; NaN if no rationale was found.
         tried: number of substructures that were predicted.
         most: largest number of atoms of the substructure.
         neighbours: lines of text about the most similar training molecules.
@@ -152,8 +152,8 @@ class Rationale(Drawn):
     prediction: float
     threshold: float
     atoms: np.ndarray
-    part: str | None
-    part_prediction: float
+    substructure: str | None
+    prediction_alone: float
     tried: int
     most: int
     neighbours: list[str]
@@ -163,9 +163,9 @@ class Rationale(Drawn):
         side = "above" if self.prediction >= self.threshold else "below"
         names = " ".join(f"{self.mol.GetAtomWithIdx(i).GetSymbol()}{i}" for i in self.atoms.tolist())
         found = f"none of at most {self.most} atoms stays {side} it"
-        if self.part is not None:
+        if self.substructure is not None:
             named = f"{plural(len(self.atoms), 'atom')}: {names}"
-            found = f"the smallest that stays {side} it, {self.part_prediction:.4g}: {self.part} ({named})"
+            found = f"the smallest that stays {side} it, {self.prediction_alone:.4g}: {self.substructure} ({named})"
         threshold = f"; threshold {self.threshold:.4g}"
         return "\n".join(
             [
@@ -183,7 +183,7 @@ class Rationale(Drawn):
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""
-        alone = "none was found" if self.part is None else f"predicted alone: {self.part_prediction:.4g}"
+        alone = "none was found" if self.substructure is None else f"predicted alone: {self.prediction_alone:.4g}"
         return [
             *headline(self.smiles, 1, self.quantity, self.prediction)[1:],
             f"Red: the smallest substructure on the same side of {self.threshold:.4g}; {alone}.",
@@ -276,7 +276,7 @@ def find_rationale(
         if len(part) <= most and side * (value - threshold) >= 0
     ]
     best = min(passing)[2] if passing else []
-    part, prediction = alone[frozenset(best)] if best else (None, float("nan"))
+    substructure, prediction = alone[frozenset(best)] if best else (None, float("nan"))
     return Rationale(
         smiles=smiles,
         mol=mol,
@@ -284,8 +284,8 @@ def find_rationale(
         prediction=whole,
         threshold=threshold,
         atoms=np.array(best, dtype=int),
-        part=part,
-        part_prediction=prediction,
+        substructure=substructure,
+        prediction_alone=prediction,
         tried=len(alone),
         most=most,
         neighbours=neighbour_lines(predictor, smiles),

@@ -59,7 +59,7 @@ class ParsedMolecule(NamedTuple):
 def featurise_compiled(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
-    """Read molecules with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`."""
+    """Featurise texts with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`."""
     if not _readable():
         return plain.featurise_with_rdkit(settings, texts, coordinates, smiles)
     batches = []

@@ -13,7 +13,9 @@ from gtx.graph.packing import Buckets, MoleculesBySize, PaddingMap, SizeBucket
 
 
 class BatchShape(NamedTuple):
-    """Constant shape of a batch: places for B molecules, sorted by size, and for a padding molecule (the ghost).
+    """Constant shape of batches: numbers of molecules, atoms, pairs and bonds, padding included.
+
+    A batch has places for B molecules, sorted by size, and for a padding molecule, the ghost.
 
     Attributes:
         atoms: number N of atoms, at least one more than the molecules have, because the ghost has an atom.

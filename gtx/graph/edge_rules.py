@@ -101,7 +101,7 @@ class EdgeRule:
 
 @dataclass(frozen=True)
 class EdgeUnion(EdgeRule):
-    """Union of the edges of two rules, made by `one | other`.
+    """Edge rule by which the edges of either of two rules are edges; `one | other` makes it.
 
     Attributes:
         one, other: the two rules.
@@ -117,7 +117,7 @@ class EdgeUnion(EdgeRule):
 
 @dataclass(frozen=True)
 class AllPairEdges(EdgeRule):
-    """Rule by which all ordered pairs of nodes are edges, including a node with itself (Transformer encoder)."""
+    """Edge rule by which all ordered pairs of nodes are edges, including a node with itself (Transformer encoder)."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
         return None
@@ -125,7 +125,7 @@ class AllPairEdges(EdgeRule):
 
 @dataclass(frozen=True)
 class BondEdges(EdgeRule):
-    """Rule by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
+    """Edge rule by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
 
     Attributes:
         loops: whether a node also attends to itself.
@@ -144,7 +144,7 @@ class BondEdges(EdgeRule):
 
 @dataclass(frozen=True)
 class HopCutoffEdges(EdgeRule):
-    """Rule by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
+    """Edge rule by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
 
     Attributes:
         hops: largest number of bonds, 0 or more. A number larger than the molecule gives all pairs of connected atoms.
@@ -173,7 +173,7 @@ class HopCutoffEdges(EdgeRule):
 
 @dataclass(frozen=True)
 class DistanceCutoffEdges(EdgeRule):
-    """Rule by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
+    """Edge rule by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
 
     Attributes:
         cutoff: cutoff distance in Å.
@@ -199,7 +199,7 @@ class DistanceCutoffEdges(EdgeRule):
 
 @dataclass(frozen=True)
 class CausalEdges(EdgeRule):
-    """Rule by which a node receives from itself and earlier nodes only, j <= i: a causal mask, for a decoder."""
+    """Edge rule by which a node receives from itself and earlier nodes only, j <= i: a causal mask, for a decoder."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
         sender, receiver = graph.pair_index
@@ -211,7 +211,7 @@ class CausalEdges(EdgeRule):
 
 @dataclass(frozen=True)
 class ExpanderEdges(EdgeRule):
-    r"""Rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
+    r"""Edge rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
 
     Each random cycle sorts the kinds of atoms by a different hash, and joins every kind with the next and the last with
     the first. Two atoms are joined if their kinds are joined. The union of \(d / 2\) random cycles is a random

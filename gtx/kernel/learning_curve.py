@@ -89,7 +89,7 @@ def measure_learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningC
 
 
 def measure_learning_curves(model: KernelRidge) -> list[LearningCurve | None]:
-    """Measure the learning curve of each output of a solved model, whose references are its training molecules.
+    """Measure the learning curve of each output of a fitted kernel model, whose references are its training molecules.
 
     The errors are in units of the outputs; None for an output with too few molecules.
     """

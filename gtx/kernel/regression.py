@@ -50,7 +50,7 @@ CHUNK = 512  # molecules that are compared at a time
 
 
 class KernelRidge(TanimotoKernel):
-    r"""Kernel ridge regression on molecules, the mean of a Gaussian process:
+    r"""Kernel ridge regression on molecules, the mean of a Gaussian process.
 
     \[ \hat y(x) = \mu + \sum_i \alpha_i\, k(x, x_i), \qquad
        k = (1 - s_F) \bigl[(1 - s_D)\, k_T + s_D\, k_D\bigr] + s_F\, k_F \]

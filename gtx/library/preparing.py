@@ -194,7 +194,7 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
 
 
 def is_prepared_store(source: str | os.PathLike[str]) -> bool:
-    """Return whether a folder is a store that `prepare_store` made."""
+    """Return whether a folder is a store of featurised molecules, as `prepare_store` makes them."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 

@@ -43,7 +43,7 @@ def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
 
 
 def morgan_bits(texts: Any) -> list[ExplicitBitVect]:
-    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors, see `morgan_counts`."""
+    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors."""
     generator = GetMorganGenerator(radius=2, fpSize=2048)
     return [generator.GetFingerprint(mol) for mol in _read(texts)]
 

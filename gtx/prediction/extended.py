@@ -86,7 +86,7 @@ MOST = 1000
 
 
 class PredictorWithNeighbours(ExtendedPredictor):
-    """Predictor that also compares each molecule with its most similar training molecules (see `PredictorLike`).
+    """Predictor that also compares each molecule with its most similar training molecules.
 
     The predictor adds the column `similarity`, the similarity to the nearest training molecule. With `domain`, the
     predictor adds `domain`, `domain_error` and `domain_rows` (for several targets `<target>_domain_error` and
@@ -164,7 +164,7 @@ INCOMPLETE = "has more tautomers than RDKit lists: another drawing of it may get
 
 
 class TautomerAveragingPredictor(ExtendedPredictor):
-    r"""Predictor that averages the outputs over the likeliest tautomers of each molecule (see `PredictorLike`):
+    r"""Predictor that averages the predictions over the likeliest tautomers of each molecule.
 
     \[ z(x) = \frac{1}{|B(x)|} \sum_{t \in B(x)} z(t) \]
 

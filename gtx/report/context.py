@@ -278,7 +278,7 @@ class AtomBondReport(RunReport):
         return self.task.targets
 
     @property
-    def part(self) -> str:
+    def level(self) -> str:
         """Level of the targets: "atom" or "bond"."""
         return self.task.per
 

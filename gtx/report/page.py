@@ -327,14 +327,14 @@ def _pages(task: MoleculeAtomBondTask, path: Path, dataset: Dataset, answers: An
     return lines + [f"the report of {each.per}s: {page}" for each, page in zip(task.tasks[1:], pages[1:], strict=True)]
 
 
-def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
-    """Select the facts of a report with the scores of one part's targets alone."""
+def _facts_of(task: Task, facts: dict[str, Any]) -> dict[str, Any]:
+    """Select the facts of a report with the scores of one task's targets alone."""
 
     def of(scores: Mapping[str, Any]) -> dict[str, Any]:
-        return mean_scores({name: scores["per_target"][name] for name in part.targets}, part.metrics)
+        return mean_scores({name: scores["per_target"][name] for name in task.targets}, task.metrics)
 
     def defined(method: Mapping[str, Any]) -> bool:
-        return any(v is not None for name in part.targets for v in method["train"]["per_target"][name].values())
+        return any(v is not None for name in task.targets for v in method["train"]["per_target"][name].values())
 
     scores = {where: of(found) for where, found in facts["scores"].items()}
     methods = {name: each for name, each in facts["baselines"].items() if defined(each)}

@@ -165,7 +165,10 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
 
 
 class TokenEncoder(TokenTransformer):
-    """Transformer encoder of sequences: every token attends to every token; arguments as for `TokenTransformer`."""
+    """Transformer encoder of sequences: every token attends to every token of its sequence.
+
+    The arguments are those of `TokenTransformer`.
+    """
 
     def nodes(self, source: SequenceBatch) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`."""

@@ -41,7 +41,7 @@ NO_METHOD = UncertaintyMethod()
 
 @dataclass(frozen=True)
 class Regression(NumericTask, NumberOptions):
-    """Task of predicting numbers, learned as z-scores of the training rows (see `gtx.tasks.scaling.TargetScaler`).
+    """Task of predicting numbers, learned as z-scores of the training rows.
 
     Args:
         targets: names of the target columns.

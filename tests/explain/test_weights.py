@@ -216,14 +216,17 @@ def test_the_search_finds_what_is_planted_in_bounded_work() -> None:
 
 def test_a_trained_models_planted_substructure_is_found(nitriles: Predictor) -> None:
     found = find_rationale(nitriles, LARGE, threshold=0.4, least=2, draws=30)
-    assert found.prediction > 0.4 and found.part_prediction >= 0.4 and len(found.atoms) <= 8
+    assert found.prediction > 0.4 and found.prediction_alone >= 0.4 and len(found.atoms) <= 8
     assert set(read_smiles(LARGE).GetSubstructMatch(Chem.MolFromSmarts("C#N"))) <= set(found.atoms.tolist())
-    own = nitriles.predict(found.part).nitriles_pred[0]
-    assert own == pytest.approx(found.part_prediction) and f"{found.part} ({len(found.atoms)} atoms" in found.text()
+    own = nitriles.predict(found.substructure).nitriles_pred[0]
+    assert (
+        own == pytest.approx(found.prediction_alone)
+        and f"{found.substructure} ({len(found.atoms)} atoms" in found.text()
+    )
     below = find_rationale(nitriles, LARGE, threshold=5.0, least=6, draws=2)
     assert "stays below it" in below.text() and len(below.atoms) == 6
     none = find_rationale(nitriles, LARGE, threshold=0.4, most=1, least=1, draws=1)
-    assert none.part is None and "none of at most 1 atoms stays above it" in none.text()
+    assert none.substructure is None and "none of at most 1 atoms stays above it" in none.text()
 
 
 def test_peelings_are_connected_and_take_whole_rings() -> None:
