@@ -41,7 +41,7 @@ from gtx.kernel.ridge import draw
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, featurise_texts, read_smiles
 from gtx.molecules.descriptors import PROPERTY_NAMES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, assign_stereo_labels, quietly
-from gtx.molecules.perception import perceive
+from gtx.molecules.perception import featurise_with_rdkit
 
 PAGE, FOUND = RESULTS / "descriptors.md", ROOT / "runs" / "descriptors.json"
 GROUPS = {
@@ -219,7 +219,7 @@ def costs() -> dict[str, tuple[float, float]]:
     readers = {"reading": Featuriser(), "reading without descriptors": Featuriser(descriptors=False)}
     for name, featuriser in readers.items():
         cases[name, 0] = partial(featurise_texts, featuriser, texts, smiles=False)
-        cases[name, 1] = partial(perceive, featuriser, texts, None, False)
+        cases[name, 1] = partial(featurise_with_rdkit, featuriser, texts, None, False)
     took = defaultdict(list)
     for _ in range(TURNS + 1):  # the first turn compiles
         for key, case in cases.items():

@@ -27,7 +27,7 @@ from experiments.summary import markdown
 from gtx.closed_form import fit_closed_form, outputs_of
 from gtx.data import MoleculeStore, featurise
 from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
-from gtx.kernel import KernelRidge, learning_curves
+from gtx.kernel import KernelRidge, measure_learning_curves
 from gtx.models import kernel
 from gtx.molecules import Featuriser
 from gtx.report.context import FACTOR
@@ -48,7 +48,8 @@ PAGE = Path(__file__).parent / "results" / "learning-curve.md"
 HEAD = """# How good forecasts of the error are
 
 A random half of the rows that are not test rows trains. The learning curve of the kernel on this half
-(`gtx.kernel.learning_curves`) forecasts the ratio of the errors after training on all of them; then all of them train.
+(`gtx.kernel.measure_learning_curves`) forecasts the ratio of the errors after training on all of them; then all of them
+train.
 Both errors are RMSE on the same test rows: those of the set's split, of xtb9 a random fifth. Of sets with more than
 {most:,} rows, {most:,} are drawn. One core of an AMD EPYC.
 
@@ -79,7 +80,7 @@ def kernel_pairs(name: str) -> Iterator[dict[str, float]]:
     after = test_error(task, whole, test)
     for draw in range(DRAWS):
         task, half = fitted(store.subset(np.random.default_rng(draw).permutation(rest)[: len(rest) // 2]))
-        (curve,) = learning_curves(half)
+        (curve,) = measure_learning_curves(half)
         if curve is not None:
             before = test_error(task, half, test)
             yield {"rows": len(rest) // 2, "before": before, "forecast": before * curve.ratio(2 * curve.rows[-1])} | {
@@ -123,7 +124,7 @@ def blend_pair(name: str, folder: Path) -> dict[str, float]:
     trained = half[half[column] == "train"]
     done = featurise(Featuriser(), trained[run.data.smiles_column].tolist())
     train = done.store.with_targets(trained[run.targets[0]].to_numpy(float)[done.good, None])
-    (curve,) = learning_curves(fitted(train)[1])
+    (curve,) = measure_learning_curves(fitted(train)[1])
     if curve is None:
         raise ValueError(f"{name}: too few rows for a learning curve")
     before = scores["half"]

@@ -21,7 +21,7 @@ import pandas as pd
 
 from experiments import tables
 from experiments.tables import ROOT, Predictions
-from gtx.data import Duplicates, MoleculeStore, Split
+from gtx.data import DuplicateSummary, MoleculeStore, Split
 from gtx.data.public_datasets import load_public_dataset
 from gtx.dataset import Dataset, DataSettings, hash_file, load_dataset
 from gtx.molecules import Featuriser
@@ -79,7 +79,7 @@ class PublicSet:
 
 def unlisted_dataset(data: DataSettings, store: MoleculeStore, split: Split, summary: str) -> Dataset:
     """Make a dataset of molecules that come from no table."""
-    nothing = {"files": [], "duplicates": Duplicates(0, 0), "leaked": {}, "smiles": [], "smiles_column": "smiles"}
+    nothing = {"files": [], "duplicates": DuplicateSummary(0, 0), "leaked": {}, "smiles": [], "smiles_column": "smiles"}
     rows = np.arange(len(store))
     return Dataset(task=data.task, store=store, split=split, split_summary=summary, rows=rows, **nothing)
 

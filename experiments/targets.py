@@ -32,7 +32,15 @@ import gtx
 from experiments.runs import read_set
 from gtx.dataset import DataSettings
 from gtx.molecules import Featuriser
-from gtx.tasks import AtomRegression, BondRegression, CountRegression, MultiLevelTask, Regression, ShareRegression, Task
+from gtx.tasks import (
+    AtomRegression,
+    BondRegression,
+    CountRegression,
+    MoleculeAtomBondTask,
+    Regression,
+    ShareRegression,
+    Task,
+)
 from gtx.training import TrainSettings
 from gtx.workflow import train_model
 
@@ -167,7 +175,7 @@ def together() -> list[dict]:
     alone = Regression(names[0]), AtomRegression(names[1]), BondRegression(names[2])
     test = table[table.split == "test"]
     ways = {
-        "one model": predicted(table, MultiLevelTask(parts=alone)),
+        "one model": predicted(table, MoleculeAtomBondTask(tasks=alone)),
         "three models": pd.concat([predicted(table, task)[f"{task.targets[0]}_pred"] for task in alone], axis=1),
     }
     rows = []

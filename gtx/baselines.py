@@ -23,8 +23,8 @@ from gtx.data import MoleculeStore
 from gtx.errors import printable
 from gtx.models import CLOSED_FORM_MODELS
 from gtx.report.kinds import TITLES
-from gtx.tasks import MultiLevelTask
-from gtx.tasks.multi_level import join_baselines
+from gtx.tasks import MoleculeAtomBondTask
+from gtx.tasks.molecule_atom_bond import join_baselines
 from gtx.tasks.numbers import NumericTask
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def score_baselines(
     from rich.console import Console
     from rich.markup import escape
 
-    if isinstance(task, MultiLevelTask):
-        results = [score_baselines(task.seen_by(part, dataset), part, seed, progress, kernel) for part in task.parts]
+    if isinstance(task, MoleculeAtomBondTask):
+        results = [score_baselines(task.seen_by(each, dataset), each, seed, progress, kernel) for each in task.tasks]
         predictions = {name: values for result in results for name, values in result.predictions.items()}
-        return Baselines(join_baselines([result.scores for result in results], task.parts), predictions)
+        return Baselines(join_baselines([result.scores for result in results], task.tasks), predictions)
     if not isinstance(task, NumericTask):
         return Baselines(task.baselines(dataset.store, dataset.split), {})
     console = Console(stderr=True, quiet=not progress)

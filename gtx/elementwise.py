@@ -67,7 +67,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 class GELU(nn.Module):
-    """GELU activation module, see `gelu`.
+    """GELU activation function as a module: x times the standard normal distribution function of x.
 
     Shapes:
         any to the same.

@@ -1,6 +1,6 @@
-"""The guarantees of gtx as checks of a part of your own: a score, an attention, an encoding, a model, a task.
+"""The guarantees of gtx as checks of your own code: a score, an attention, an encoding, a model, a task.
 
-Each check runs on your part what gtx's own tests run on every part of gtx. It returns nothing if all guarantees hold,
+Each check is one that gtx's own tests run on all code of that kind in gtx. It returns nothing if all guarantees hold,
 and raises a `GuaranteeError` that names the first one that does not, what was expected, what came, and where to read.
 """
 
@@ -44,28 +44,28 @@ SMILES = [
     "c1ccc2c(c1)ccc1ccccc12.CCO",  # two molecules
     "C" * 30,  # longer than the longest path with a code of its own
 ]
-"""Molecules that between them have what breaks parts."""
+"""Molecules that often reveal errors: a single atom, a salt, an isotope, a long chain and the like."""
 PEPTIDE = "NCC(=O)" * 75 + "O"
 SIZES = [3, 1, 7, 2, 12, 0]
 """Atoms of the molecules in the random graphs that attentions are checked on."""
 
 
 class GuaranteeError(AssertionError):
-    """A guarantee that a part breaks."""
+    """Error of an object (an attention, an encoding, a model, ...) that breaks a guarantee of gtx."""
 
 
 class _Guarantee:
-    """A block that checks one guarantee of a part; another exception in it breaks the guarantee too.
+    """A block that checks one guarantee of an object; another exception in it breaks the guarantee too.
 
     Args:
-        part: name of the part.
+        subject: name of the object that is checked.
         name: the guarantee, a short sentence.
         lesson: usual cause of a violation.
         page: page of the documentation to read.
     """
 
-    def __init__(self, part: str, name: str, lesson: str, page: str) -> None:
-        self.part, self.name, self.lesson, self.page = part, name, lesson, page
+    def __init__(self, subject: str, name: str, lesson: str, page: str) -> None:
+        self.subject, self.name, self.lesson, self.page = subject, name, lesson, page
 
     def __enter__(self) -> _Guarantee:
         return self
@@ -78,7 +78,7 @@ class _Guarantee:
 
     def broken(self, expected: str, found: str) -> GuaranteeError:
         return GuaranteeError(
-            f"{self.part}: {self.name}: expected {expected}, got {found}. {self.lesson} Read {self.page}."
+            f"{self.subject}: {self.name}: expected {expected}, got {found}. {self.lesson} Read {self.page}."
         )
 
     def require(self, condition: bool, expected: str, found: object) -> None:
@@ -209,7 +209,7 @@ def check_attention(
 
 
 def _check_attention(
-    part: str,
+    subject: str,
     page: str,
     layer: EdgeAttention,
     pair_features: Callable[[CompleteGraph, torch.dtype], Tensor] | None,
@@ -252,7 +252,7 @@ def _check_attention(
         return {"the output": out, "the weights": weights, "the states": states, **named}
 
     def guarantee(name: str, lesson: str) -> _Guarantee:
-        return _Guarantee(part, name, lesson, page)
+        return _Guarantee(subject, name, lesson, page)
 
     graph = graph_of(*SIZES)
     x, e = inputs(graph)
@@ -472,7 +472,7 @@ def check_model(
         idle = [key for key, p in learner.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
         trained.require(not idle, "finite gradients", f"none, or NaN, of {', '.join(idle)}")
     if isinstance(model, GraphTransformer):
-        lesson = "Every part must give the same over `graph` and over `graph.edge_index`."
+        lesson = "Every attention must give the same over `graph` and over `graph.edge_index`."
         with guarantee("edge list and complete graph agree", lesson) as layouts:
             results = []
             for edge_list in (False, True):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Batch
 
-from gtx.data import FeaturisingResult, MoleculeStore, featurise
+from gtx.data import FeaturisationResult, MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.testing import SMILES, renumbered
 
 __all__ = ["SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
 
 
-def featurised(smiles: list[str] = SMILES, **settings: object) -> FeaturisingResult:
+def featurised(smiles: list[str] = SMILES, **settings: object) -> FeaturisationResult:
     return featurise(Featuriser(**settings), smiles, workers=0)
 
 

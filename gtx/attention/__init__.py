@@ -1,4 +1,4 @@
-"""Interchangeable parts of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
+"""Modules of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
 
 from gtx.attention.complete import (
     AttentionOutput,

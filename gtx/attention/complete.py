@@ -84,7 +84,7 @@ class LinearHeadMerge(HeadMerge):
 
 # --- Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
 #
-# `attend_receiver_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its parts.
+# `attend_receiver_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its modules.
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 
@@ -164,7 +164,7 @@ def attend_receiver_block(
     dropout: float = 0.0,
     states: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute attention for some receivers of b padded graphs, over all their senders: o, w and the score's states.
+    """Compute attention for some receivers of b padded graphs, over all senders of each graph.
 
     Args:
         query: `[b, r, H, C]`.
@@ -180,7 +180,7 @@ def attend_receiver_block(
         states: whether the states will be used.
 
     Returns:
-        `[b, r, H, D]`, `[b, r, s, H]` and `[b, r, s, H, S]`.
+        The outputs `[b, r, H, D]`, the weights `[b, r, s, H]` and the states of the score `[b, r, s, H, S]`.
     """
     if _matrix_form(score, edges, states):
         s = score.pairs(query, key, features)

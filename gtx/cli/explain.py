@@ -30,7 +30,7 @@ from 0; the order of the atoms is that of the SMILES.
 With --method shapley the figure is the molecule, each atom coloured by its Shapley value: the mean change of the
 prediction when the atom is removed, over all orders of removal. In the network, an atom is removed by masking its
 attention; the kernel is explained by its exact contributions. The values sum to the prediction minus a baseline; the
-output lists the parts of network and kernel. With --method substructures, whole substructures are removed: the
+output lists the contributions of network and kernel. With --method substructures, whole substructures are removed: the
 fragments between BRICS bonds. Up to 10 atoms or substructures, all sets of them are evaluated; with more, --draws
 orders and their reverses are drawn, and each value has a standard error.
 
@@ -123,8 +123,8 @@ def run(arguments: Namespace) -> int:
         drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}
         explanation = explain_prediction(predictor, arguments.smiles, **options, **drawn)
     else:
-        parts = {"shapley": "atoms"}.get(arguments.method, arguments.method)
-        explanation = attribute_prediction(predictor, arguments.smiles, parts=parts, **options)
+        to = {"shapley": "atoms"}.get(arguments.method, arguments.method)
+        explanation = attribute_prediction(predictor, arguments.smiles, to=to, **options)
     for line in explanation.text().split("\n"):
         say(line)
     explanation.save(arguments.out)

@@ -168,11 +168,11 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
     known = {name: {field.name for field in chosen(TASKS[name].options)} for name in targets}
     if unknown := options.keys() - set().union(*known.values()):
         raise InputError(f"{min(unknown)}: {' and '.join(targets)} have no such option; leave it out")
-    parts = [
+    made = [
         tasks.make_task(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
         for name, names in targets.items()
     ]
-    return parts[0] if len(parts) == 1 else tasks.MultiLevelTask(parts=tuple(parts))
+    return made[0] if len(made) == 1 else tasks.MoleculeAtomBondTask(tasks=tuple(made))
 
 
 def add_run(parser: Parser) -> Group:

@@ -217,13 +217,13 @@ def opened(
     """Load a model, with the predictions of its members and a comparison with training rows on request, or with an
     average over tautomers.
     """
-    from gtx.prediction import PredictorWithNeighbours, TautomerPredictor, load
+    from gtx.prediction import PredictorWithNeighbours, TautomerAveragingPredictor, load
 
     predictor = load(model, device, beams)
     if average is not None:
         if members or neighbours is not None or domain:
             raise InputError("--average tautomers cannot be combined with --members, --neighbours or --domain")
-        return TautomerPredictor(predictor)
+        return TautomerAveragingPredictor(predictor)
     predictor = predictor.with_members() if members else predictor
     return predictor if neighbours is None and not domain else PredictorWithNeighbours(predictor, neighbours, domain)
 

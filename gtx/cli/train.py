@@ -68,7 +68,7 @@ def add(parser: Parser) -> None:
     parser.usage = "gtx train TABLE --target-columns NAME --out FOLDER [options]"
     parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     add_table(parser)
-    add_task(parser, [word for word in TASKS if word != "together"])  # which the options of columns say
+    add_task(parser, [word for word in TASKS if word != "molecule-atom-bond"])  # which the options of columns say
     run = add_run(parser)
     run.add_argument(
         "--from",

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
         make_constant_shape_batch,
         precompute_encodings,
     )
-    from gtx.data.columns import Row, Table, column_index
+    from gtx.data.columns import Row, Table, find_column
     from gtx.data.feature_columns import FeatureColumns
     from gtx.data.featurising import (
-        FeaturisingResult,
+        FeaturisationResult,
         default_chunk_size,
         default_worker_count,
         featurise,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         make_process_pool,
         map_in_workers,
         min_chunks_for_workers,
-        process_pool,
+        open_process_pool,
         stop_workers,
     )
     from gtx.data.joining import JoinedTable, join_tables
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
         write_split,
     )
     from gtx.data.store import MoleculeStore
-    from gtx.data.table_writer import TableWriter, unused_column_name
+    from gtx.data.table_writer import TableWriter, find_unused_column_name
     from gtx.data.tables import open_table
-    from gtx.data.targets import Duplicates, add_component_columns, find_duplicates
+    from gtx.data.targets import DuplicateSummary, add_component_columns, find_duplicates
 
 
 # tables need no torch
@@ -75,9 +75,9 @@ __all__ = [
     "SPLIT_PARTS",
     "ConstantShapeSampler",
     "ConstantShapeStore",
-    "Duplicates",
+    "DuplicateSummary",
     "FeatureColumns",
-    "FeaturisingResult",
+    "FeaturisationResult",
     "InputFile",
     "JoinedTable",
     "MoleculeStore",
@@ -97,7 +97,6 @@ __all__ = [
     "assign_folds",
     "check_split_shares",
     "choose_batch_shape",
-    "column_index",
     "compute_split_groups",
     "count_shared_molecules",
     "cross_validation_splits",
@@ -105,8 +104,10 @@ __all__ = [
     "default_worker_count",
     "featurise",
     "featurise_stream",
+    "find_column",
     "find_duplicates",
     "find_nearest_neighbours",
+    "find_unused_column_name",
     "format_row_message",
     "from_pyg",
     "get_split_method",
@@ -120,17 +121,16 @@ __all__ = [
     "make_process_pool",
     "map_in_workers",
     "min_chunks_for_workers",
+    "open_process_pool",
     "open_table",
     "ordered_split",
     "parse_times",
     "precompute_encodings",
-    "process_pool",
     "random_split",
     "repeated_cross_validation_splits",
     "scaffold_split",
     "split_by_column",
     "stop_workers",
     "time_split",
-    "unused_column_name",
     "write_split",
 ]

@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
 from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, widen
-from gtx.graph.capacity import BatchShape, ConstantShapeGraph, owners
+from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, owners
 from gtx.graph.packing import alike
 
 # --- Features of a store's atoms and pairs that are the same in every epoch, computed once and sliced like the atoms.
@@ -213,7 +213,7 @@ class ConstantShapeStore:
     Args:
         store: the molecules, on the device where batches are used.
         fixed: precomputed features, on the same device.
-        seed: seed of the random batches from which the capacity is chosen.
+        seed: seed of the random batches from which the batch shape is chosen.
     """
 
     def __init__(self, store: MoleculeStore, fixed: PrecomputedEncodings | None = None, seed: int = 0) -> None:
@@ -221,7 +221,7 @@ class ConstantShapeStore:
         self.fixed = fixed
         self.seed = seed
         self.per_batch: int = 0
-        self.capacity: BatchShape | None = None
+        self.batch_shape: BatchShape | None = None
 
     def sampler(self, molecules: int, **options: Any) -> ConstantShapeSampler:
         """Make the sampler that chooses the molecules of each batch.
@@ -231,17 +231,17 @@ class ConstantShapeStore:
             options: further arguments of `ConstantShapeSampler`.
         """
         sizes, bonds = self.store.sizes.cpu(), self.store.bond_ptr.diff().cpu()
-        if self.capacity is None or molecules != self.per_batch:
-            self.per_batch, self.capacity = molecules, choose_batch_shape(sizes, bonds, molecules, self.seed)
-        return ConstantShapeSampler(sizes, bonds, self.capacity, **options)
+        if self.batch_shape is None or molecules != self.per_batch:
+            self.per_batch, self.batch_shape = molecules, choose_batch_shape(sizes, bonds, molecules, self.seed)
+        return ConstantShapeSampler(sizes, bonds, self.batch_shape, **options)
 
     def batch(self, index: Tensor) -> Batch:
         """Make one batch on the device of the store: a batch of constant shape, or a single large molecule."""
-        if self.capacity is None:
-            raise RuntimeError("a batch of constant shape has no capacity before `sampler` has chosen one")
-        if len(index) != self.capacity.molecules:
+        if self.batch_shape is None:
+            raise RuntimeError("a batch of constant shape has no batch shape before `sampler` has chosen one")
+        if len(index) != self.batch_shape.molecules:
             return self.store.batch(index)
-        return make_constant_shape_batch(self.store, index, self.capacity, self.fixed)
+        return make_constant_shape_batch(self.store, index, self.batch_shape, self.fixed)
 
     @property
     def sizes(self) -> Tensor:
@@ -267,31 +267,31 @@ class ConstantShapeStore:
 
 
 def make_constant_shape_batch(
-    store: MoleculeStore, index: Tensor, capacity: BatchShape, fixed: PrecomputedEncodings | None = None
+    store: MoleculeStore, index: Tensor, batch_shape: BatchShape, fixed: PrecomputedEncodings | None = None
 ) -> Batch:
     """Copy molecules of a store into one PyG batch of constant shape, without a synchronisation of CPU and GPU.
 
-    The batch has `capacity.molecules` slots for molecules. The last graph of the batch is a ghost: an artificial
+    The batch has `batch_shape.molecules` slots for molecules. The last graph of the batch is a ghost: an artificial
     molecule with the atoms, pairs and bonds that the real molecules do not use. The ghost has code 0 for all atoms and
     bonds, and no descriptors, features, positions, targets or weights. Targets of empty slots are NaN, so the loss
     ignores empty slots.
 
     Args:
         store: the molecules.
-        index: indices of the molecules, int64 `[capacity.molecules]` on the device of the store, with the largest
+        index: indices of the molecules, int64 `[batch_shape.molecules]` on the device of the store, with the largest
             molecule first, as `ConstantShapeSampler` returns them; -1 for an empty slot.
-        capacity: maximum numbers of molecules, atoms, pairs and bonds in the batch.
+        batch_shape: maximum numbers of molecules, atoms, pairs and bonds in the batch.
         fixed: precomputed features of atoms and pairs.
 
     Returns:
-        As `MoleculeStore.batch`, with `num_graphs` of `capacity.molecules + 1`, `row` -1 for empty slots and the
+        As `MoleculeStore.batch`, with `num_graphs` of `batch_shape.molecules + 1`, `row` -1 for empty slots and the
         ghost, and `graph`, the `gtx.graph.ConstantShapeGraph` of the molecules, `molecules`, their number, int64 `[]`,
         and `fixed`, these features of atoms and pairs by name.
     """
     taken = index >= 0
     which = index.clamp(min=0)
     sizes, bonds = (torch.where(taken, ptr.diff()[which], 0) for ptr in (store.atom_ptr, store.bond_ptr))
-    graph = ConstantShapeGraph.from_sizes(sizes, capacity)
+    graph = ConstantShapeGraph.from_sizes(sizes, batch_shape)
     ghost = len(index)
 
     def rows(ptr: Tensor, new_ptr: Tensor, owner: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -300,16 +300,16 @@ def make_constant_shape_batch(
         old = ptr[which[of]] + torch.arange(count, device=ptr.device) - new_ptr[of]
         return torch.where(owner < ghost, old, 0), owner < ghost
 
-    bond_ptr = torch.cat([bonds.new_zeros(1), bonds.cumsum(0), bonds.new_full((1,), capacity.bonds)])
-    bond_owner = owners(bond_ptr, capacity.bonds)
-    atom, real_atom = rows(store.atom_ptr, graph.ptr, graph.batch, capacity.atoms)
-    bond, real_bond = rows(store.bond_ptr, bond_ptr, bond_owner, capacity.bonds)
+    bond_ptr = torch.cat([bonds.new_zeros(1), bonds.cumsum(0), bonds.new_full((1,), batch_shape.bonds)])
+    bond_owner = owners(bond_ptr, batch_shape.bonds)
+    atom, real_atom = rows(store.atom_ptr, graph.ptr, graph.batch, batch_shape.atoms)
+    bond, real_bond = rows(store.bond_ptr, bond_ptr, bond_owner, batch_shape.bonds)
 
     none = torch.zeros(1, dtype=torch.bool, device=index.device)
     row, real = torch.cat([which, which[:1]]), torch.cat([taken, none])
     ends = store.bonds.T[bond].long() + graph.ptr[bond_owner][:, None]
     contents: dict[str, Any] = {
-        "edge_index": torch.where(real_bond[:, None], ends, capacity.atoms - 1).T.contiguous(),
+        "edge_index": torch.where(real_bond[:, None], ends, batch_shape.atoms - 1).T.contiguous(),
         "batch": graph.batch,
         "ptr": graph.ptr,
         "row": torch.where(real, row, -1),
@@ -325,7 +325,7 @@ def make_constant_shape_batch(
         values = widen(values[at])
         contents[IN_BATCH.get(name, name)] = torch.where(there if values.dim() == 1 else there[:, None], values, empty)
     if fixed is not None:
-        pair, _ = rows(fixed.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, capacity.pairs), capacity.pairs)
+        pair, _ = rows(fixed.pair_ptr, graph.pair_ptr, owners(graph.pair_ptr, batch_shape.pairs), batch_shape.pairs)
         contents["fixed"] = fixed.cut(atom, pair)
     return as_batch(contents, _num_graphs=ghost + 1)
 
@@ -333,7 +333,7 @@ def make_constant_shape_batch(
 # --- The sampler of batches of constant shape.
 
 _BUCKETS = 4
-_DRAWN = 64  # random batches from which the capacity is chosen
+_DRAWN = 64  # random batches from which the batch shape is chosen
 
 
 class ConstantShapeSampler(EpochSampler):
@@ -346,7 +346,7 @@ class ConstantShapeSampler(EpochSampler):
     Args:
         sizes: atoms per molecule, int64 `[M]`.
         bonds: directed bonds per molecule, int64 `[M]`.
-        capacity: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `fitting`.
+        batch_shape: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `fitting`.
         shuffle: if False, every epoch has the same batches.
         seed: seed of the order of molecules, which differs between epochs.
         rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
@@ -356,7 +356,7 @@ class ConstantShapeSampler(EpochSampler):
         self,
         sizes: Tensor,
         bonds: Tensor,
-        capacity: BatchShape,
+        batch_shape: BatchShape,
         *,
         shuffle: bool = True,
         seed: int = 0,
@@ -365,14 +365,14 @@ class ConstantShapeSampler(EpochSampler):
     ) -> None:
         self.sizes: np.ndarray = sizes.cpu().numpy()
         self.bonds: np.ndarray = bonds.cpu().numpy()
-        self.capacity = capacity
+        self.batch_shape = batch_shape
         self.shuffle = shuffle
         self.seed = seed
         self.rank = rank
         self.replicas = replicas
-        self._room = np.array([capacity.molecules, capacity.atoms - 1, capacity.pairs - 1, capacity.bonds])
+        self._room = np.array([batch_shape.molecules, batch_shape.atoms - 1, batch_shape.pairs - 1, batch_shape.bonds])
         self._costs = _costs(self.sizes, self.bonds)
-        self._alone = (self._costs > self._room).any(1) | (self.sizes > capacity.buckets[0][1])
+        self._alone = (self._costs > self._room).any(1) | (self.sizes > batch_shape.buckets[0][1])
 
     @classmethod
     def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: Any) -> Self:
@@ -383,8 +383,8 @@ class ConstantShapeSampler(EpochSampler):
     def batches(self) -> list[Tensor]:
         """Return all batches of the epoch, over all processes; each molecule is in one batch.
 
-        A batch is int64 `[capacity.molecules]`, the largest molecule first, -1 in empty slots; or `[1]`, a molecule
-        that exceeds the capacity.
+        A batch is int64 `[batch_shape.molecules]`, the largest molecule first, -1 in empty slots; or `[1]`, a molecule
+        that exceeds the batch shape.
         """
         random = np.random.default_rng((self.seed, self.epoch if self.shuffle else 0))
         order = random.permutation(len(self.sizes))
@@ -394,17 +394,17 @@ class ConstantShapeSampler(EpochSampler):
         return [torch.from_numpy(batch) for batch in batches]
 
     def work(self, batch: Tensor) -> int:
-        """Return the number of pairs of a batch: the capacity, or the pairs of a single large molecule."""
-        return int(self._costs[batch[0], 2]) if self._alone[batch[0]] else self.capacity.pairs
+        """Return the number of pairs of a batch: those of the batch shape, or of a single large molecule."""
+        return int(self._costs[batch[0], 2]) if self._alone[batch[0]] else self.batch_shape.pairs
 
     def _filled(self, order: np.ndarray) -> Iterator[np.ndarray]:
-        places = np.cumsum([count for count, _ in self.capacity.buckets])
-        steps = list(zip(places[:-1], (size for _, size in self.capacity.buckets[1:]), strict=True))
+        places = np.cumsum([count for count, _ in self.batch_shape.buckets])
+        steps = list(zip(places[:-1], (size for _, size in self.batch_shape.buckets[1:]), strict=True))
         waiting, at = order[:0], 0
         while len(waiting) or at < len(order):
-            fresh = order[at : at + max(0, self.capacity.molecules - len(waiting))]
+            fresh = order[at : at + max(0, self.batch_shape.molecules - len(waiting))]
             ahead = np.concatenate([waiting, fresh])
-            fit = int((self._costs[ahead[: self.capacity.molecules]].cumsum(0) <= self._room).all(1).sum())
+            fit = int((self._costs[ahead[: self.batch_shape.molecules]].cumsum(0) <= self._room).all(1).sum())
             taken = ahead[:fit]
             here = np.ones(fit, bool)
             for most, size in steps:  # at most so many may be larger than the bucket that follows
@@ -412,7 +412,7 @@ class ConstantShapeSampler(EpochSampler):
             read = max(0, fit - len(waiting))
             waiting, at = np.concatenate([taken[~here], waiting[fit:]]), at + read
             taken = taken[here]
-            batch = np.full(self.capacity.molecules, -1)
+            batch = np.full(self.batch_shape.molecules, -1)
             batch[: len(taken)] = taken[np.argsort(-self.sizes[taken], kind="stable")]
             yield batch
 
@@ -468,5 +468,5 @@ def _exceeding(pairs: np.ndarray, molecules: int) -> np.ndarray:
 
 
 def _costs(sizes: np.ndarray, bonds: np.ndarray) -> np.ndarray:
-    """Count what each molecule uses of a capacity: molecules, atoms, pairs, bonds; int64 `[M, 4]`."""
+    """Count what each molecule uses of a batch shape: molecules, atoms, pairs, bonds; int64 `[M, 4]`."""
     return np.stack([np.ones_like(sizes), sizes, sizes**2, bonds], 1)

@@ -53,7 +53,7 @@ class MoleculeColumn(NamedTuple):
         return next(filter(None, every), [])
 
 
-def column_index(columns: Sequence[str], name: str) -> int:
+def find_column(columns: Sequence[str], name: str) -> int:
     """Return the position of the column with a given name; spaces around the name are ignored.
 
     The function raises `InputError` if no column, or more than one column, has the name.
@@ -84,7 +84,7 @@ def smiles_index(
         remedy: advice for the error message.
     """
     if wanted.requested is not None:
-        return column_index(columns, wanted.requested)
+        return find_column(columns, wanted.requested)
     found, why = wanted.find(columns), "several columns are called so"
     if not found:
         found = molecule_columns(first_rows())
@@ -225,7 +225,7 @@ class Table:
 
     def index(self, column: str) -> int:
         """Return the position of a column; raise `InputError` if no column or several columns have the name."""
-        return column_index(self.columns, column)
+        return find_column(self.columns, column)
 
 
 def skip_rows(rows: Iterator[Row], first: int) -> Iterator[Row]:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from gtx.data.columns import Row, RowFeatures, Table, column_index
+from gtx.data.columns import Row, RowFeatures, Table, find_column
 from gtx.data.delimited import LARGEST
-from gtx.data.featurising import FeaturisingResult
+from gtx.data.featurising import FeaturisationResult
 from gtx.data.targets import BLANKS, COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
@@ -317,7 +317,7 @@ class FeatureColumns:
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self.read_columns({name: [value] for name, value in given.items()}, 1)
 
-    def joined(self, done: FeaturisingResult, rows: Sequence[RowFeatures | None]) -> FeaturisingResult:
+    def joined(self, done: FeaturisationResult, rows: Sequence[RowFeatures | None]) -> FeaturisationResult:
         """Attach the features of rows to featurised molecules.
 
         A list whose length is not the number of atoms or bonds of its molecule is an error of the text.
@@ -344,7 +344,7 @@ class FeatureColumns:
 
     def _place(self, columns: Sequence[str], name: str) -> int:
         try:
-            return column_index(columns, name)
+            return find_column(columns, name)
         except InputError as error:
             raise InputError(f"feature column {name!r}: {error}; {self.remedy}") from None
 

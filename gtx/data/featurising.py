@@ -59,7 +59,7 @@ def make_process_pool(count: int, begin: Callable[..., object] | None = None, *a
 
 
 @contextmanager
-def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
+def open_process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
     """Make a pool of worker processes for a block; an exception in the block ends the processes at once.
 
     Raises:
@@ -218,7 +218,7 @@ Coordinates = Sequence[np.ndarray | None] | None
 
 
 @dataclass(frozen=True)
-class FeaturisingResult:
+class FeaturisationResult:
     """Result of featurising n texts: the readable molecules, and the errors and warnings of each text.
 
     Attributes:
@@ -239,7 +239,7 @@ class FeaturisingResult:
         return np.flatnonzero([error is None for error in self.errors])
 
     @classmethod
-    def join(cls, parts: Sequence[FeaturisedMolecules]) -> FeaturisingResult:
+    def join(cls, parts: Sequence[FeaturisedMolecules]) -> FeaturisationResult:
         """Concatenate the results of several chunks."""
 
         def chain(name: str) -> list:
@@ -300,7 +300,7 @@ def featurise(
     chunk: int | None = None,
     smiles: bool = True,
     to_first_error: bool = False,
-) -> FeaturisingResult:
+) -> FeaturisationResult:
     """Featurise SMILES or mol blocks into a `MoleculeStore`, or load the result from the cache.
 
     Args:
@@ -332,8 +332,8 @@ def featurise(
     for part in _tracked(stream, len(texts), label) if progress else stream:
         parts.append(part)
         if to_first_error and any(part.errors):
-            return FeaturisingResult.join(parts)
-    done = FeaturisingResult.join(parts)
+            return FeaturisationResult.join(parts)
+    done = FeaturisationResult.join(parts)
     if file is not None:
         _save(done, file)
     return done
@@ -363,12 +363,12 @@ def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates
     return digest.hexdigest()
 
 
-def _save(done: FeaturisingResult, file: Path) -> None:
+def _save(done: FeaturisationResult, file: Path) -> None:
     texts = {"smiles": done.smiles, "errors": done.errors, "warnings": done.warnings}
     done.store.save(file, {"texts": json.dumps([texts, _checksum(done.store, texts)])})
 
 
-def _open(file: Path) -> FeaturisingResult | None:
+def _open(file: Path) -> FeaturisationResult | None:
     """Open a file that `_save` wrote; return None if there is none, or it is damaged."""
     try:
         texts, checksum = json.loads(stored_texts(file)["texts"])
@@ -376,7 +376,7 @@ def _open(file: Path) -> FeaturisingResult | None:
         if _checksum(store, texts) != checksum:
             return None
         warnings = [tuple(entry) for entry in texts["warnings"]]
-        return FeaturisingResult(store, texts["smiles"], texts["errors"], warnings)
+        return FeaturisationResult(store, texts["smiles"], texts["errors"], warnings)
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError):
         return None
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtx.data.columns import Row, Table, column_index, listed
+from gtx.data.columns import Row, Table, find_column, listed
 from gtx.data.featurising import featurise
 from gtx.data.ledger import RowLedger, plural
 from gtx.data.tables import open_table
@@ -138,10 +138,10 @@ def join_tables(
         prefix = f"{stem(name)}_" if by_file else ""
         read.append(_read(name, table, columns, prefix, featuriser or Featuriser(descriptors=False), workers))
         if split_column and name == names[0]:
-            read[0].split = column_index(table.columns, split_column)
+            read[0].split = find_column(table.columns, split_column)
             read[0].left_out = [column for column in read[0].left_out if column != split_column]
     for column in columns or ():
-        column_index(list(dict.fromkeys(known)), column)
+        find_column(list(dict.fromkeys(known)), column)
     targets = list(dict.fromkeys(column for source in read for column in source.places))
     own = [MOLECULE, SPLIT] if split_column else [MOLECULE]
     if clash := [column for column in targets if column in own]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from gtx.data.columns import Row, column_index
+from gtx.data.columns import Row, find_column
 from gtx.errors import InputError, printable
 
 
@@ -148,7 +148,7 @@ class InputFile:
             InputError: there is no such column, or several.
         """
         with named(self):
-            place = column_index(self.columns, column)
+            place = find_column(self.columns, column)
         return [row.cells[place] for row in self.rows if not row.error]
 
 

@@ -193,7 +193,7 @@ def _as_typed(cell: Cell) -> Cell:
     return None if cell != cell else cell
 
 
-def unused_column_name(columns: Collection[str], name: str) -> str:
+def find_unused_column_name(columns: Collection[str], name: str) -> str:
     """Return a column name that the table does not use yet: `y_pred`, or else `y_pred1`, `y_pred2` and so on."""
     number = 0
     fresh = name
@@ -212,5 +212,5 @@ def output_header(columns: Sequence[str], named: Sequence[str]) -> list[str]:
     """Return the columns of a table of such rows."""
     header = [*columns, *named]
     for name in ("error", "warning"):
-        header.append(unused_column_name(header, name))
+        header.append(find_unused_column_name(header, name))
     return header

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtx.data.columns import Row, Table, column_index, damage
+from gtx.data.columns import Row, Table, damage, find_column
 from gtx.data.delimited import LARGEST
 from gtx.data.ledger import RowLedger, plural
 from gtx.errors import printable
@@ -78,7 +78,7 @@ def no_numbers(cells: Sequence[str], name: str) -> str:
     return f"target column {name!r} {held}; numbers were expected"
 
 
-class Duplicates(NamedTuple):
+class DuplicateSummary(NamedTuple):
     """Summary of the molecules that occur in more than one row of a table, and of contradictions between their targets.
 
     Attributes:
@@ -97,7 +97,7 @@ class Duplicates(NamedTuple):
         return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
 
 
-def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
+def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> DuplicateSummary:
     """Find molecules that occur in several rows, and those whose targets contradict each other; blanks are ignored.
 
     Args:
@@ -113,7 +113,7 @@ def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> Duplicates:
     for rows in repeated:
         known = ((t, [i for i in rows if not np.isnan(y[i, t])]) for t in range(y.shape[1]))
         conflicts += list(islice(((t, own) for t, own in known if len(set(y[own, t])) > 1), 1))
-    return Duplicates(len(repeated), sum(map(len, repeated)), conflicts)
+    return DuplicateSummary(len(repeated), sum(map(len, repeated)), conflicts)
 
 
 class MeasurementNoise(NamedTuple):
@@ -167,7 +167,7 @@ def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger:
     Raises:
         InputError: there is no such column, or several.
     """
-    place = column_index(columns, name)
+    place = find_column(columns, name)
     weights = np.array([0.0 if row.error else parse_number(row.cells[place]) for row in rows], np.float64)
     bad = ~((weights >= 0) & (weights <= LARGEST))
     for i in np.flatnonzero(bad).tolist():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gtx.data import InputFile
-from gtx.dataset.loading import classes_for_stratification, load_dataset, select_rows_to_split
+from gtx.dataset.loading import find_stratification_classes, load_dataset, select_rows_to_split
 from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, collect_data_config, hash_file
 
 __all__ = [
@@ -11,8 +11,8 @@ __all__ = [
     "Dataset",
     "InputFile",
     "LabelledMolecules",
-    "classes_for_stratification",
     "collect_data_config",
+    "find_stratification_classes",
     "hash_file",
     "load_dataset",
     "select_rows_to_split",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gtx.data import (
-    FeaturisingResult,
+    FeaturisationResult,
     MoleculeStore,
     Row,
     RowLedger,
@@ -20,9 +20,9 @@ from gtx.data import (
     Split,
     SplitSettings,
     add_component_columns,
-    column_index,
     count_shared_molecules,
     featurise,
+    find_column,
     find_duplicates,
     open_table,
     split_by_column,
@@ -98,7 +98,7 @@ def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[InputFile, in
         target, values = dataset.task.targets[t], []
         for molecule in molecules:
             file, row = dataset.place(molecule)
-            cell = row.cells[column_index(file.columns, target)].strip()
+            cell = row.cells[find_column(file.columns, target)].strip()
             values.append((file, row.number, dataset.describe_place(molecule), printable(cell, _LONGEST)))
         yield target, values
 
@@ -110,7 +110,7 @@ def divide(
     files: Sequence[InputFile],
     settings: DataSettings,
     labelled: np.ndarray,
-    molecules: FeaturisingResult,
+    molecules: FeaturisationResult,
     task: Task,
     y: np.ndarray,
 ) -> tuple[Split, str]:
@@ -119,7 +119,7 @@ def divide(
     if settings.split_column is not None:
         if settings.val or settings.test:
             raise InputError("the split is given twice: by a column and by files; give one of them")
-        index = column_index(first.columns, settings.split_column)
+        index = find_column(first.columns, settings.split_column)
         cells = [row.cells[index] for row in first.rows]
         return split_by_column(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
     rows_of = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
@@ -134,7 +134,7 @@ def divide(
         train, val, test = rows.sizes
         half = (val if "test" in fixed else test) / 2
         rows = replace(rows, sizes=(train, half, half))
-    parts = split_settings.divide(rows, classes_for_stratification(task, y[rest]))
+    parts = split_settings.divide(rows, find_stratification_classes(task, y[rest]))
     summary = split_settings.describe(rows.smiles, parts)
     parts = {name: rest[index] for name, index in parts.items()}
     if fixed:
@@ -157,13 +157,13 @@ def select_rows_to_split(
     cells: list[str] = []
     with named(table):
         if split_settings.by is not None:
-            index = column_index(table.columns, split_settings.by)
+            index = find_column(table.columns, split_settings.by)
             cells = [table.rows[row].cells[index] for row in rows]
         numbers = [table.rows[row].number for row in rows]
         return split_settings.candidates(cells, numbers, smiles, table.ledger)
 
 
-def classes_for_stratification(task: Task, y: np.ndarray) -> np.ndarray | None:
+def find_stratification_classes(task: Task, y: np.ndarray) -> np.ndarray | None:
     """Return the class of each row for stratified folds; None unless the task has a single target with classes."""
     return y[:, 0].astype(int) if task.discrete and task.per == "molecule" and y.shape[1] == 1 else None
 
@@ -286,7 +286,7 @@ def _lists(files: Sequence[InputFile], task: Task) -> list[dict[str, np.ndarray]
 
 
 def _attach_lists(
-    files: Sequence[InputFile], task: Task, molecules: FeaturisingResult, lists: Sequence[dict[str, np.ndarray]]
+    files: Sequence[InputFile], task: Task, molecules: FeaturisationResult, lists: Sequence[dict[str, np.ndarray]]
 ) -> MoleculeStore:
     """Attach targets of atoms or bonds to the readable molecules.
 
@@ -297,7 +297,7 @@ def _attach_lists(
         index = molecules.good[molecule]
         file = next(file for file in reversed(files) if file.start <= index)
         row = file.rows[index - file.start]
-        cell = row.cells[column_index(file.columns, target)]
+        cell = row.cells[find_column(file.columns, target)]
         file.ledger.error(row.number, target, cell, reason, category="with a bad target")
     return store
 
@@ -330,7 +330,7 @@ def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> 
 
 def _featurise(
     files: Sequence[InputFile], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
-) -> FeaturisingResult:
+) -> FeaturisationResult:
     fail = settings.on_error == "fail"
     bad = [file.start + min(file.ledger.errors) for file in files if file.ledger.errors]
     if fail and bad:

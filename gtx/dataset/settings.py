@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from gtx.data import (
-    Duplicates,
+    DuplicateSummary,
     FeatureColumns,
     MoleculeStore,
     NearestNeighbours,
     Row,
     Split,
     SplitSettings,
-    column_index,
+    find_column,
     find_nearest_neighbours,
 )
 from gtx.data.ledger import InputFile
@@ -229,7 +229,7 @@ class Dataset(LabelledMolecules):
 
     files: list[InputFile]
     rows: np.ndarray
-    duplicates: Duplicates
+    duplicates: DuplicateSummary
     leaked: dict[tuple[str, str], int]
 
     @property
@@ -248,7 +248,7 @@ class Dataset(LabelledMolecules):
 
     def cells(self, molecule: int) -> list[str]:
         file, row = self.place(molecule)
-        return [row.cells[column_index(file.columns, name)] for name in self.task.targets]
+        return [row.cells[find_column(file.columns, name)] for name in self.task.targets]
 
     @cached_property
     def nearest(self) -> NearestNeighbours | None:

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gtx.encodings.encoding import CategoricalFeatures, ContinuousFeatures, Encoding
 from gtx.encodings.neighbours import compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
-from gtx.graph.edge_selectors import adjacency, flatten
+from gtx.graph.edge_rules import adjacency, flatten
 from gtx.threads import run_in_threads
 
 # --- Shortest-path distance, as a code of each pair.

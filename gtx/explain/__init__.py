@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         measure_faithfulness,
         score_atoms_by_attention,
         shortest_path_lengths,
-        to_dense_matrices,
+        to_dense_attention,
     )
     from gtx.explain.subject import list_explainable_outputs
 
@@ -45,5 +45,5 @@ __all__ = [
     "measure_faithfulness",
     "score_atoms_by_attention",
     "shortest_path_lengths",
-    "to_dense_matrices",
+    "to_dense_attention",
 ]

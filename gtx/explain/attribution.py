@@ -114,9 +114,9 @@ class Attribution(Drawn):
         mol: RDKit molecule with the n atoms.
         quantity: name of the predicted quantity.
         prediction: prediction of the whole model; for classes the probability of class 1.
-        without: baseline, the prediction without any atom; `parts.values` sum to `prediction - without`.
+        without: baseline, the prediction without any atom; `contributions.values` sum to `prediction - without`.
         players: index of the atom or substructure (player) of each atom, int `[n]`, from 0.
-        parts: Shapley value of each atom or substructure.
+        contributions: Shapley value of each atom or substructure.
         sums: description of the sums of the values for network and kernel model, and of the baseline.
         notes: notes on the model and the molecule, for the reader.
         neighbours: lines of text about the most similar training molecules.
@@ -128,22 +128,22 @@ class Attribution(Drawn):
     prediction: float
     without: float
     players: np.ndarray
-    parts: ShapleyValues
+    contributions: ShapleyValues
     sums: list[str]
     notes: list[str]
     neighbours: list[str]
 
     def names(self) -> list[str]:
-        """Name the atoms of each part, as "C1 O2"."""
+        """Name the atoms of each player, as "C1 O2"."""
         atoms = [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in self.mol.GetAtoms()]
-        members = [np.flatnonzero(self.players == part) for part in range(len(self.parts.values))]
-        return [" ".join(atoms[i] for i in part) for part in members]
+        members = [np.flatnonzero(self.players == player) for player in range(len(self.contributions.values))]
+        return [" ".join(atoms[i] for i in player) for player in members]
 
     def text(self) -> str:
         """Describe the result in lines of text, the largest values first."""
-        rows = zip(self.parts.values, self.parts.errors, self.names(), strict=True)
-        drawn = bool(self.parts.errors.any())
-        how = f"{self.parts.sets} sets drawn, ± the standard error" if drawn else "all sets"
+        rows = zip(self.contributions.values, self.contributions.errors, self.names(), strict=True)
+        drawn = bool(self.contributions.errors.any())
+        how = f"{self.contributions.sets} sets drawn, ± the standard error" if drawn else "all sets"
         lines = []
         for value, error, name in sorted(rows, key=lambda row: -abs(row[0])):
             spread = f" ± {error:<8.2g}" if drawn else ""
@@ -160,8 +160,8 @@ class Attribution(Drawn):
         )
 
     def drawing(self) -> str:
-        """Draw the molecule, each atom coloured by the value of its part: red raises the prediction, blue lowers it."""
-        return draw_molecule(self.mol, self.parts.values[self.players], self.smiles, SIZE, numbers=True)
+        """Draw the molecule, each atom coloured by the value: red raises the prediction, blue lowers it."""
+        return draw_molecule(self.mol, self.contributions.values[self.players], self.smiles, SIZE, numbers=True)
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""
@@ -173,7 +173,7 @@ def attribute_prediction(
     predictor: Predictor,
     smiles: str,
     target: str | None = None,
-    parts: Literal["atoms", "substructures"] = "atoms",
+    to: Literal["atoms", "substructures"] = "atoms",
     member: int = 0,
     draws: int = 50,
     seed: int = 0,
@@ -200,7 +200,7 @@ def attribute_prediction(
         predictor: a trained model.
         smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
         target: name of the target; by default the first target.
-        parts: what is removed: single atoms, or substructures (`gtx.molecules.assign_substructures`).
+        to: what the prediction is attributed to: single atoms, or substructures (`gtx.molecules.assign_substructures`).
         member: index of the network in an ensemble.
         draws: number of random orders, each with its reverse, if there are too many sets to evaluate all; 2 or more.
         seed: seed of the random orders.
@@ -213,11 +213,11 @@ def attribute_prediction(
         raise InputError(f"draws: expected 2 or more, got {draws}")
     subject = open_subject(predictor, smiles, target, member, features)
     store, task, column = subject.store, subject.task, subject.column
-    players = np.arange(subject.mol.GetNumAtoms()) if parts == "atoms" else assign_substructures(subject.mol)
+    players = np.arange(subject.mol.GetNumAtoms()) if to == "atoms" else assign_substructures(subject.mol)
     kernel = None if subject.kernel_member is None else _Kernel.of(subject.kernel_member, store)
 
     def predicted(present: np.ndarray, of_kernel: np.ndarray | None = None) -> np.ndarray:
-        """Predict with the parts of sets, bool `[m, P]`, alone; the kernel may have other sets."""
+        """Predict with the players of sets, bool `[m, P]`, alone; the kernel may have other sets."""
         outputs = outputs_without(subject.model, store, ~present[:, players])
         if kernel is not None:
             outputs = kernel.blended(outputs, (present if of_kernel is None else of_kernel)[:, players])
@@ -247,7 +247,7 @@ def attribute_prediction(
         prediction=whole,
         without=without,
         players=players,
-        parts=values,
+        contributions=values,
         sums=sums,
         notes=subject.notes,
         neighbours=subject.neighbours,

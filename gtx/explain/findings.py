@@ -17,7 +17,7 @@ from gtx.explain.relevance import (
     measure_faithfulness,
     rank_correlation,
     score_atoms_by_attention,
-    to_dense_matrices,
+    to_dense_attention,
 )
 from gtx.explain.subject import Subject, copies, predict_without
 from gtx.models import GraphTransformer, build_model
@@ -67,7 +67,7 @@ def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int
     atoms, nodes = maps.place, max(int(maps.edge_index.max()), int(maps.place.max())) + 1
 
     def matrices(layers: list[Tensor] | tuple[Tensor, ...]) -> Tensor:
-        return torch.stack([to_dense_matrices(layer.detach(), maps.edge_index, nodes) for layer in layers])
+        return torch.stack([to_dense_attention(layer.detach(), maps.edge_index, nodes) for layer in layers])
 
     weights, gradients = matrices(maps.weights), matrices(slopes)
     num_virtual = 0 if model.virtual is None else len(model.virtual.node)

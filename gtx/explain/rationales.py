@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import mean_predictions, number_of
-from gtx.molecules import draw_molecule, shrink_substructure, substructure_to_smiles
+from gtx.molecules import draw_molecule, list_smaller_substructures, substructure_to_smiles
 from gtx.prediction import Predictor
 from gtx.prediction.extended import neighbour_lines
 from gtx.tasks.numbers import require_numeric
@@ -138,9 +138,9 @@ class Rationale(Drawn):
         prediction: prediction for the molecule, in the target's own units; for classes a probability.
         threshold: threshold in the units of the prediction.
         atoms: atoms of the substructure, int `[k]`, from 0; empty if no rationale was found.
-        part: SMILES of the substructure, with hydrogens in place of the bonds that were cut; None if no rationale was
-            found.
-        part_prediction: prediction for the substructure alone; NaN if no rationale was found.
+        substructure: SMILES of the substructure, with hydrogens in place of the bonds that were cut; None if no
+            rationale was found.
+        prediction_alone: prediction for the substructure alone; NaN if no rationale was found.
         tried: number of substructures that were predicted.
         most: largest number of atoms of the substructure.
         neighbours: lines of text about the most similar training molecules.
@@ -152,8 +152,8 @@ class Rationale(Drawn):
     prediction: float
     threshold: float
     atoms: np.ndarray
-    part: str | None
-    part_prediction: float
+    substructure: str | None
+    prediction_alone: float
     tried: int
     most: int
     neighbours: list[str]
@@ -163,9 +163,9 @@ class Rationale(Drawn):
         side = "above" if self.prediction >= self.threshold else "below"
         names = " ".join(f"{self.mol.GetAtomWithIdx(i).GetSymbol()}{i}" for i in self.atoms.tolist())
         found = f"none of at most {self.most} atoms stays {side} it"
-        if self.part is not None:
+        if self.substructure is not None:
             named = f"{plural(len(self.atoms), 'atom')}: {names}"
-            found = f"the smallest that stays {side} it, {self.part_prediction:.4g}: {self.part} ({named})"
+            found = f"the smallest that stays {side} it, {self.prediction_alone:.4g}: {self.substructure} ({named})"
         threshold = f"; threshold {self.threshold:.4g}"
         return "\n".join(
             [
@@ -183,7 +183,7 @@ class Rationale(Drawn):
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""
-        alone = "none was found" if self.part is None else f"predicted alone: {self.part_prediction:.4g}"
+        alone = "none was found" if self.substructure is None else f"predicted alone: {self.prediction_alone:.4g}"
         return [
             *headline(self.smiles, 1, self.quantity, self.prediction)[1:],
             f"Red: the smallest substructure on the same side of {self.threshold:.4g}; {alone}.",
@@ -269,14 +269,14 @@ def find_rationale(
         return np.nan_to_num(np.clip((1 + side * (values - threshold) / span) / 2, 0, 1))
 
     atoms = frozenset(range(mol.GetNumAtoms()))
-    search(worth, lambda part: shrink_substructure(mol, part), atoms, least, draws, seed)
+    search(worth, lambda part: list_smaller_substructures(mol, part), atoms, least, draws, seed)
     passing = [
         (len(part), -side * value, sorted(part))
         for part, (_, value) in alone.items()
         if len(part) <= most and side * (value - threshold) >= 0
     ]
     best = min(passing)[2] if passing else []
-    part, prediction = alone[frozenset(best)] if best else (None, float("nan"))
+    substructure, prediction = alone[frozenset(best)] if best else (None, float("nan"))
     return Rationale(
         smiles=smiles,
         mol=mol,
@@ -284,8 +284,8 @@ def find_rationale(
         prediction=whole,
         threshold=threshold,
         atoms=np.array(best, dtype=int),
-        part=part,
-        part_prediction=prediction,
+        substructure=substructure,
+        prediction_alone=prediction,
         tried=len(alone),
         most=most,
         neighbours=neighbour_lines(predictor, smiles),

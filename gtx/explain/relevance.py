@@ -113,7 +113,7 @@ def average_attention_by_distance(weights: np.ndarray, distance: np.ndarray) -> 
 # --- Weights of an edge list as matrices.
 
 
-def to_dense_matrices(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
+def to_dense_attention(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
     """Convert values per edge and head into one dense matrix per head, with 0 where there is no edge.
 
     Args:

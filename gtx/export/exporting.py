@@ -113,7 +113,7 @@ def trace(program: MoleculeProgram, model: Predictor) -> torch.export.ExportedPr
     """Trace the program by `torch.export`, for any molecule of two atoms and a bond or more.
 
     Raises:
-        InputError: a part of the model cannot be traced.
+        InputError: a module of the model cannot be traced.
     """
     atoms, bonds = torch.export.Dim("atoms", max=MOST_ATOMS), torch.export.Dim("bonds", max=MOST_BONDS)
     flat = featurise_texts(model.header.featuriser, [EXAMPLE])
@@ -122,7 +122,7 @@ def trace(program: MoleculeProgram, model: Predictor) -> torch.export.ExportedPr
     try:
         with torch.no_grad(), _quietly():
             return torch.export.export(program, example, dynamic_shapes=shapes, strict=False)
-    except Exception as reason:  # torch raises many kinds, and a part of a model may raise its own
+    except Exception as reason:  # torch raises many kinds, and a module of a model may raise its own
         name = model.header.model["name"]
         raise InputError(f"{name} cannot be exported: torch cannot trace it for all sizes: {_line(reason)}") from reason
 

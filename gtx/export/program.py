@@ -229,7 +229,7 @@ class MoleculeProgram(nn.Module):
         `[len(columns)]`.
 
     Raises:
-        InputError: a part of the model cannot be exported.
+        InputError: the model has a property that an exported file cannot have.
     """
 
     share: Tensor
@@ -270,7 +270,7 @@ def _answers(task: Task) -> nn.Module:
 
 
 def check_exportable(model: Predictor) -> None:
-    """Raise an `InputError` that names the part of a model that an exported file cannot have."""
+    """Raise an `InputError` that names the property of a model that an exported file cannot have."""
     task, featuriser = model.task, model.header.featuriser
     lacking: Sequence[tuple[bool, str]] = (
         (type(task) not in (Regression, BinaryClassification, MulticlassClassification), f"the task {task.name}"),
@@ -281,9 +281,9 @@ def check_exportable(model: Predictor) -> None:
         (bool(featuriser.components), "several molecules in a row"),
         (featuriser.coordinates, "coordinates"),
     )
-    for found, part in lacking:
+    for found, name in lacking:
         if found:
-            raise InputError(f"this model cannot be exported: it has {part}, which an exported file does not")
+            raise InputError(f"this model cannot be exported: it has {name}, which an exported file does not")
 
 
 def _word(task: Task) -> str:

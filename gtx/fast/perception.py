@@ -31,7 +31,7 @@ from gtx.molecules.graphs import (
 from gtx.molecules.settings import Settings
 
 BATCH = 128
-"""Number of texts to perceive at a time; more gain nothing."""
+"""Number of texts to featurise at a time; more gain nothing."""
 
 _NO_CENTRE = atom_code("chirality", "none")
 
@@ -56,20 +56,20 @@ class ParsedMolecule(NamedTuple):
     conformer: Conformer | None
 
 
-def perceive(
+def featurise_compiled(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
-    """Read molecules with compiled code; the result is that of `gtx.molecules.perception.perceive`."""
+    """Featurise texts with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`."""
     if not _readable():
-        return plain.perceive(settings, texts, coordinates, smiles)
+        return plain.featurise_with_rdkit(settings, texts, coordinates, smiles)
     batches = []
     for i in range(0, max(len(texts), 1), BATCH):
         batch = slice(i, i + BATCH)
         arguments = settings, texts[batch], None if coordinates is None else coordinates[batch], smiles
         try:
-            batches.append(_perceive(*arguments))
+            batches.append(_featurise(*arguments))
         except (RuntimeError, ValueError):  # RDKit gave up on one that it had read: the plain way shows which
-            batches.append(plain.perceive(*arguments))
+            batches.append(plain.featurise_with_rdkit(*arguments))
     return FeaturisedMolecules.join(batches)
 
 
@@ -86,7 +86,7 @@ def _readable() -> bool:
     return version == VERSION
 
 
-def _perceive(
+def _featurise(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
     molecules: list[ParsedMolecule] = []

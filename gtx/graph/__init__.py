@@ -1,14 +1,14 @@
 """Graphs define which nodes attend to which: all pairs of a molecule (never listed), or pairs that a rule selects."""
 
 from gtx.graph.bipartite import BipartiteGraph, list_source_to_target_edges, split_by_receivers
-from gtx.graph.capacity import BatchShape, ConstantShapeGraph, ShapeNotConstantError
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.edge_selectors import (
+from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, ShapeNotConstantError
+from gtx.graph.edge_rules import (
     AllPairEdges,
     BondEdges,
     CausalEdges,
     DistanceCutoffEdges,
-    EdgeSelector,
+    EdgeRule,
     EdgeUnion,
     ExpanderEdges,
     GraphWithVirtualNodes,
@@ -27,7 +27,7 @@ __all__ = [
     "CompleteGraph",
     "ConstantShapeGraph",
     "DistanceCutoffEdges",
-    "EdgeSelector",
+    "EdgeRule",
     "EdgeUnion",
     "ExpanderEdges",
     "GraphWithVirtualNodes",

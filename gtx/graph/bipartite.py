@@ -185,20 +185,20 @@ class BipartiteGraph(CompleteGraph):
 
 
 def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
-    """Split a complete graph into parts with some of the receivers and all senders of their graphs.
+    """Split a complete graph into blocks with some of the receivers and all senders of their graphs.
 
     Args:
         graph: graph to split.
-        most: largest number of pairs of a part, unless a single receiver has more pairs.
+        most: largest number of pairs of a block, unless a single receiver has more pairs.
 
     Yields:
-        The receivers of a part, the pairs of the part, and the graph of its receivers and senders.
+        The receivers of a block, the pairs of the block, and the graph of its receivers and senders.
     """
     ends = graph.ptr.diff()[graph.batch].cumsum(0)  # of each receiver's pairs
     first, before = 0, 0
     while first < graph.num_nodes:
         stop = max(first + 1, int(torch.searchsorted(ends, before + most, right=True)))
         pairs = slice(before, int(ends[stop - 1]))
-        part = BipartiteGraph.between(graph.ptr, graph.ptr.clamp(first, stop) - first, graph.max_buckets, pack=False)
-        yield slice(first, stop), pairs, part.masked(None if graph.mask is None else graph.mask[pairs])
+        block = BipartiteGraph.between(graph.ptr, graph.ptr.clamp(first, stop) - first, graph.max_buckets, pack=False)
+        yield slice(first, stop), pairs, block.masked(None if graph.mask is None else graph.mask[pairs])
         first, before = stop, pairs.stop

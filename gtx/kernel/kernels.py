@@ -23,7 +23,7 @@ CHUNK = 512  # molecules whose substructures are counted at a time
 
 
 class TanimotoKernel(nn.Module):
-    r"""Tanimoto kernel between molecules, from counts of their circular substructures:
+    r"""Tanimoto kernel between molecules, from counts of their circular substructures.
 
     \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
 
@@ -187,7 +187,7 @@ STEP = 2.0**-12
 
 
 class DescriptorKernel(nn.Module):
-    r"""Matérn kernel (smoothness 3/2) between molecules, from clipped z-scores z of their descriptors or embeddings:
+    r"""Matérn kernel (smoothness 3/2) between molecules, from clipped z-scores z of their descriptors or embeddings.
 
     \[ k(a, b) = (1 + \sqrt 3\, r)\, e^{-\sqrt 3\, r}, \qquad r = \frac{\lVert z_a - z_b \rVert}{\ell \sqrt D} \]
 

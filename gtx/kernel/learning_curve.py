@@ -58,7 +58,7 @@ def leave_one_out_errors(kernel: Tensor, y: Tensor, ridge: float) -> Tensor:
     return (inverse @ (y - y.mean())) / inverse.diagonal()
 
 
-def learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningCurve | None:
+def measure_learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningCurve | None:
     """Measure the learning curve of a kernel with a constant ridge, by leaving out one molecule of each sample.
 
     The rows are divided at random into halves and into quarters. Of molecules that the kernel cannot distinguish, such
@@ -88,8 +88,8 @@ def learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningCurve | N
     return LearningCurve(tuple(n // divisor for divisor in DIVISORS), tuple(errors)) if min(errors) > 0 else None
 
 
-def learning_curves(model: KernelRidge) -> list[LearningCurve | None]:
-    """Measure the learning curve of each output of a solved model, whose references are its training molecules.
+def measure_learning_curves(model: KernelRidge) -> list[LearningCurve | None]:
+    """Measure the learning curve of each output of a fitted kernel model, whose references are its training molecules.
 
     The errors are in units of the outputs; None for an output with too few molecules.
     """
@@ -98,6 +98,6 @@ def learning_curves(model: KernelRidge) -> list[LearningCurve | None]:
     kernel, values = model.gram().cpu(), model.values().cpu()
     known = ~values.isnan()
     return [
-        learning_curve(kernel[rows][:, rows], column[rows], float(ridge))
+        measure_learning_curve(kernel[rows][:, rows], column[rows], float(ridge))
         for column, rows, ridge in zip(values.T, known.T, model.ridge, strict=True)
     ]

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from gtx.errors import InputError
 from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
-from gtx.kernel.ridge import RidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
+from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
 from gtx.nn import TrainingMolecules, hash_atom_environments
 
 MOST_EXACT, MOST_COST = 8_000, 5e12
@@ -50,7 +50,7 @@ CHUNK = 512  # molecules that are compared at a time
 
 
 class KernelRidge(TanimotoKernel):
-    r"""Kernel ridge regression on molecules, the mean of a Gaussian process:
+    r"""Kernel ridge regression on molecules, the mean of a Gaussian process.
 
     \[ \hat y(x) = \mu + \sum_i \alpha_i\, k(x, x_i), \qquad
        k = (1 - s_F) \bigl[(1 - s_D)\, k_T + s_D\, k_D\bigr] + s_F\, k_F \]
@@ -218,7 +218,7 @@ class KernelRidge(TanimotoKernel):
         else:
             self.embeddings = None
 
-    def _solve(self, counts: SubstructureCounts, features: Mapping[str, Tensor], y: Tensor) -> RidgeSolution:
+    def _solve(self, counts: SubstructureCounts, features: Mapping[str, Tensor], y: Tensor) -> KernelRidgeSolution:
         """Learn from n molecules with `features` `[n, D]` each and `y` `[n, C]`; `row` numbers these molecules."""
         exact = len(y) <= MOST_EXACT and cost(y) <= MOST_COST
         chosen = draw(len(y), len(y) if exact else min(INDUCING, rows_of_equal_cost(2 * INDUCING, y)))

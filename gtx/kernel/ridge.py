@@ -16,7 +16,7 @@ as much as a solution for one ridge."""
 _NOTHING = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
-class RidgeSolution(NamedTuple):
+class KernelRidgeSolution(NamedTuple):
     """Solution of kernel ridge regression for C targets: the weights of m reference molecules, fitted to n rows.
 
     Attributes:
@@ -43,7 +43,7 @@ class _Spectrum(NamedTuple):
     back: Tensor  # [m, r]
 
 
-def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> RidgeSolution:
+def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> KernelRidgeSolution:
     r"""Solve kernel ridge regression (the mean of a Gaussian process) in closed form; blanks of a target are left out.
 
     With the kernel K of the rows, and \(\lambda\) the ridge with the smallest squared leave-one-out error, the weights
@@ -66,7 +66,7 @@ def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> RidgeSoluti
         y: targets, float64 `[n, C]`, NaN for blanks; every column has a value.
     """
     n, m = kernel.shape
-    found = RidgeSolution(
+    found = KernelRidgeSolution(
         y.new_zeros(m, y.shape[1]),
         y.nanmean(0),
         y.new_ones(y.shape[1]),
@@ -145,7 +145,7 @@ def _best(spectrum: _Spectrum, centred: Tensor) -> tuple[Tensor, Tensor]:
     return RIDGES[best], off[:, best]
 
 
-def _fill(found: RidgeSolution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
+def _fill(found: KernelRidgeSolution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
     """Enter the solution for one column."""
     centred = y - found.centre[column]
     ridge, off = _best(spectrum, centred)
@@ -160,7 +160,7 @@ def _fill(found: RidgeSolution, spectrum: _Spectrum, y: Tensor, rows: Tensor, co
 
 
 def _fill_by_factors(
-    found: RidgeSolution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
+    found: KernelRidgeSolution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
 ) -> None:
     """Enter the solution for columns that have values in the same rows; the rows `some` choose the ridges."""
     spectrum = _exact(kernel, some)

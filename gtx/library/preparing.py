@@ -16,7 +16,7 @@ from gtx.data.columns import Row, Table
 from gtx.data.featurising import default_chunk_size, default_worker_count
 from gtx.data.ledger import RowLedger
 from gtx.data.store import MoleculeStore, stored_texts
-from gtx.data.table_writer import TableWriter, output_header, output_row, unused_column_name
+from gtx.data.table_writer import TableWriter, find_unused_column_name, output_header, output_row
 from gtx.data.tables import open_table
 from gtx.data.targets import add_component_columns
 from gtx.errors import InputError
@@ -141,7 +141,7 @@ class ShardReader(ShardWorker):
     def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
         path, size = self.job.parts / shard.part, default_chunk_size(self.job.featuriser)
         parts: list[FeaturisedMolecules] = []
-        smiles = unused_column_name(table.columns, "canonical_smiles")
+        smiles = find_unused_column_name(table.columns, "canonical_smiles")
         header = output_header(table.columns, [smiles])
         tensors = (self.job.parts / MOLECULES / shard.part).with_suffix(".safetensors")
         tensors.unlink(missing_ok=True)  # of a damaged shard
@@ -194,7 +194,7 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
 
 
 def is_prepared_store(source: str | os.PathLike[str]) -> bool:
-    """Return whether a folder is a store that `prepare_store` made."""
+    """Return whether a folder is a store of featurised molecules, as `prepare_store` makes them."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 

@@ -19,7 +19,15 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from gtx.data import Duplicates, MoleculeStore, PairBudgetSampler, Row, RowLedger, column_index, unused_column_name
+from gtx.data import (
+    DuplicateSummary,
+    MoleculeStore,
+    PairBudgetSampler,
+    Row,
+    RowLedger,
+    find_column,
+    find_unused_column_name,
+)
 from gtx.data.columns import listed
 from gtx.data.ledger import InputFile
 from gtx.data.parquet import strings
@@ -134,7 +142,7 @@ def load_prepared_dataset(settings: DataSettings, cache: Path) -> StoredDataset:
         split={part: np.flatnonzero(parts == number) for number, part in enumerate(PARTS)},
         split_summary=reading.words,
         smiles_column=shards[0].column,
-        duplicates=Duplicates(0, 0),
+        duplicates=DuplicateSummary(0, 0),
         leaked={},
         on_disk=MoleculesOnDisk(labelled, store.subset(np.flatnonzero(parts == 0))),
     )
@@ -159,7 +167,7 @@ class _Reading:
         given = (*settings.target_columns, settings.weight_column, settings.split_column)
         self.columns = list(dict.fromkeys(name for name in given if name))
         self.shown = [
-            unused_column_name(self.columns, name) for name in ("file", "row", "canonical_smiles")
+            find_unused_column_name(self.columns, name) for name in ("file", "row", "canonical_smiles")
         ] + self.columns
         self.task = (settings.task or InferredTask(settings.target_columns)).infer_from_table(
             [self._cells(shards)]  # type: ignore[list-item]  # inference reads `cells` alone
@@ -235,7 +243,7 @@ class _Reading:
         try:
             with pq.ParquetFile(made.rows) as file:
                 for name in columns:
-                    column_index(file.schema_arrow.names, name)
+                    find_column(file.schema_arrow.names, name)
                 return file.read(columns=list(dict.fromkeys(columns)))
         except (OSError, pa.ArrowException) as reason:
             raise InputError(f"{made.rows} cannot be read ({printable(str(reason))}): prepare it again") from None

@@ -15,14 +15,14 @@ from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.encodings import ContinuousFeatures, Encoding
-from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
+from gtx.graph import AllPairEdges, CompleteGraph, EdgeRule
 from gtx.models.checks import check_arguments, check_batch, unseen_codes
 from gtx.nn import (
     GELU,
     AddBondNodes,
     AddVirtualNodes,
     BondMessagePassing,
-    BondReadout,
+    BondVectorFromAtoms,
     CategoricalEmbedding,
     CategoryVocabulary,
     ChunkedPairEmbedding,
@@ -48,10 +48,10 @@ wanted; beyond, each layer embeds them anew. What embeds a portion and reads it 
 # --- Helpers of the constructors: copies of a module with fresh weights, and what a layer is made from.
 
 
-Part = TypeVar("Part", bound=nn.Module)
+Module = TypeVar("Module", bound=nn.Module)
 
 
-def fresh(module: Part | None) -> Part | None:
+def fresh(module: Module | None) -> Module | None:
     """Return a copy with initial weights of its own."""
     copy = deepcopy(module)
     reset = getattr(copy, "reset_parameters", None)
@@ -95,11 +95,11 @@ class LayerSettings:
             )
         return self.channels // self.heads
 
-    def attention(self, **parts: Any) -> EdgeAttention:
+    def attention(self, **modules: Any) -> EdgeAttention:
         """Make an attention of these sizes from the nodes to the nodes.
 
         Args:
-            parts: score, normaliser and the like, as `gtx.nn.EdgeAttention` takes them, by name.
+            modules: score, normaliser and the like, as `gtx.nn.EdgeAttention` takes them, by name.
         """
         return EdgeAttention(
             self.channels,
@@ -108,7 +108,7 @@ class LayerSettings:
             dropout=self.attention_dropout,
             edge_dim=self.edge_dim,
             project=True,
-            **parts,
+            **modules,
         )
 
 
@@ -179,8 +179,8 @@ class GraphTransformer(nn.Module):
             (bonds), explainers and checks.
         per: level of the predictions: "molecule"; "atom", in the order of `batch.x`; or "bond", in the order of
             `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
-            bond's what `gtx.nn.BondReadout` makes of its atoms, in place of `readout`; what would join the readout of
-            the molecule joins that of each atom or bond.
+            bond's what `gtx.nn.BondVectorFromAtoms` makes of its atoms, in place of `readout`; what would join the
+            readout of the molecule joins that of each atom or bond.
         also: number of additional outputs for each "atom" or "bond", each with a separate head, which also reads
             descriptors and virtual nodes of the molecule.
         atom_features: number of extra features of each atom in `batch.atom_features`, which are added to the embedding
@@ -220,7 +220,7 @@ class GraphTransformer(nn.Module):
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
-        edges: EdgeSelector | None = None,
+        edges: EdgeRule | None = None,
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
         layer: Callable[[LayerSettings], nn.Module] | None = None,
@@ -233,7 +233,7 @@ class GraphTransformer(nn.Module):
     ) -> None:
         check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
-        self.edges: EdgeSelector = AllPairEdges() if edges is None else edges
+        self.edges: EdgeRule = AllPairEdges() if edges is None else edges
         self.edge_list = edge_list
         self.atom_vocabulary: CategoryVocabulary = CategoryVocabulary(atom_sizes)
         self.bond_vocabulary: CategoryVocabulary = CategoryVocabulary(bond_sizes)
@@ -282,11 +282,11 @@ class GraphTransformer(nn.Module):
         )
         self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()
         self.per = per
-        self.readout: Readout | BondReadout | None = None
+        self.readout: Readout | BondVectorFromAtoms | None = None
         if per == "molecule" and readout:
             self.readout = Readout(channels, readout)
         elif per == "bond":
-            self.readout = BondReadout(channels, bond_sizes)
+            self.readout = BondVectorFromAtoms(channels, bond_sizes)
         self.substructures = substructures
         joined = virtual_nodes * channels + num_descriptors
         counted = substructures.width if substructures else 0
@@ -308,7 +308,7 @@ class GraphTransformer(nn.Module):
         self.also: nn.ModuleDict = nn.ModuleDict(
             {
                 kind: nn.ModuleDict(
-                    ({"readout": BondReadout(channels, bond_sizes)} if kind == "bond" else {})
+                    ({"readout": BondVectorFromAtoms(channels, bond_sizes)} if kind == "bond" else {})
                     | {"head": head_of(pooled[kind] + joined, outputs)}
                 )
                 for kind, outputs in (also or {}).items()
@@ -391,7 +391,7 @@ class GraphTransformer(nn.Module):
         return x, pairs
 
     def _portion(self, graph: CompleteGraph, x: Tensor) -> int | None:
-        """Pairs to embed at a time; None where all of them are few, or some part needs them together."""
+        """Pairs to embed at a time; None where all of them are few, or some module needs them together."""
         size = x.element_size() * (self.pair_embedding.width or 0)
         known = all(type(e) is GraphTransformerLayer and e.edge_update is None for e in self.layers)
         known = known and self.tokens is None and self.virtual is None and type(graph) is CompleteGraph
@@ -516,7 +516,7 @@ def published(setting: Callable[..., GraphTransformer]) -> Callable[..., GraphTr
                 takes = ", ".join(sorted(known - _DECIDED | own.keys() - {"arguments"}))
                 raise ValueError(f"the model {name} has no argument {argument!r}; it takes {takes}")
             if argument in _DECIDED - own.keys():
-                raise ValueError(f"the model {name} decides {argument!r} itself; swap parts of standard")
+                raise ValueError(f"the model {name} decides {argument!r} itself; swap modules of standard")
         return setting(out_channels, **arguments)
 
     return build

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
         assign_substructures,
         butina_clusters,
         kennard_stone_order,
+        list_smaller_substructures,
         morgan_bits,
         morgan_counts,
         murcko_scaffold,
-        shrink_substructure,
         substructure_to_smiles,
     )
 
@@ -59,13 +59,13 @@ __all__ = [
     "encode_bonds",
     "featurise_texts",
     "kennard_stone_order",
+    "list_smaller_substructures",
     "make_conformer",
     "morgan_bits",
     "morgan_counts",
     "murcko_scaffold",
     "read_molblock",
     "read_smiles",
-    "shrink_substructure",
     "standardise_molecule",
     "substructure_to_smiles",
 ]

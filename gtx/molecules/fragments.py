@@ -43,7 +43,7 @@ def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
 
 
 def morgan_bits(texts: Any) -> list[ExplicitBitVect]:
-    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors, see `morgan_counts`."""
+    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors."""
     generator = GetMorganGenerator(radius=2, fpSize=2048)
     return [generator.GetFingerprint(mol) for mol in _read(texts)]
 
@@ -105,7 +105,7 @@ def assign_substructures(mol: Chem.Mol) -> np.ndarray:
 Atoms = frozenset[int]
 
 
-def shrink_substructure(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
+def list_smaller_substructures(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
     """Return the connected substructures that remain when one end atom of a chain, or one whole ring, is removed.
 
     Rings are those of the smallest set of smallest rings. From a fused ring, only the atoms that are in no other

@@ -1,7 +1,7 @@
 """Perception: texts to arrays, which do not depend on how a molecule was written.
 
-`perceive` is the definition, by RDKit's own functions, one molecule after the other. The annex `gtx.fast`, if it is
-there, makes the same faster.
+`featurise_with_rdkit` is the definition, by RDKit's own functions, one molecule after the other. The annex `gtx.fast`,
+if it is there, makes the same faster.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def featurise_texts(
 
     with quietly():
         fast = annex("fast") if os.environ.get("GTX_FAST") != "0" else None
-        flat = (perceive if fast is None else fast.perceive)(featuriser, molecules, positions, smiles)
+        flat = (featurise_with_rdkit if fast is None else fast.featurise_compiled)(
+            featuriser, molecules, positions, smiles
+        )
         if featuriser.molecule_features:
             flat = with_molecule_features(featuriser.molecule_features, flat, bare)
     return join_components(names, molecules, flat) if names else flat
@@ -120,7 +122,7 @@ def featurise_texts(
 UNNAMED = "stereochemistry that CIP rules could not name is ignored"
 
 
-def perceive(
+def featurise_with_rdkit(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
     """Featurise texts, within `quietly`; a molecule at fault leaves an error.

@@ -6,7 +6,7 @@ from gtx.nn.bonds import (
     AddBondNodes,
     AddVirtualNodes,
     BondMessagePassing,
-    BondReadout,
+    BondVectorFromAtoms,
     LazyBondEmbedding,
     OriginalAndVirtualNodes,
 )
@@ -31,7 +31,7 @@ __all__ = [
     "AddBondNodes",
     "AddVirtualNodes",
     "BondMessagePassing",
-    "BondReadout",
+    "BondVectorFromAtoms",
     "CategoricalEmbedding",
     "CategoryVocabulary",
     "ChunkedPairEmbedding",

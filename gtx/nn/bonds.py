@@ -70,12 +70,12 @@ class BondMessagePassing(GINEConv):
 # --- A readout of bonds: from atoms to one vector for each bond.
 
 
-class BondReadout(nn.Module):
-    r"""Readout of a bond between atoms s and r with bond features c, symmetric in the two atoms:
+class BondVectorFromAtoms(nn.Module):
+    r"""Module that makes a vector for each bond from those of its atoms s and r, and from its features c.
 
     \[ \left[\, v_s + v_r,\; |v_s - v_r|,\; E(c) \,\right] \]
 
-    The embedding E is learned. Both directions of a bond have the same vector.
+    The embedding E is learned. The vector is symmetric in s and r, so both directions of a bond have the same.
 
     Args:
         channels: width of the nodes.

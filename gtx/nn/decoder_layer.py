@@ -143,7 +143,7 @@ class KeyValueCache:
 
 
 Branch = Callable[[Tensor], Tensor]
-"""A part of a layer, from tokens `[N, d]` to what is added to them."""
+"""Residual branch of a layer: a function from tokens `[N, d]` to what is added to them."""
 
 
 class DecoderLayer(nn.Module):
@@ -188,11 +188,11 @@ class DecoderLayer(nn.Module):
         activation: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        for part in (attention, cross):
-            if part is not None and part.width != channels:
-                raise ValueError(f"expected attention that gives {channels} channels, got {part.width}")
-            if part is not None and (part.edge_dim, part.gate) != (None, None):
-                raise ValueError(f"expected attention with no edge features or gate, got {part}")
+        for module in (attention, cross):
+            if module is not None and module.width != channels:
+                raise ValueError(f"expected attention that gives {channels} channels, got {module.width}")
+            if module is not None and (module.edge_dim, module.gate) != (None, None):
+                raise ValueError(f"expected attention with no edge features or gate, got {module}")
         hidden = 4 * channels if hidden is None else hidden
         self.attention = attention
         self.cross = cross
@@ -208,7 +208,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         edges: Tensor | CompleteGraph,
         source: Tensor | None = None,
-        list_source_to_target_edges: Tensor | BipartiteGraph | None = None,
+        cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Compute the layer for all tokens at once.
@@ -217,17 +217,17 @@ class DecoderLayer(nn.Module):
             x: the tokens.
             edges: edges between tokens.
             source: what is read.
-            list_source_to_target_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
+            cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
             weights: list to which the weights of the cross-attention are appended, `[E, H]`.
         """
         branches: list[Branch] = [lambda x: self.attention(x, edges)]
         cross = self.cross
         if cross is not None:
-            if source is None or list_source_to_target_edges is None:
+            if source is None or cross_edges is None:
                 raise ValueError("cross-attention reads: expected a source and edges from it, got None")
 
             def read(x: Tensor) -> Tensor:
-                out, alpha, _ = cross.attend((source, x), list_source_to_target_edges, weights=weights is not None)
+                out, alpha, _ = cross.attend((source, x), cross_edges, weights=weights is not None)
                 if weights is not None and alpha is not None:
                     weights.append(alpha)
                 return out

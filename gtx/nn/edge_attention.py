@@ -127,9 +127,9 @@ class EdgeAttention(MessagePassing):
         self.normaliser: Softmax | Normaliser = Softmax() if normaliser is None else normaliser
         if self.score.channels not in (None, self.key_channels):
             raise ValueError(f"expected a score for {self.key_channels} channels, got {self.score}")
-        for part in (self.score, self.normaliser, gate):
-            if getattr(part, "heads", None) not in (None, heads):
-                raise ValueError(f"expected parts for {heads} heads, got {part}")
+        for module in (self.score, self.normaliser, gate):
+            if getattr(module, "heads", None) not in (None, heads):
+                raise ValueError(f"expected modules for {heads} heads, got {module}")
         if edge_dim is None and (edge_key or edge_value is True or isinstance(edge_bias, nn.Module)):
             raise ValueError("edge features are to enter the attention: expected their channels edge_dim, got None")
         if isinstance(edge_bias, nn.Identity) and edge_dim != heads:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.prediction.extended import PredictorWithNeighbours, TautomerPredictor
+    from gtx.prediction.extended import PredictorWithNeighbours, TautomerAveragingPredictor
     from gtx.prediction.foundation import (
         ASSAY_FOUNDATION_MODEL,
         FOUNDATION_MODEL,
@@ -32,7 +32,7 @@ __all__ = [
     "Predictor",
     "PredictorWithNeighbours",
     "RowFilter",
-    "TautomerPredictor",
+    "TautomerAveragingPredictor",
     "describe_pretraining_overlap",
     "load",
     "load_model",

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from gtx.data import FeaturisingResult, MoleculeStore
+from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.columns import RowFeatures
 from gtx.errors import InputError
 from gtx.molecules import featurise_texts
@@ -86,7 +86,7 @@ MOST = 1000
 
 
 class PredictorWithNeighbours(ExtendedPredictor):
-    """Predictor that also compares each molecule with its most similar training molecules (see `PredictorLike`).
+    """Predictor that also compares each molecule with its most similar training molecules.
 
     The predictor adds the column `similarity`, the similarity to the nearest training molecule. With `domain`, the
     predictor adds `domain`, `domain_error` and `domain_rows` (for several targets `<target>_domain_error` and
@@ -163,8 +163,8 @@ def domain_columns(domain: Domain, similarity: np.ndarray) -> list[np.ndarray]:
 INCOMPLETE = "has more tautomers than RDKit lists: another drawing of it may get another prediction"
 
 
-class TautomerPredictor(ExtendedPredictor):
-    r"""Predictor that averages the outputs over the likeliest tautomers of each molecule (see `PredictorLike`):
+class TautomerAveragingPredictor(ExtendedPredictor):
+    r"""Predictor that averages the predictions over the likeliest tautomers of each molecule.
 
     \[ z(x) = \frac{1}{|B(x)|} \sum_{t \in B(x)} z(t) \]
 
@@ -210,7 +210,7 @@ class TautomerPredictor(ExtendedPredictor):
         read, wanted = self.header.featuriser, self.header.features
         groups = [enumerate_tautomers(read, str(text), self.most) for text in texts]
         owner = np.repeat(np.arange(len(texts)), [len(group.texts) for group in groups])
-        done = FeaturisingResult.join([featurise_texts(read, list(chain(*(group.texts for group in groups))))])
+        done = FeaturisationResult.join([featurise_texts(read, list(chain(*(group.texts for group in groups))))])
         done = wanted.joined(done, [features[i] for i in owner.tolist()]) if wanted else done
         errors: list[str | None] = [None] * len(texts)
         remarks: list[dict[str, None]] = [{} if group.complete else {INCOMPLETE: None} for group in groups]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, column_index, molecule_columns, smiles_index
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
@@ -57,7 +57,7 @@ def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     expected = f"expected rows of {len(names)} SMILES, {', '.join(names)}, or a table with columns of these names"
     if isinstance(rows, pd.DataFrame):
         columns = list(map(str, rows.columns))
-        return list(zip(*(rows.iloc[:, column_index(columns, name)] for name in names), strict=True))
+        return list(zip(*(rows.iloc[:, find_column(columns, name)] for name in names), strict=True))
     if isinstance(rows, (str, Mapping, bytes)) or not isinstance(rows, Iterable):
         raise InputError(f"{expected}; got a value of type {type(rows).__name__}")
     found = list(rows)

@@ -410,7 +410,7 @@ def save_model(
 def load_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelHeader]:
-    """Load the networks and the header of a model file (see `read_model`)."""
+    """Load the networks of a model file, on the CPU and in evaluation mode, and the header of the file."""
     members, header, _ = read_model(path, model, task)
     return members, header
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import FeaturisingResult, MoleculeStore, PairBudgetSampler, featurise, unused_column_name
+from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise, find_unused_column_name
 from gtx.errors import InputError
 from gtx.molecules.graphs import name_code
 from gtx.molecules.reading import molecule_text
@@ -390,7 +390,7 @@ class Predictor:
         columns = {name: np.array(column, object)[place] for name, column in named_columns.items()}
         columns = self._shown(named) | columns | {"similarity": similarity.ravel()}
         for name in training.values:
-            columns[unused_column_name(columns, name)] = training.column(name)[place]
+            columns[find_unused_column_name(columns, name)] = training.column(name)[place]
         return pd.DataFrame(columns)
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
@@ -399,7 +399,7 @@ class Predictor:
 
         return predict_table(self, source, out, **options)
 
-    def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], FeaturisingResult]:
+    def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], FeaturisationResult]:
         """Return molecules unchanged, and featurised, with their feature columns."""
         molecules, texts, rows = self.read_rows(smiles)
         done, features = featurise(self.header.featuriser, texts, workers=workers), self.header.features

@@ -23,7 +23,7 @@ import torch
 from joblib.externals.loky.backend.reduction import dumps
 
 from gtx.data import (
-    FeaturisingResult,
+    FeaturisationResult,
     MoleculeStore,
     default_chunk_size,
     default_worker_count,
@@ -31,7 +31,7 @@ from gtx.data import (
     map_in_workers,
     min_chunks_for_workers,
 )
-from gtx.data.columns import Row, RowFeatures, Table, column_index
+from gtx.data.columns import Row, RowFeatures, Table, find_column
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
 from gtx.data.tables import open_table
@@ -126,8 +126,8 @@ class RowFilter:
         Raises:
             InputError: a column of the selection does not exist.
         """
-        places = [(column_index(header, c.column), _SIGNS[c.sign], c.number) for c in self.conditions]
-        return Sieve(places, self.top, None if self.by is None else column_index(header, self.by), self.lowest)
+        places = [(find_column(header, c.column), _SIGNS[c.sign], c.number) for c in self.conditions]
+        return Sieve(places, self.top, None if self.by is None else find_column(header, self.by), self.lowest)
 
 
 class Sieve:
@@ -308,7 +308,7 @@ def predict_featurised(
     predictor: PredictorLike, parts: Sequence[FeaturisedMolecules], features: Sequence[RowFeatures | None]
 ) -> ChunkAnswers:
     """Predict texts that are featurised already, with the feature columns of each."""
-    done, wanted = FeaturisingResult.join(parts), predictor.header.features
+    done, wanted = FeaturisationResult.join(parts), predictor.header.features
     done = wanted.joined(done, features) if wanted else done
     return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 

@@ -8,7 +8,7 @@ from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gtx.report.context import AtomBondReport, DatasetCard, NumericReport, RunReport, count_atoms
-    from gtx.report.page import write_level_report, write_report, write_run_report
+    from gtx.report.page import write_atom_bond_report, write_report, write_run_report
 
 
 # matplotlib and scikit-learn are slow to import
@@ -19,7 +19,7 @@ __all__ = [
     "NumericReport",
     "RunReport",
     "count_atoms",
-    "write_level_report",
+    "write_atom_bond_report",
     "write_report",
     "write_run_report",
 ]

@@ -252,7 +252,7 @@ class NumericReport(RunReport):
 
 @dataclass(frozen=True, kw_only=True)
 class AtomBondReport(RunReport):
-    """Content of the report of a run with T targets of atoms or bonds, for `write_level_report`.
+    """Content of the report of a run with T targets of atoms or bonds, for `write_atom_bond_report`.
 
     Attributes:
         task: task of the model.
@@ -278,7 +278,7 @@ class AtomBondReport(RunReport):
         return self.task.targets
 
     @property
-    def part(self) -> str:
+    def level(self) -> str:
         """Level of the targets: "atom" or "bond"."""
         return self.task.per
 

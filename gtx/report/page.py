@@ -26,7 +26,7 @@ from gtx.report.panels import (
     target_panels,
     thresholds,
 )
-from gtx.tasks import MultiLevelTask, NumericTask, Task
+from gtx.tasks import MoleculeAtomBondTask, NumericTask, Task
 from gtx.tasks.levels import LevelTask, lists_of
 from gtx.tasks.metrics import mean_scores
 
@@ -195,7 +195,7 @@ CURVES = [
 ]
 
 
-def write_level_report(path: str | os.PathLike[str], report: AtomBondReport) -> list[str]:
+def write_atom_bond_report(path: str | os.PathLike[str], report: AtomBondReport) -> list[str]:
     """Write the report of a run with targets of atoms or bonds as one HTML file.
 
     Args:
@@ -278,7 +278,7 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
     """
     if task.page is not None:
         return import_module(task.page).write_run_report(task, path, dataset, answers, facts)
-    if isinstance(task, MultiLevelTask):
+    if isinstance(task, MoleculeAtomBondTask):
         return _pages(task, path, dataset, answers, facts)
     if isinstance(task, NumericTask):
         numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
@@ -290,7 +290,7 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
             "prediction": answers.mean,
             "kinds": lists_of(np.array(task.type_names(store), object)[:: task.rows_each], ptr),
         }
-        return write_level_report(path, AtomBondReport(**facts, **parts, task=task))
+        return write_atom_bond_report(path, AtomBondReport(**facts, **parts, task=task))
     return _plain(task, path, RunReport(**facts))
 
 
@@ -312,29 +312,29 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
     )
 
 
-def _pages(task: MultiLevelTask, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
-    """Write a page for each part, the first to `path`, others as `report-atoms.html`; each names the others."""
-    pages = [path, *(path.with_name(f"{path.stem}-{part.name}{path.suffix}") for part in task.parts[1:])]
+def _pages(task: MoleculeAtomBondTask, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+    """Write a page for each task, the first to `path`, others as `report-atoms.html`; each names the others."""
+    pages = [path, *(path.with_name(f"{path.stem}-{each.name}{path.suffix}") for each in task.tasks[1:])]
     others = [
         f"The report of its predictions of {each.per}s is {page.name}."
-        for each, page in zip(task.parts, pages, strict=True)
+        for each, page in zip(task.tasks, pages, strict=True)
     ]
     lines = []
-    for k, (part, own) in enumerate(zip(task.parts, answers.parts, strict=True)):
+    for k, (each, own) in enumerate(zip(task.tasks, answers.by_task, strict=True)):
         footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
-        of_part = _facts_of(part, facts) | {"footnotes": footnotes}
-        lines += write_run_report(part, pages[k], task.seen_by(part, dataset), own, of_part)
-    return lines + [f"the report of {part.per}s: {page}" for part, page in zip(task.parts[1:], pages[1:], strict=True)]
+        own_facts = _facts_of(each, facts) | {"footnotes": footnotes}
+        lines += write_run_report(each, pages[k], task.seen_by(each, dataset), own, own_facts)
+    return lines + [f"the report of {each.per}s: {page}" for each, page in zip(task.tasks[1:], pages[1:], strict=True)]
 
 
-def _facts_of(part: Task, facts: dict[str, Any]) -> dict[str, Any]:
-    """Select the facts of a report with the scores of one part's targets alone."""
+def _facts_of(task: Task, facts: dict[str, Any]) -> dict[str, Any]:
+    """Select the facts of a report with the scores of one task's targets alone."""
 
     def of(scores: Mapping[str, Any]) -> dict[str, Any]:
-        return mean_scores({name: scores["per_target"][name] for name in part.targets}, part.metrics)
+        return mean_scores({name: scores["per_target"][name] for name in task.targets}, task.metrics)
 
     def defined(method: Mapping[str, Any]) -> bool:
-        return any(v is not None for name in part.targets for v in method["train"]["per_target"][name].values())
+        return any(v is not None for name in task.targets for v in method["train"]["per_target"][name].values())
 
     scores = {where: of(found) for where, found in facts["scores"].items()}
     methods = {name: each for name, each in facts["baselines"].items() if defined(each)}

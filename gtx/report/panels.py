@@ -374,17 +374,17 @@ def number_panels(report: AtomBondReport, t: int) -> Iterator[Panel]:
     for part, (y, prediction) in _level_parts(report, t).items():
         scores = report.scores[part]["per_target"][name]
         lines = [f"{title} {score(scores[metric], metric)}" for metric, title in titles(report.task.metrics).items()]
-        remarks = [count(len(y), report.part)]
+        remarks = [count(len(y), report.level)]
         yield Panel(
             f"Predicted against measured {name}, {PARTS[part]}",
             partial(figures.parity, y, prediction, part, name + in_unit(unit), lines, remarks),
-            f"Predicted vs. measured {name} of {report.part}s of {PARTS[part]} molecules; on the line they agree.",
+            f"Predicted vs. measured {name} of {report.level}s of {PARTS[part]} molecules; on the line they agree.",
         )
         errors[part] = prediction - y
     if errors:
         yield Panel(
             f"Errors of {name}",
-            partial(figures.error_histogram, errors, unit, report.part),
+            partial(figures.error_histogram, errors, unit, report.level),
             "Distribution of the errors.",
         )
 
@@ -404,7 +404,7 @@ def class_panels(report: AtomBondReport, t: int, labels: tuple[str, ...]) -> Ite
         yield Panel(
             f"Confusion of {name}",
             partial(figures.confusion, y[judged], predicted, labels),
-            CONFUSION.replace("Molecules", f"{report.part.capitalize()}s"),
+            CONFUSION.replace("Molecules", f"{report.level.capitalize()}s"),
         )
 
 

@@ -91,7 +91,7 @@ class TokenTransformer(nn.Module):
         tokens: SequenceBatch,
         graph: CompleteGraph,
         source: Tensor | None = None,
-        list_source_to_target_edges: Tensor | BipartiteGraph | None = None,
+        cross_edges: Tensor | BipartiteGraph | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`.
@@ -100,12 +100,12 @@ class TokenTransformer(nn.Module):
             tokens: N of them.
             graph: edges between tokens.
             source: encoded source to which tokens attend, `[M, source_channels]`.
-            list_source_to_target_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
+            cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
             weights: list to which the weights of the cross-attention of each layer are appended, `[E, H]`.
         """
         x = self.dropout(self.embedding(tokens.items, tokens.place))
         for layer in self.layers:
-            x = layer(x, graph, source, list_source_to_target_edges, weights)
+            x = layer(x, graph, source, cross_edges, weights)
         return self.norm(x)
 
     def step(self, tokens: Tensor, past: list[KeyValueCache], source: list[KeyValueCache | None]) -> Tensor:
@@ -165,7 +165,10 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
 
 
 class TokenEncoder(TokenTransformer):
-    """Transformer encoder of sequences: every token attends to every token; arguments as for `TokenTransformer`."""
+    """Transformer encoder of sequences: every token attends to every token of its sequence.
+
+    The arguments are those of `TokenTransformer`.
+    """
 
     def nodes(self, source: SequenceBatch) -> Tensor:
         """Return the tokens after the last layer, `[N, channels]`."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data import PairBudgetSampler, featurise
-from gtx.data.columns import Row, column_index
+from gtx.data.columns import Row, find_column
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
@@ -317,7 +317,7 @@ class SequenceGeneration(Task, SequenceOptions):
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         (name,) = self.targets
-        position, number = column_index(columns, name), {text: i for i, text in enumerate(self.texts)}
+        position, number = find_column(columns, name), {text: i for i, text in enumerate(self.texts)}
         y = np.full((len(rows), 1), np.nan)
         for i, row in enumerate(rows):
             if row.error:

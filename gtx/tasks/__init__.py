@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gtx.tasks.classification import BinaryClassification, MulticlassClassification
     from gtx.tasks.counts import CountRegression, ShareRegression
     from gtx.tasks.inferred import InferredTask, make_task
-    from gtx.tasks.multi_level import MultiLevelTask
+    from gtx.tasks.molecule_atom_bond import MoleculeAtomBondTask
     from gtx.tasks.numbers import NumericTask
     from gtx.tasks.regression import Regression
     from gtx.tasks.scaling import TargetScaler, count_elements, has_element_column, sum_element_references
@@ -38,7 +38,7 @@ __all__ = [
     "CountRegression",
     "InferredTask",
     "Metric",
-    "MultiLevelTask",
+    "MoleculeAtomBondTask",
     "MulticlassClassification",
     "NumericTask",
     "Predictions",

@@ -274,7 +274,7 @@ class BondRegression(OfBonds, LevelRegression):
     """Task of predicting T numbers for each bond, in RDKit's order of bonds.
 
     A bond has no direction: its number is a function of the sum and the difference of its atoms' states
-    (`gtx.nn.BondReadout`).
+    (`gtx.nn.BondVectorFromAtoms`).
     """
 
     name: ClassVar[str] = "bonds"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data import ConstantShapeStore, MoleculeStore
-from gtx.data.columns import Row, column_index
+from gtx.data.columns import Row, find_column
 from gtx.data.feature_columns import attach_lists, list_text
 from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
@@ -240,7 +240,7 @@ class LevelTask(Task):
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
         """Compute the mean of each row's list, by which duplicates and blank rows are recognised."""
         y = np.full((len(rows), len(self.targets)), np.nan)
-        positions = [column_index(columns, name) for name in self.targets]
+        positions = [find_column(columns, name) for name in self.targets]
         for i, row in enumerate(rows):
             if row.error:
                 continue
@@ -256,7 +256,7 @@ class LevelTask(Task):
         return y
 
     def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
-        positions = [column_index(columns, name) for name in self.targets]
+        positions = [find_column(columns, name) for name in self.targets]
         lists = []
         for row in rows:
             by_target = (
@@ -438,7 +438,7 @@ class OfBonds(LevelTask):
     """Level of the bonds between atoms of the graph, in RDKit's order of bonds.
 
     A bond has no direction: its outputs are a function of the sum and the difference of its atoms' states
-    (`gtx.nn.BondReadout`).
+    (`gtx.nn.BondVectorFromAtoms`).
     """
 
     per: ClassVar[Literal["bond"]] = "bond"

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import Row, column_index
+from gtx.data.columns import Row, find_column
 from gtx.data.delimited import LARGEST
 from gtx.data.ledger import RowLedger
 from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
@@ -266,7 +266,7 @@ class NumericTask(Task, WeightOptions):
         return self
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
-        positions = [column_index(columns, name) for name in self.targets]
+        positions = [find_column(columns, name) for name in self.targets]
         cells = [["" if row.error else row.cells[position] for row in rows] for position in positions]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)

@@ -156,8 +156,8 @@ class AtomOptions(LevelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiLevelOptions:
-    """Options of `MultiLevelTask`: none, beside those of its tasks."""
+class MoleculeAtomBondOptions:
+    """Options of `MoleculeAtomBondTask`: none, beside those of its tasks."""
 
 
 class Entry(NamedTuple):
@@ -177,7 +177,7 @@ TASKS = {
     "bonds": Entry("BondRegression", LevelOptions),
     "atom-classes": Entry("AtomClassification", LevelClassOptions),
     "bond-classes": Entry("BondClassification", LevelClassOptions),
-    "together": Entry("MultiLevelTask", MultiLevelOptions),
+    "molecule-atom-bond": Entry("MoleculeAtomBondTask", MoleculeAtomBondOptions),
     "sequence": Entry("SequenceGeneration", SequenceOptions),
 }
 """Tasks by the names that `--task` and model files use."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import Row, column_index
+from gtx.data.columns import Row, find_column
 from gtx.data.delimited import LIMIT, too_large
 from gtx.data.ledger import RowLedger, format_row_message
 from gtx.errors import InputError
@@ -41,7 +41,7 @@ NO_METHOD = UncertaintyMethod()
 
 @dataclass(frozen=True)
 class Regression(NumericTask, NumberOptions):
-    """Task of predicting numbers, learned as z-scores of the training rows (see `gtx.tasks.scaling.TargetScaler`).
+    """Task of predicting numbers, learned as z-scores of the training rows.
 
     Args:
         targets: names of the target columns.
@@ -129,7 +129,7 @@ class Regression(NumericTask, NumberOptions):
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
         if not self.censored:
             return None
-        positions = [column_index(columns, name) for name in self.targets]
+        positions = [find_column(columns, name) for name in self.targets]
         return read_bounds([["" if row.error else row.cells[position] for row in rows] for position in positions])
 
     def complaint(self, target: int, cell: str) -> str:
@@ -141,7 +141,7 @@ class Regression(NumericTask, NumberOptions):
         y = super().parse(rows, columns, ledger)
         if position := too_large(y):
             row, name = rows[position[0]], self.targets[position[1]]
-            cell = row.cells[column_index(columns, name)]
+            cell = row.cells[find_column(columns, name)]
             raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
         return y
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data.columns import Row
-from gtx.data.table_writer import unused_column_name
+from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError
 from gtx.schema import ListOf, Record, text
 from gtx.tasks.metrics import Metric
@@ -471,7 +471,7 @@ def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> d
     names = list(taken)
     fresh: dict[str, type] = {}
     for name, dtype in wanted:
-        names.append(unused_column_name(names, name))
+        names.append(find_unused_column_name(names, name))
         fresh[names[-1]] = dtype
     return fresh
 

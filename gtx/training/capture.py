@@ -136,7 +136,7 @@ class WholeStep:
         usual_share: mean share of a batch, see `TrainingModule.training_step`.
 
     Shapes:
-        indices of molecules, int64 `[capacity.molecules]` on the device, to the loss `[]`.
+        indices of molecules, int64 `[batch_shape.molecules]` on the device, to the loss `[]`.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ def _sample(
     examples = train.subset(chosen)
     store = ConstantShapeStore(examples.to(device), fixed_features_of(module.model, examples, device), data.seed)
     sampler = store.sampler(molecules, seed=data.seed)
-    batches = [batch.to(device) for batch in sampler.batches() if len(batch) == sampler.capacity.molecules]
+    batches = [batch.to(device) for batch in sampler.batches() if len(batch) == sampler.batch_shape.molecules]
     return store, [batches[i % len(batches)] for i in range(WARM_UP)]
 
 

@@ -23,7 +23,7 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
-from gtx.data import MoleculeStore, process_pool
+from gtx.data import MoleculeStore, open_process_pool
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.tasks import Task
@@ -276,7 +276,7 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
         return
     alone = replace(problem, settings=replace(settings, threads=max(1, threads // count)), bar=False)
     epochs, titles = settings.epochs or 0, {k: problem.title(k) for k in left}
-    with training_progress(settings.progress) as progress, process_pool(count) as pool:
+    with training_progress(settings.progress) as progress, open_process_pool(count) as pool:
         bars = {k: progress.add_task(title, total=epochs, visible=False, scores="") for k, title in titles.items()}
         lines = {k: EpochLines(title, epochs) for k, title in titles.items() if settings.progress and progress.disable}
         waiting = {pool.submit(_train_alone, alone, k, run.member(k)) for k in left}

@@ -201,7 +201,7 @@ class BestEpoch(Callback):
 # --- The update of the weights: AdamW, with a warm-up and then a cosine.
 
 ALL = "all"
-"""Name that stands for the whole model among its parts."""
+"""Name that stands for the whole model among its modules."""
 
 
 def rate_of(parameter: str, rates: Mapping[str, float]) -> float:
@@ -211,8 +211,8 @@ def rate_of(parameter: str, rates: Mapping[str, float]) -> float:
         parameter: name of the parameter, such as `layers.0.norm.weight`.
         rates: shares by module or parameter, such as `layers` or `layers.0`, or `all`; the innermost one applies.
     """
-    modules = [part for part in rates if part == ALL or f"{parameter}.".startswith(f"{part}.")]
-    return rates[max(modules, key=lambda part: (part != ALL, len(part)))] if modules else 1.0
+    named = [module for module in rates if module == ALL or f"{parameter}.".startswith(f"{module}.")]
+    return rates[max(named, key=lambda module: (module != ALL, len(module)))] if named else 1.0
 
 
 def freeze(model: nn.Module, rates: Mapping[str, float]) -> None:
@@ -222,15 +222,15 @@ def freeze(model: nn.Module, rates: Mapping[str, float]) -> None:
         ValueError: the model lacks a module that is named, or no parameter is left to train.
     """
     names = [name for name, _ in model.named_parameters()]
-    for part in rates:
-        if part != ALL and not any(f"{name}.".startswith(f"{part}.") for name in names):
-            parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
-            raise ValueError(f"rates: the model has no part {part!r}; it has {parts}")
+    for module in rates:
+        if module != ALL and not any(f"{name}.".startswith(f"{module}.") for name in names):
+            modules = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
+            raise ValueError(f"rates: the model has no module {module!r}; it has {modules}")
     for name, parameter in model.named_parameters():
         if rate_of(name, rates) == 0:
             parameter.requires_grad_(False)
     if not any(p.requires_grad for p in model.parameters()):
-        raise ValueError("rates: every part has 0, so nothing would learn")
+        raise ValueError("rates: every module has 0, so nothing would learn")
 
 
 def check_head_first(model: nn.Module, rates: Mapping[str, float], head_first: float | None) -> None:
@@ -238,8 +238,8 @@ def check_head_first(model: nn.Module, rates: Mapping[str, float], head_first: f
     trained = [rate_of(name, rates) for name, p in model.named_parameters() if p.requires_grad]
     if head_first and min(trained) >= 1:
         raise ValueError(
-            f"head_first: no part waits for the first {head_first:.0%} of the steps, for all that learns has the whole "
-            "rate; name a slower part, such as --rates all=0.1 head=1"
+            f"head_first: no module waits for the first {head_first:.0%} of the steps, for all that learns has the "
+            "whole rate; name a slower module, such as --rates all=0.1 head=1"
         )
 
 

@@ -46,7 +46,7 @@ HEAD = "head"
 
 @dataclass(frozen=True)
 class PretrainedWeightLoader:
-    """Copying of weights from a trained model into a new one, for modules whose tensors have equal names and shapes.
+    """Loader of weights from a trained model into a new one, for modules whose tensors have equal names and shapes.
 
     Attributes:
         new_head: whether the head keeps its initial weights, even if the weights of the trained model fit.

@@ -25,16 +25,16 @@ from gtx.data import (
     count_shared_molecules,
     default_worker_count,
     find_nearest_neighbours,
-    process_pool,
-    unused_column_name,
+    find_unused_column_name,
+    open_process_pool,
 )
 from gtx.data.table_writer import output_header, output_row
 from gtx.dataset import (
     Dataset,
     DataSettings,
     LabelledMolecules,
-    classes_for_stratification,
     collect_data_config,
+    find_stratification_classes,
     load_dataset,
     select_rows_to_split,
 )
@@ -184,7 +184,7 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
             for i, fold in left.items():
                 results[i] = fold.run()
         else:
-            with process_pool(min(jobs, len(left))) as pool:
+            with open_process_pool(min(jobs, len(left))) as pool:
                 numbers = {pool.submit(fold.run): i for i, fold in left.items()}
                 waiting = set(numbers)
                 while waiting:
@@ -262,7 +262,7 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     columns = list(file.columns)
     for name in names:
         for method in methods:
-            columns.append(unused_column_name(columns, f"{name}_{method}"))
+            columns.append(find_unused_column_name(columns, f"{name}_{method}"))
     with TableWriter(path, output_header(file.columns, columns[len(file.columns) :])) as writer:
         for row, values in zip(file.rows, numbers, strict=True):
             notes = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
@@ -447,7 +447,7 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
     usable, rows = select_rows_to_split(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
     labelled = labelled[usable]
     splits = data.split_settings.repeated(
-        rows, folds, repeats, classes_for_stratification(dataset.task, dataset.y[labelled])
+        rows, folds, repeats, find_stratification_classes(dataset.task, dataset.y[labelled])
     )
     return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in splits]
 

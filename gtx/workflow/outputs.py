@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import NearestNeighbours, TableWriter, unused_column_name
+from gtx.data import NearestNeighbours, TableWriter, find_unused_column_name
 from gtx.data.ledger import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import output_header, output_row
 from gtx.data.targets import measure_noise
 from gtx.dataset import Dataset
 from gtx.dataset.loading import describe_duplicates, outlier_lines
-from gtx.kernel import KernelRidge, LearningCurve, learning_curves
+from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.prediction import Predictor, package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
 from gtx.prediction.streaming import answer_rows, record_answer
@@ -108,7 +108,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     by_row = dict(zip(dataset.rows.tolist(), answered, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
         named, ledger = predictor.output_columns(file.columns), file.ledger
-        split = unused_column_name([*file.columns, *named], "split")
+        split = find_unused_column_name([*file.columns, *named], "split")
         with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
             for i, row in enumerate(file.rows, file.start):
                 cells, *notes = by_row.get(i, ([None] * len(named), True, []))
@@ -122,7 +122,7 @@ def further_names(dataset: Dataset) -> list[str]:
     """Return the file names of predictions for each further file."""
     names: list[str] = []
     for file in dataset.files[1:]:  # val/data.csv and test/data.csv must not share one
-        names.append(unused_column_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
+        names.append(find_unused_column_name(names, f"predictions-{Path(file.source.removesuffix('.gz')).stem}"))
     return [f"{name}.csv" for name in names]
 
 
@@ -152,7 +152,7 @@ def attainable_errors(task: Task, dataset: Dataset, kernel: KernelRidge | None) 
         return {}
     curves: list[LearningCurve | None] = [None] * len(task.targets)
     if kernel is not None and len(kernel.row) == len(task.labelled(dataset.train)):
-        curves = learning_curves(kernel)
+        curves = measure_learning_curves(kernel)
     limits = (Attainable(measure_noise(dataset.smiles, y), curve) for y, curve in zip(dataset.y.T, curves, strict=True))
     return {name: each for name, each in zip(task.targets, limits, strict=True) if each}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gtx.baselines import Baselines, score_baselines
-from gtx.data import column_index, write_split
+from gtx.data import find_column, write_split
 from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
@@ -227,7 +227,7 @@ def _note_remarks(dataset: Dataset, task: Task) -> None:
         for molecule, reason in task.unscorable(dataset.store.subset(rows)).items():
             file, row = dataset.place(rows[molecule])
             (target,) = task.targets
-            file.ledger.warn(row.number, target, row.cells[column_index(file.columns, target)], reason)
+            file.ledger.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
 
 
 def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ import torch
 import yaml
 
 from gtx.data import TableWriter
-from gtx.data.featurising import process_pool
+from gtx.data.featurising import open_process_pool
 from gtx.dataset import DataSettings, collect_data_config
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
@@ -169,7 +169,7 @@ def tune(
     claim(out, FILES)
     _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
     if jobs > 1:
-        with process_pool(jobs - 1) as pool:
+        with open_process_pool(jobs - 1) as pool:
             silent = replace(search, describe=_ignore)
             others = [pool.submit(_run_beside, silent, trials, hours, tell) for _ in range(jobs - 1)]
             search.run(trials, hours, tell)

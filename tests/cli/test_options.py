@@ -94,7 +94,7 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     balanced = task("--atom-class-columns=site", "--class-weights=balanced")
     assert balanced == AtomClassification("site", class_weights="balanced")
     found = task("--target-columns", "y", "--atom-class-columns=site", "--bond-target-columns=order", "--loss=mae")
-    assert found.parts == (Regression("y", loss="mae"), AtomClassification("site"), BondRegression("order", loss="mae"))
+    assert found.tasks == (Regression("y", loss="mae"), AtomClassification("site"), BondRegression("order", loss="mae"))
     for words, reason in (
         (["--atom-class-columns=a", "--atom-target-columns=b"], "of atoms and one of bonds: got atoms, atom-classes"),
         (["--atom-class-columns=a", "--loss=mae"], "loss: atom-classes have no such option"),

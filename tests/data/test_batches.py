@@ -85,7 +85,7 @@ def molecules() -> MoleculeStore:
 @pytest.mark.parametrize("per_batch", [1, 7, 64, 1000])
 def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_batch: int) -> None:
     sampler = ConstantShapeSampler.fitting(molecules, per_batch, seed=3)
-    capacity, sizes, bonds = sampler.capacity, molecules.sizes, molecules.bond_ptr.diff()
+    batch_shape, sizes, bonds = sampler.batch_shape, molecules.sizes, molecules.bond_ptr.diff()
     seen, epochs = [], []
     for epoch in range(3):
         sampler.set_epoch(epoch)
@@ -94,12 +94,12 @@ def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_ba
         for batch in batches:
             which = batch[batch >= 0]
             n = sizes[which]
-            assert len(batch) == capacity.molecules and n.tolist() == sorted(n.tolist(), reverse=True)
+            assert len(batch) == batch_shape.molecules and n.tolist() == sorted(n.tolist(), reverse=True)
             assert batch[len(which) :].eq(-1).all()
-            assert n.sum() < capacity.atoms and n.square().sum() < capacity.pairs
-            assert bonds[which].sum() <= capacity.bonds
+            assert n.sum() < batch_shape.atoms and n.square().sum() < batch_shape.pairs
+            assert bonds[which].sum() <= batch_shape.bonds
             place = 0
-            for count, size in capacity.buckets:
+            for count, size in batch_shape.buckets:
                 assert (n[place : place + count] <= size).all()
                 place += count
         seen.append(sorted(torch.cat(batches)[torch.cat(batches) >= 0].tolist()))
@@ -119,8 +119,8 @@ def test_batches_are_full(molecules: MoleculeStore) -> None:
     for per_batch in (32, 128):
         sampler = ConstantShapeSampler.fitting(molecules, per_batch)
         assert fullness(sampler) > 0.9
-        padded = sum(count * size**2 for count, size in sampler.capacity.buckets)
-        assert padded < 2 * sampler.capacity.pairs
+        padded = sum(count * size**2 for count, size in sampler.batch_shape.buckets)
+        assert padded < 2 * sampler.batch_shape.pairs
 
 
 def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
@@ -133,18 +133,18 @@ def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
 def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
     sampler = ConstantShapeSampler.fitting(molecules, 40)
     for index in sampler.batches():
-        batch, which = make_constant_shape_batch(molecules, index, sampler.capacity), index[index >= 0]
+        batch, which = make_constant_shape_batch(molecules, index, sampler.batch_shape), index[index >= 0]
         plain = molecules.batch(which)
         n, e, b = plain.num_nodes, plain.edge_index.shape[1], len(which)
         for name, count in (("x", n), ("batch", n), ("edge_attr", e), ("u", b), ("y", b), ("row", b)):
             assert torch.equal(batch[name][:count], plain[name]), name
         assert batch.edge_index[:, :e].equal(plain.edge_index)
         assert batch.num_graphs == len(index) + 1 and batch.molecules == b
-        shape = (sampler.capacity.atoms, sampler.capacity.bonds, len(index) + 1)
+        shape = (sampler.batch_shape.atoms, sampler.batch_shape.bonds, len(index) + 1)
         assert (len(batch.x), batch.edge_index.shape[1], len(batch.y)) == shape
         # the ghost and empty places: no code, no target, no row; its bonds join it to itself
         assert not batch.x[n:].any() and not batch.edge_attr[e:].any() and batch.y[b:].isnan().all()
-        assert batch.edge_index[:, e:].eq(sampler.capacity.atoms - 1).all() and batch.row[b:].eq(-1).all()
+        assert batch.edge_index[:, e:].eq(sampler.batch_shape.atoms - 1).all() and batch.row[b:].eq(-1).all()
 
 
 def test_a_molecule_that_fits_no_batch_is_one_of_its_own() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gtx.data.table_writer import TableWriter, unused_column_name
+from gtx.data.table_writer import TableWriter, find_unused_column_name
 from gtx.data.tables import open_table
 from gtx.errors import InputError
 
@@ -196,5 +196,5 @@ def test_what_cannot_be_written(tmp_path):
 
 
 def test_a_fresh_name():
-    assert unused_column_name(["smiles", "y"], "y_pred") == "y_pred"
-    assert unused_column_name(["y_pred", "y_pred1"], "y_pred") == "y_pred2"
+    assert find_unused_column_name(["smiles", "y"], "y_pred") == "y_pred"
+    assert find_unused_column_name(["y_pred", "y_pred1"], "y_pred") == "y_pred2"

@@ -49,11 +49,11 @@ def test_values_of_a_game_that_is_known() -> None:
 @pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
 def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smiles: str) -> None:
     of_attention = explain_prediction(predictor, smiles, draws=1)
-    for parts in ("atoms", "substructures"):
-        found = attribute_prediction(predictor, smiles, parts=parts, draws=2)
+    for to in ("atoms", "substructures"):
+        found = attribute_prediction(predictor, smiles, to=to, draws=2)
         assert found.prediction == pytest.approx(of_attention.prediction)
-        assert found.parts.values.sum() == pytest.approx(-of_attention.without, abs=1e-9)
-        assert np.abs(found.parts.values).max() > 1e-4
+        assert found.contributions.values.sum() == pytest.approx(-of_attention.without, abs=1e-9)
+        assert np.abs(found.contributions.values).max() > 1e-4
 
 
 @pytest.fixture(scope="module", params=[Regression, BinaryClassification])
@@ -78,28 +78,32 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
     (said,) = mixed.predict([smiles])["y_pred"]
     found = attribute_prediction(mixed, smiles, draws=2)
     assert found.prediction == pytest.approx(said, abs=1e-4)
-    assert found.parts.values.sum() == pytest.approx(found.prediction - found.without, abs=1e-9)
+    assert found.contributions.values.sum() == pytest.approx(found.prediction - found.without, abs=1e-9)
     alone = attribute_prediction(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
     batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
     told, text = mixed.kernel_member.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
     if not mixed.task.linked:
         scale = float(mixed.task.scaler.sd[0])
-        np.testing.assert_allclose(found.parts.values, 0.2 * alone.parts.values + 0.8 * scale * told, atol=1e-6)
+        np.testing.assert_allclose(
+            found.contributions.values, 0.2 * alone.contributions.values + 0.8 * scale * told, atol=1e-6
+        )
         share = f"{0.8 * scale * told.sum():+.4g} from the kernel (weight 80%)"
         assert share in text and share in " ".join(found.legend())
 
 
 def test_symmetric_atoms_have_equal_values_and_others_do_not(predictor: Predictor) -> None:
-    values = attribute_prediction(predictor, "CC(C)(C)Cl").parts.values
+    values = attribute_prediction(predictor, "CC(C)(C)Cl").contributions.values
     np.testing.assert_allclose(values[[0, 2, 3]], values[0], atol=1e-9)
     assert abs(values[0] - values[4]) > 1e-6
-    ring = attribute_prediction(predictor, "c1ccncc1").parts.values
+    ring = attribute_prediction(predictor, "c1ccncc1").contributions.values
     np.testing.assert_allclose(ring[[1, 2]], ring[[5, 4]], atol=1e-9)
 
 
 def test_atoms_in_another_order_have_the_same_values(predictor: Predictor) -> None:
-    forward, backward = (attribute_prediction(predictor, smiles).parts.values for smiles in ("CCOC=O", "O=COCC"))
+    forward, backward = (
+        attribute_prediction(predictor, smiles).contributions.values for smiles in ("CCOC=O", "O=COCC")
+    )
     np.testing.assert_allclose(forward, backward[::-1], atol=1e-9)
 
 
@@ -110,7 +114,7 @@ def test_substructures_are_cut_where_brics_cuts() -> None:
 
 
 def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path) -> None:
-    found = attribute_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", parts="substructures")
+    found = attribute_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", to="substructures")
     text = found.text()
     assert "C0 C1 O2" in text and "all sets" in text and "descriptors also reach the prediction" in text
     for name in ("a.svg", "a.html"):

@@ -22,12 +22,12 @@ from gtx.explain import (
     measure_faithfulness,
     score_atoms_by_attention,
     shortest_path_lengths,
-    to_dense_matrices,
+    to_dense_attention,
 )
 from gtx.explain.rationales import Atoms, search
 from gtx.explain.relevance import highest
 from gtx.models import kernel as ridge
-from gtx.molecules import Featuriser, read_smiles, shrink_substructure, substructure_to_smiles
+from gtx.molecules import Featuriser, list_smaller_substructures, read_smiles, substructure_to_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression
 from tests.tables import molecules
@@ -55,7 +55,7 @@ def test_mean_weight_of_pairs_equally_far_apart() -> None:
 
 def test_receivers_stand_in_rows_of_the_matrix() -> None:
     edges = torch.tensor([[2, 0], [1, 0]])  # sender 2 into receiver 1, and 0 into itself
-    matrix = to_dense_matrices(torch.tensor([[0.5, 0.25], [1.0, 2.0]]), edges, 3)
+    matrix = to_dense_attention(torch.tensor([[0.5, 0.25], [1.0, 2.0]]), edges, 3)
     assert matrix.shape == (2, 3, 3)
     assert matrix[:, 1, 2].tolist() == [0.5, 0.25] and matrix[:, 0, 0].tolist() == [1.0, 2.0]
     assert float(matrix.sum()) == 3.75
@@ -199,7 +199,12 @@ def test_the_search_finds_what_is_planted_in_bounded_work() -> None:
 
     def look(seed: int) -> dict[Atoms, float]:
         return search(
-            worth, lambda atoms: shrink_substructure(mol, atoms), frozenset(range(mol.GetNumAtoms())), 4, 30, seed
+            worth,
+            lambda atoms: list_smaller_substructures(mol, atoms),
+            frozenset(range(mol.GetNumAtoms())),
+            4,
+            30,
+            seed,
         )
 
     found = look(0)
@@ -211,24 +216,27 @@ def test_the_search_finds_what_is_planted_in_bounded_work() -> None:
 
 def test_a_trained_models_planted_substructure_is_found(nitriles: Predictor) -> None:
     found = find_rationale(nitriles, LARGE, threshold=0.4, least=2, draws=30)
-    assert found.prediction > 0.4 and found.part_prediction >= 0.4 and len(found.atoms) <= 8
+    assert found.prediction > 0.4 and found.prediction_alone >= 0.4 and len(found.atoms) <= 8
     assert set(read_smiles(LARGE).GetSubstructMatch(Chem.MolFromSmarts("C#N"))) <= set(found.atoms.tolist())
-    own = nitriles.predict(found.part).nitriles_pred[0]
-    assert own == pytest.approx(found.part_prediction) and f"{found.part} ({len(found.atoms)} atoms" in found.text()
+    own = nitriles.predict(found.substructure).nitriles_pred[0]
+    assert (
+        own == pytest.approx(found.prediction_alone)
+        and f"{found.substructure} ({len(found.atoms)} atoms" in found.text()
+    )
     below = find_rationale(nitriles, LARGE, threshold=5.0, least=6, draws=2)
     assert "stays below it" in below.text() and len(below.atoms) == 6
     none = find_rationale(nitriles, LARGE, threshold=0.4, most=1, least=1, draws=1)
-    assert none.part is None and "none of at most 1 atoms stays above it" in none.text()
+    assert none.substructure is None and "none of at most 1 atoms stays above it" in none.text()
 
 
 def test_peelings_are_connected_and_take_whole_rings() -> None:
     mol = read_smiles("Cc1ccc2ccccc2c1")  # a methyl group at naphthalene
     atoms = frozenset(range(mol.GetNumAtoms()))
-    without_methyl, without_ring = sorted(shrink_substructure(mol, atoms), key=len, reverse=True)
+    without_methyl, without_ring = sorted(list_smaller_substructures(mol, atoms), key=len, reverse=True)
     assert substructure_to_smiles(mol, without_methyl) == "c1ccc2ccccc2c1"
     assert substructure_to_smiles(mol, without_ring) == "Cc1ccccc1"
-    assert {len(atoms) for atoms in shrink_substructure(mol, without_methyl)} == {6}
-    assert shrink_substructure(read_smiles("C"), frozenset({0})) == []
+    assert {len(atoms) for atoms in list_smaller_substructures(mol, without_methyl)} == {6}
+    assert list_smaller_substructures(read_smiles("C"), frozenset({0})) == []
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def same(x: np.ndarray | None, y: np.ndarray | None) -> bool:
 @pytest.mark.parametrize("smiles", [True, False])
 def test_every_kind_of_molecule(smiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the compiled way takes none of them for one that RDKit gives up on."""
-    failing = {**vars(perception), "perceive": lambda *_: pytest.fail("the plain way was taken")}
+    failing = {**vars(perception), "featurise_with_rdkit": lambda *_: pytest.fail("the plain way was taken")}
     monkeypatch.setattr(fast, "plain", SimpleNamespace(**failing))
     compiled, plain = both(monkeypatch, Featuriser(), TEXTS, smiles=smiles)
     assert {TEXTS[i]: apart for i, apart in differences(compiled, plain).items()} == {}
@@ -126,8 +126,8 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for switch, name in (("1", "compiled"), ("0", "plain")):
         monkeypatch.setenv("GTX_FAST", switch)
         with monkeypatch.context() as replaced:
-            replaced.setattr(gtx.fast, "perceive", lambda *_: "compiled")
-            replaced.setattr(perception, "perceive", lambda *_: "plain")
+            replaced.setattr(gtx.fast, "featurise_compiled", lambda *_: "compiled")
+            replaced.setattr(perception, "featurise_with_rdkit", lambda *_: "plain")
             assert featurise_texts(Featuriser(), ["CCO"]) == name
 
 
@@ -141,7 +141,7 @@ def test_a_new_version_of_the_binary_form_is_read_slowly_and_said_once(
     fast._readable.cache_clear()
     try:
         with monkeypatch.context() as replaced:
-            replaced.setattr(fast, "_perceive", lambda *_: pytest.fail("an unknown form was decoded"))
+            replaced.setattr(fast, "_featurise", lambda *_: pytest.fail("an unknown form was decoded"))
             for _ in range(3):
                 assert differences(featurise_texts(Featuriser(), SOME[:30]), plain) == {}
     finally:

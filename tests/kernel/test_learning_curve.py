@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.kernel import LearningCurve, learning_curve
+from gtx.kernel import LearningCurve, measure_learning_curve
 from gtx.kernel.learning_curve import FEWEST, leave_one_out_errors
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -38,11 +38,11 @@ def test_the_closed_form_is_a_solution_without_each_molecule() -> None:
 
 def test_more_molecules_help_a_smooth_function_and_not_a_noise() -> None:
     kernel, y = points(400)
-    smooth = learning_curve(kernel, y, 0.01)
+    smooth = measure_learning_curve(kernel, y, 0.01)
     assert smooth is not None
     assert smooth.rows == (100, 200, 400)
     assert smooth.errors[0] > 2 * smooth.errors[-1]
-    noise = learning_curve(kernel, torch.randn(400, generator=GENERATOR, dtype=torch.float64), 10.0)
+    noise = measure_learning_curve(kernel, torch.randn(400, generator=GENERATOR, dtype=torch.float64), 10.0)
     assert noise is not None
     assert noise.ratio(800) > 0.95
 
@@ -50,13 +50,16 @@ def test_more_molecules_help_a_smooth_function_and_not_a_noise() -> None:
 def test_repeated_measurements_do_not_predict_one_another() -> None:
     kernel, y = points(150)
     twice = torch.arange(150).repeat(2)
-    once, repeated = learning_curve(kernel, y, 0.1), learning_curve(kernel[twice][:, twice], y[twice], 0.1)
+    once, repeated = (
+        measure_learning_curve(kernel, y, 0.1),
+        measure_learning_curve(kernel[twice][:, twice], y[twice], 0.1),
+    )
     assert once == repeated
 
 
 def test_a_few_molecules_have_no_curve() -> None:
-    assert learning_curve(*points(FEWEST - 1), 0.1) is None
+    assert measure_learning_curve(*points(FEWEST - 1), 0.1) is None
     twice = torch.arange(FEWEST - 1).repeat(2)
     kernel, y = points(FEWEST - 1)
-    assert learning_curve(kernel[twice][:, twice], y[twice], 0.1) is None
-    assert learning_curve(points(FEWEST)[0], torch.ones(FEWEST, dtype=torch.float64), 0.1) is None  # no error
+    assert measure_learning_curve(kernel[twice][:, twice], y[twice], 0.1) is None
+    assert measure_learning_curve(points(FEWEST)[0], torch.ones(FEWEST, dtype=torch.float64), 0.1) is None  # no error

@@ -12,7 +12,7 @@ from gtx.cli import main
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.molecules.tautomers import enumerate_tautomers
-from gtx.prediction import TautomerPredictor, load, predict_table
+from gtx.prediction import TautomerAveragingPredictor, load, predict_table
 
 FILE = Path(__file__).parent / "golden" / "regression.gtx"
 PAIRS = [
@@ -24,8 +24,8 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def model() -> TautomerPredictor:
-    return TautomerPredictor(load(FILE, device="cpu"))
+def model() -> TautomerAveragingPredictor:
+    return TautomerAveragingPredictor(load(FILE, device="cpu"))
 
 
 def test_tautomers_are_the_same_list_from_each_of_them() -> None:
@@ -45,7 +45,9 @@ def test_tautomers_are_the_same_list_from_each_of_them() -> None:
     assert enumerate_tautomers(Featuriser(), "C1CC").smiles is None
 
 
-def test_both_drawings_get_the_mean_of_the_likeliest_tautomers_and_the_spread_of_all(model: TautomerPredictor) -> None:
+def test_both_drawings_get_the_mean_of_the_likeliest_tautomers_and_the_spread_of_all(
+    model: TautomerAveragingPredictor,
+) -> None:
     drawn = [smiles for pair in PAIRS for smiles in pair]
     found, plain = model.predict(drawn), model.predictor.predict(drawn)
     target = model.task.targets[0]
@@ -61,7 +63,7 @@ def test_both_drawings_get_the_mean_of_the_likeliest_tautomers_and_the_spread_of
 
 
 def test_rows_stay_in_order_and_those_without_other_tautomers_are_predicted_as_ever(
-    model: TautomerPredictor, tmp_path: Path
+    model: TautomerAveragingPredictor, tmp_path: Path
 ) -> None:
     texts = ["CCO", "Oc1ccccn1", "C1CC", "c1ccccc1", "", "CCCl"]
     target = model.task.targets[0]
@@ -82,7 +84,7 @@ def test_rows_stay_in_order_and_those_without_other_tautomers_are_predicted_as_e
 
 
 @pytest.mark.slow
-def test_workers_give_the_same(model: TautomerPredictor, tmp_path: Path) -> None:
+def test_workers_give_the_same(model: TautomerAveragingPredictor, tmp_path: Path) -> None:
     texts = [smiles for pair in PAIRS for smiles in pair] + ["C1CC"]
     outputs = [tmp_path / f"{workers}.csv" for workers in (0, 1)]
     for workers, out in enumerate(outputs):
@@ -90,10 +92,10 @@ def test_workers_give_the_same(model: TautomerPredictor, tmp_path: Path) -> None
     assert outputs[0].read_text() == outputs[1].read_text()
 
 
-def test_what_has_no_average_is_refused(model: TautomerPredictor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_no_average_is_refused(model: TautomerAveragingPredictor, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(FILE), "CCO", "--average", "tautomers", "--domain"]) == 2
     assert "cannot be combined with --members, --neighbours or --domain" in capsys.readouterr().err
     with pytest.raises(InputError, match="not of multiclass"):
-        TautomerPredictor(load(FILE.with_name("multiclass.gtx"), device="cpu"))
+        TautomerAveragingPredictor(load(FILE.with_name("multiclass.gtx"), device="cpu"))
     with pytest.raises(InputError, match="expected 1 or more, got 0"):
-        TautomerPredictor(model.predictor, 0)
+        TautomerAveragingPredictor(model.predictor, 0)

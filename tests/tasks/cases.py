@@ -22,8 +22,8 @@ from gtx.tasks import (
     BondRegression,
     CountRegression,
     InferredTask,
+    MoleculeAtomBondTask,
     MulticlassClassification,
-    MultiLevelTask,
     NumericTask,
     Regression,
     SequenceGeneration,
@@ -180,8 +180,10 @@ CASES = {
         lambda t: {"ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])},
         ("ring_pred", "ring_class"),
     ),
-    "together": Case(
-        MultiLevelTask(parts=(BondRegression("order"), AtomRegression("charge", sum_to="charge"), Regression("gap"))),
+    "molecule-atom-bond": Case(
+        MoleculeAtomBondTask(
+            tasks=(BondRegression("order"), AtomRegression("charge", sum_to="charge"), Regression("gap"))
+        ),
         lambda t: {
             "gap": _blanks(t.gap.tolist()),
             "charge": [_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles],

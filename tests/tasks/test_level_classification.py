@@ -26,8 +26,8 @@ from gtx.tasks import (
     AtomClassification,
     BinaryClassification,
     BondClassification,
+    MoleculeAtomBondTask,
     MulticlassClassification,
-    MultiLevelTask,
     Regression,
 )
 from gtx.tasks.atoms_and_bonds import LevelClassification
@@ -59,7 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
     for row in rows[1::4]:
         row[2] = ""
-    task = MultiLevelTask(parts=(Regression("hetero"), AtomClassification("near"), BondClassification("order")))
+    task = MoleculeAtomBondTask(tasks=(Regression("hetero"), AtomClassification("near"), BondClassification("order")))
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 12, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
     outcome = train_model(

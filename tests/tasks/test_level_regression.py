@@ -20,7 +20,7 @@ from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, Predictor
-from gtx.tasks import AtomRegression, BondRegression, MultiLevelTask, Regression
+from gtx.tasks import AtomRegression, BondRegression, MoleculeAtomBondTask, Regression
 from gtx.tasks.atoms_and_bonds import LevelRegression
 from gtx.tasks.levels import means_of_alike
 from gtx.training import TrainSettings
@@ -98,7 +98,7 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predic
     tuned = replace(
         further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "substructures": 1}}})
     )
-    bonds, both = BondRegression("b"), MultiLevelTask(parts=(Regression("y"), BondRegression("b")))
+    bonds, both = BondRegression("b"), MoleculeAtomBondTask(tasks=(Regression("y"), BondRegression("b")))
     assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
     assert tuned.tuned(TrainSettings(), both).rates == {"all": 0.1, "substructures": 1, "also": 1}  # its head is new
     assert further.spec(both)["arguments"]["also"] == {"bond": 1}

@@ -33,7 +33,7 @@ from gtx.training.capture import WholeStep
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import WeightAverage, adamw, warmup_cosine
 from tests.models.test_architectures import make
-from tests.models.test_capacity import EXTRA
+from tests.models.test_constant_shape import EXTRA
 
 from .task import FEATURISER, LOGP, store
 

@@ -76,12 +76,12 @@ def test_parts_learn_at_their_rates_and_the_slow_ones_later() -> None:
     assert [group["weight_decay"] for group in optimiser.param_groups] == [0.1, 0.0, 0.1, 0.0]
 
 
-def test_a_part_at_rate_0_is_frozen_and_an_unknown_part_is_named() -> None:
+def test_a_module_at_rate_0_is_frozen_and_an_unknown_module_is_named() -> None:
     model = nn.ModuleDict({"body": nn.Linear(2, 2), "head": nn.Linear(2, 2)})
     freeze(model, {"all": 0.0, "head": 1.0})
     assert [name for name, p in model.named_parameters() if p.requires_grad] == ["head.weight", "head.bias"]
     assert len(adamw(model, 0.01, 0.1, rates={"all": 0.0, "head": 1.0}).param_groups) == 2
-    with pytest.raises(ValueError, match="no part 'heads'; it has body, head"):
+    with pytest.raises(ValueError, match="no module 'heads'; it has body, head"):
         freeze(model, {"heads": 1.0})
     with pytest.raises(ValueError, match="nothing would learn"):
         freeze(model, {"all": 0})

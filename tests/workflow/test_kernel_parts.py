@@ -82,14 +82,14 @@ def test_atoms_share_what_the_embedding_brings(blend: Path) -> None:
     predictor = gtx.load(blend, device="cpu")
     forward, backward = (attribute_prediction(predictor, smiles, draws=2) for smiles in ("CCOC=O", "O=COCC"))
     assert forward.prediction == pytest.approx(predictor.predict("CCOC=O")["gap_pred"][0], abs=1e-4)
-    assert forward.parts.values.sum() == pytest.approx(forward.prediction - forward.without, abs=1e-9)
-    np.testing.assert_allclose(forward.parts.values, backward.parts.values[::-1], atol=1e-6)
+    assert forward.contributions.values.sum() == pytest.approx(forward.prediction - forward.without, abs=1e-9)
+    np.testing.assert_allclose(forward.contributions.values, backward.contributions.values[::-1], atol=1e-6)
     kernel = predictor.kernel_member.kernel.double()
     batch = featurise(predictor.header.featuriser, ["CCOC=O"], workers=0).store.batch(torch.tensor([0]))
     share, sd = float(predictor.kernel_member.share[0]), float(predictor.task.scaler.sd[0])
     network = attribute_prediction(Predictor(predictor.members, predictor.header, "cpu"), "CCOC=O", draws=2)
     counts = kernel.contributions(batch)[0][:, 0].numpy()
-    rest = forward.parts.values - (1 - share) * network.parts.values - share * sd * counts
+    rest = forward.contributions.values - (1 - share) * network.contributions.values - share * sd * counts
     assert share > 0 and np.abs(rest).max() > 1e-4  # what remains is the embedding's
 
 

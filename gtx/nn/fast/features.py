@@ -22,35 +22,37 @@ Read = list[tuple[Tensor, Tensor | None]]
 """Features, each as its values, or as its codes with the offsets of each column's rows in the embedding table."""
 
 
-def embed_features(parts: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]) -> Tensor | None:
+def embed_features(
+    modules: Iterable[nn.Module], mlp: nn.Sequential | None, features: Sequence[Tensor]
+) -> Tensor | None:
     """Compute `gtx.nn.CategoricalEmbedding` or `gtx.nn.PairEmbedding` in compiled loops, in single precision.
 
     Gradients of the weights are compiled too. Returns None where the values need a gradient, without a C compiler,
     and where a code is not in its table.
 
     Args:
-        parts: for each feature a `CategoricalEmbedding` or a linear map.
+        modules: for each feature a `CategoricalEmbedding` or a linear map.
         mlp: a GELU, a linear map, a GELU; or None.
         features: what they embed, one or more.
     """
-    parts = list(parts)
-    weights = [weight for module in (*parts, mlp or nn.Identity()) for weight in module.parameters()]
+    modules = list(modules)
+    weights = [weight for module in (*modules, mlp or nn.Identity()) for weight in module.parameters()]
     values = [x for x in features if x.is_floating_point()]
     width = weights[-1].shape[-1]
     if width not in _CHANNELS or not are_plain(*weights, *values) or are_learned(*values) or _library(width) is None:
         return None
-    base = sum((part.bias for part in parts if isinstance(part, nn.Linear)), weights[0].new_zeros(width))
+    base = sum((module.bias for module in modules if isinstance(module, nn.Linear)), weights[0].new_zeros(width))
     weight, bias = (None, None) if mlp is None else (mlp[1].weight, mlp[1].bias)
     tables: list[Tensor] = []
     read: Read = []
-    for part, feature in zip(parts, features, strict=True):
-        if isinstance(part, nn.Linear):
-            tables.append(part.weight.t().contiguous())
+    for module, feature in zip(modules, features, strict=True):
+        if isinstance(module, nn.Linear):
+            tables.append(module.weight.t().contiguous())
             read.append((feature, None))
         else:
-            table = part.get_parameter("table")
+            table = module.get_parameter("table")
             tables.append(table)
-            read.append((feature.long().contiguous(), _first(part.get_buffer("offsets"), table)))
+            read.append((feature.long().contiguous(), _first(module.get_buffer("offsets"), table)))
     return _Embedding.apply(read, are_learned(*weights), base, weight, bias, *tables)
 
 

@@ -36,7 +36,9 @@ class PredictionUncertainty(NamedTuple):
 
 
 class UncertaintyMethod:
-    r"""Base class of methods of uncertainty: variance between networks is added to the variance that networks predict:
+    r"""Base class of methods that estimate the standard deviation of each prediction.
+
+    The variance between networks is added to the variance that the networks predict:
 
     \[ \sigma^2 = \frac{1}{K} \sum_k \sigma_k^2 + \frac{1}{K - 1} \sum_k (\mu_k - \bar\mu)^2 \]
 

@@ -348,9 +348,9 @@ class Asked(TorchDispatchMode):
 def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
     """Nothing is read back from the device; the ghost's atoms get zeros, and so do all their gradients."""
     sizes, atoms, pairs = [4, 2, 1, 0], 12, 30
-    solid, capacity = made(sizes), BatchShape(atoms, pairs, 0, ((1, 20), (3, 6)))
+    solid, batch_shape = made(sizes), BatchShape(atoms, pairs, 0, ((1, 20), (3, 6)))
     n, p = solid.num_nodes, solid.num_pairs
-    graph = ConstantShapeGraph.from_sizes(torch.tensor(sizes, device=DEVICE), capacity)
+    graph = ConstantShapeGraph.from_sizes(torch.tensor(sizes, device=DEVICE), batch_shape)
     given = inputs(graph)
     with torch.no_grad():
         for x in (given[3], given[4]):

@@ -13,7 +13,9 @@ from gtx.graph.packing import Buckets, MoleculesBySize, PaddingMap, SizeBucket
 
 
 class BatchShape(NamedTuple):
-    """Constant shape of a batch: places for B molecules, sorted by size, and for a padding molecule (the ghost).
+    """Constant shape of batches: numbers of molecules, atoms, pairs and bonds, padding included.
+
+    A batch has places for B molecules, sorted by size, and for a padding molecule, the ghost.
 
     Attributes:
         atoms: number N of atoms, at least one more than the molecules have, because the ghost has an atom.
@@ -46,33 +48,34 @@ class BatchShape(NamedTuple):
 class ConstantShapeGraph(CompleteGraph):
     r"""Complete graphs of the molecules of a batch of constant shape.
 
-    The batch has `capacity.molecules` places for molecules, some of which may be empty. The last graph is an artificial
-    molecule, the ghost, with all atoms and pairs that the molecules do not use. Each pair of the ghost is treated as a
-    pair of the last atom with itself. The results of molecules do not depend on the ghost. All indices are computed on
-    the device by arithmetic of constant shape, without copies to the host, so a CUDA graph can contain the computation.
+    The batch has `batch_shape.molecules` places for molecules, some of which may be empty. The last graph is the ghost,
+    an artificial molecule, with all atoms and pairs that the molecules do not use. Each pair of the ghost is treated as
+    a pair of the last atom with itself. The results of molecules do not depend on the ghost. All indices are computed
+    on the device by arithmetic of constant shape, without copies to the host, so a CUDA graph can contain the
+    computation.
 
     The method `from_sizes` makes a `ConstantShapeGraph`.
     """
 
     has_ghost: ClassVar[bool] = True
 
-    capacity: BatchShape = field(kw_only=True)
+    batch_shape: BatchShape = field(kw_only=True)
 
     @classmethod
-    def from_sizes(cls, sizes: Tensor, capacity: BatchShape) -> Self:
+    def from_sizes(cls, sizes: Tensor, batch_shape: BatchShape) -> Self:
         """Build the graph from the number of atoms in each place.
 
         Args:
             sizes: number of atoms in each place, int64 `[B]`, descending, within the buckets; 0 for an empty place. The
                 sizes are not checked, because a check would copy them to the host; `gtx.data.ConstantShapeSampler`
                 yields valid sizes.
-            capacity: shape of the batch.
+            batch_shape: shape of the batch.
         """
         zero = sizes.new_zeros(1)
-        ptr = torch.cat([zero, sizes.cumsum(0), zero + capacity.atoms])
-        pair_ptr = torch.cat([zero, sizes.square().cumsum(0), zero + capacity.pairs])
-        batch = owners(ptr, capacity.atoms)
-        return cls(ptr, batch, pair_ptr, capacity.pairs, capacity=capacity)
+        ptr = torch.cat([zero, sizes.cumsum(0), zero + batch_shape.atoms])
+        pair_ptr = torch.cat([zero, sizes.square().cumsum(0), zero + batch_shape.pairs])
+        batch = owners(ptr, batch_shape.atoms)
+        return cls(ptr, batch, pair_ptr, batch_shape.pairs, batch_shape=batch_shape)
 
     @property
     def packed(self) -> Buckets:
@@ -104,10 +107,10 @@ class ConstantShapeGraph(CompleteGraph):
         if isinstance(count, Tensor):
             raise ShapeNotConstantError("graphs that grow by unlike numbers of nodes have no constant shape")
         sizes = self.ptr.diff()[:-1] + count
-        return type(self).from_sizes(sizes, self.capacity.grown(count))
+        return type(self).from_sizes(sizes, self.batch_shape.grown(count))
 
     def to(self, device: torch.device | str) -> Self:
-        moved = type(self).from_sizes(self.ptr.diff()[:-1].to(device), self.capacity)
+        moved = type(self).from_sizes(self.ptr.diff()[:-1].to(device), self.batch_shape)
         return moved if self.mask is None else moved.masked(self.mask.to(device))
 
     def _pair_index(self) -> Tensor:
@@ -121,7 +124,7 @@ class ConstantShapeGraph(CompleteGraph):
     def _size_order(self) -> MoleculesBySize:
         """Return the places as they are, without the ghost."""
         first, ranges = 0, []
-        for count, most in self.capacity.buckets:
+        for count, most in self.batch_shape.buckets:
             ranges.append(SizeBucket(first, first + count, 0, most))
             first += count
         molecules = torch.stack([self.ptr[:-2], self.pair_ptr[:-2], self.ptr.diff()[:-1]])
@@ -132,7 +135,7 @@ class ConstantShapeGraph(CompleteGraph):
         sizes, first, first_pair = self.ptr.diff()[:-1], self.ptr[:-2], self.pair_ptr[:-2]
         starts, pair_starts, caps, rows, pairs, holes, pair_holes = [], [], [], [], [], [], []
         slot = pair_slot = place = 0
-        for count, size in self.capacity.buckets:
+        for count, size in self.batch_shape.buckets:
             each, local = torch.arange(count, device=device), torch.arange(size, device=device)
             starts.append(slot + size * each)
             pair_starts.append(pair_slot + size**2 * each)
@@ -162,7 +165,7 @@ class ConstantShapeGraph(CompleteGraph):
             PaddingMap(
                 torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
             ),
-            (*((count, size, size) for count, size in self.capacity.buckets), (1, 1, 1)),
+            (*((count, size, size) for count, size in self.batch_shape.buckets), (1, 1, 1)),
         )
 
 

@@ -18,7 +18,7 @@ from gtx.schema import ListOf, Record, one_of
 from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
 from gtx.tasks.levels import LevelTask
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.options import MultiLevelOptions, learned
+from gtx.tasks.options import MoleculeAtomBondOptions, learned
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Answers, Metric, Scores, Task
 
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JointAnswers:
-    """Answers of a joint task for m molecules: the answers of each part.
+    """Answers of a joint task for m molecules: the answers of each task.
 
     Attributes:
-        parts: answers of each task, in order.
+        by_task: answers of each task, in order.
         warnings: per molecule, a list of texts.
     """
 
-    parts: tuple[Answers, ...]
+    by_task: tuple[Answers, ...]
     warnings: list[list[str]]
 
     @classmethod
-    def of(cls, parts: Sequence[Answers]) -> JointAnswers:
+    def of(cls, by_task: Sequence[Answers]) -> JointAnswers:
         """Join the answers of tasks, with all warnings."""
-        every = zip(*(each.warnings for each in parts), strict=True)
-        return cls(tuple(parts), [list(chain(*found)) for found in every])
+        every = zip(*(each.warnings for each in by_task), strict=True)
+        return cls(tuple(by_task), [list(chain(*found)) for found in every])
 
     @property
     def finite(self) -> np.ndarray:
         """Mask `[m]` of the molecules with an answer from every task."""
-        return np.logical_and.reduce([each.finite for each in self.parts])
+        return np.logical_and.reduce([each.finite for each in self.by_task])
 
     def subset(self, rows: np.ndarray) -> JointAnswers:
         """Select the molecules `rows`."""
-        return JointAnswers(tuple(each.subset(rows) for each in self.parts), [self.warnings[i] for i in rows])
+        return JointAnswers(tuple(each.subset(rows) for each in self.by_task), [self.warnings[i] for i in rows])
 
     def columns(self) -> list[np.ndarray]:
         """Return the columns of all tasks; blank for a molecule that is not `finite`."""
         blank = ~self.finite
-        found = [column.copy() for each in self.parts for column in each.columns()]
+        found = [column.copy() for each in self.by_task for column in each.columns()]
         for column in found:
             column[blank] = np.nan if column.dtype.kind == "f" else None
         return found
@@ -70,36 +70,36 @@ class JointScores:
     """Scores of a table, task by task.
 
     Args:
-        parts: scores of each task.
+        by_task: scores of each task.
         names: names of the metrics of all tasks.
     """
 
-    def __init__(self, parts: Sequence[Scores], names: Sequence[str]) -> None:
-        self.parts = parts
+    def __init__(self, by_task: Sequence[Scores], names: Sequence[str]) -> None:
+        self.by_task = by_task
         self.names = names
 
     def add(self, rows: Sequence[Row], answers: JointAnswers) -> None:
         """Add some rows and their answers."""
-        for part, own in zip(self.parts, answers.parts, strict=True):
-            part.add(rows, own)
+        for scores, own in zip(self.by_task, answers.by_task, strict=True):
+            scores.add(rows, own)
 
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None if the table has no true values."""
-        all_scores = [scores for scores in (part.metrics() for part in self.parts) if scores is not None]
+        all_scores = [scores for scores in (each.metrics() for each in self.by_task) if scores is not None]
         return join_scores(all_scores, self.names) if all_scores else None
 
     def notes(self) -> list[str]:
         """Return notes about all answers, a line each."""
-        return [line for part in self.parts for line in part.notes()]
+        return [line for each in self.by_task for line in each.notes()]
 
 
-def join_scores(parts: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+def join_scores(by_task: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
     """Join the scores of several tasks: means of the metrics `names` over the targets that have them, and the rest."""
-    joined = mean_scores({name: scores for each in parts for name, scores in each["per_target"].items()}, names)
-    return {k: v for each in parts for k, v in each.items()} | joined
+    joined = mean_scores({name: scores for each in by_task for name, scores in each["per_target"].items()}, names)
+    return {k: v for each in by_task for k, v in each.items()} | joined
 
 
-def join_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
+def join_baselines(by_task: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
     """Join the scores of the baselines of several tasks, by name and part of the split.
 
     None for targets that a baseline does not predict.
@@ -107,12 +107,12 @@ def join_baselines(parts: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> di
 
     def joined(method: str, where: str) -> dict[str, Any]:
         per_target: dict[str, Any] = {}
-        for task, found in zip(tasks, parts, strict=True):
+        for task, found in zip(tasks, by_task, strict=True):
             own = found[method][where]["per_target"] if method in found else {}
             per_target |= {name: own.get(name, dict.fromkeys(task.metrics)) for name in task.targets}
         return mean_scores(per_target, dict.fromkeys(name for task in tasks for name in task.metrics))
 
-    methods = dict.fromkeys(name for found in parts for name in found)
+    methods = dict.fromkeys(name for found in by_task for name in found)
     return {method: {where: joined(method, where) for where in ("train", "val", "test")} for method in methods}
 
 
@@ -126,7 +126,7 @@ EXCLUDED_METHODS = ("dropout", "similarity")
 
 
 @dataclass(frozen=True)
-class MultiLevelTask(Task, MultiLevelOptions):
+class MoleculeAtomBondTask(Task, MoleculeAtomBondOptions):
     r"""Joint task with targets of two or three levels (molecules, atoms, bonds): one encoder, one head per level.
 
     The loss is the sum of the losses of the tasks, each averaged over the values of the task in the whole training set:
@@ -141,7 +141,7 @@ class MultiLevelTask(Task, MultiLevelOptions):
     columns of `y` in a store are the targets of molecules; for a table, the next columns are the means of the lists.
 
     Args:
-        parts: the tasks: a `Regression`, an `AtomRegression` or `AtomClassification`, and a `BondRegression` or
+        tasks: a `Regression`, an `AtomRegression` or `AtomClassification`, and a `BondRegression` or
             `BondClassification`.
         density: mean weight per molecule of each task in the training rows, see `Task.share`.
 
@@ -150,45 +150,45 @@ class MultiLevelTask(Task, MultiLevelOptions):
             twice; or the uncertainty of a `Regression` is "dropout" or "similarity".
     """
 
-    name: ClassVar[str] = "together"
+    name: ClassVar[str] = "molecule-atom-bond"
     supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
     targets: tuple[str, ...] = ()
-    parts: tuple[Task, ...] = field(default=(), kw_only=True)
+    tasks: tuple[Task, ...] = field(default=(), kw_only=True)
     density: tuple[float, ...] = learned()
 
     def __post_init__(self) -> None:
         order = list(TASKS_OF_LEVELS.values())
-        if unlike := [each for each in self.parts if type(each) not in order]:
+        if unlike := [each for each in self.tasks if type(each) not in order]:
             expected = ", ".join(TASKS_OF_LEVELS)
             raise InputError(f"tasks that go together are {expected}; got {unlike[0].name}")
-        parts = tuple(sorted(self.parts, key=lambda each: order.index(type(each))))
-        if len({each.per for each in parts}) < max(2, len(parts)):
-            one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in parts)
+        tasks = tuple(sorted(self.tasks, key=lambda each: order.index(type(each))))
+        if len({each.per for each in tasks}) < max(2, len(tasks)):
+            one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in tasks)
             raise InputError(f"tasks that go together are two or three, {one}: got {names}")
-        if (method := getattr(parts[0], "uncertainty", "none")) in EXCLUDED_METHODS:
+        if (method := getattr(tasks[0], "uncertainty", "none")) in EXCLUDED_METHODS:
             raise InputError(f"uncertainty: {method} does not go together with targets of atoms or bonds")
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "targets", tuple(name for each in parts for name in each.targets))
+        object.__setattr__(self, "tasks", tasks)
+        object.__setattr__(self, "targets", tuple(name for each in tasks for name in each.targets))
         super().__post_init__()
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
         """Metrics of all levels."""
-        return {name: metric for each in self.parts for name, metric in each.metrics.items()}
+        return {name: metric for each in self.tasks for name, metric in each.metrics.items()}
 
     @property
     def per(self) -> str:  # type: ignore[override]
         """Level of the first task."""
-        return self.parts[0].per
+        return self.tasks[0].per
 
     @property
     def also(self) -> dict[str, int]:  # type: ignore[override]
-        """Outputs of the other parts."""
-        return {each.per: each.out_channels for each in self.parts[1:]}
+        """Numbers of outputs of the other tasks, by level."""
+        return {each.per: each.out_channels for each in self.tasks[1:]}
 
     @property
     def out_channels(self) -> int:
-        return self.parts[0].out_channels
+        return self.tasks[0].out_channels
 
     @property
     def num_predictions(self) -> int:
@@ -196,86 +196,86 @@ class MultiLevelTask(Task, MultiLevelOptions):
 
     @property
     def validation_channels(self) -> int:
-        return sum(each.validation_channels for each in self.parts)
+        return sum(each.validation_channels for each in self.tasks)
 
-    def store_of(self, part: Task, store: MoleculeStore) -> MoleculeStore:
+    def store_of(self, task: Task, store: MoleculeStore) -> MoleculeStore:
         """Return a store with the targets of one task alone in `y`."""
-        if store.y is None or part.per != "molecule":
+        if store.y is None or task.per != "molecule":
             return store
-        return replace(store, y=store.y[:, : len(part.targets)])
+        return replace(store, y=store.y[:, : len(task.targets)])
 
     def _each(self, change: Callable[[Task], Task]) -> Self:
-        return replace(self, parts=tuple(map(change, self.parts)))
+        return replace(self, tasks=tuple(map(change, self.tasks)))
 
     # a table's cells
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Self:
-        return self._each(lambda part: part.infer_from_table(files))
+        return self._each(lambda task: task.infer_from_table(files))
 
     def reading(self, features: FeatureColumns | None) -> Self:
-        return self._each(lambda part: part.reading(features))
+        return self._each(lambda task: task.reading(features))
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
-        return np.concatenate([part.parse(rows, columns, ledger) for part in self.parts], axis=1)
+        return np.concatenate([task.parse(rows, columns, ledger) for task in self.tasks], axis=1)
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        return self.parts[0].parse_bounds(rows, columns)
+        return self.tasks[0].parse_bounds(rows, columns)
 
     def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
-        found = [part.parse_lists(rows, columns) for part in self._of_parts]
+        found = [task.parse_lists(rows, columns) for task in self._tasks_of_lists]
         return [{name: values for each in lists for name, values in each.items()} for lists in zip(*found, strict=True)]
 
     def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
         wrong: dict[int, tuple[str, str]] = {}
-        for part in self._of_parts:
-            own = [{name: found[name] for name in part.targets if name in found} for found in lists]
-            store, misfits = part.attach_lists(store, own)
+        for task in self._tasks_of_lists:
+            own = [{name: found[name] for name in task.targets if name in found} for found in lists]
+            store, misfits = task.attach_lists(store, own)
             wrong = misfits | wrong
         return store, wrong
 
     # training
 
     def known_molecules(self, store: MoleculeStore) -> Tensor:
-        return torch.stack([part.known_molecules(self.store_of(part, store)) for part in self.parts]).any(0)
+        return torch.stack([task.known_molecules(self.store_of(task, store)) for task in self.tasks]).any(0)
 
     def fitted(self, train: MoleculeStore) -> Self:
-        task = self._each(lambda part: part.fitted(self.store_of(part, train)))
-        if task.density is not None:
-            return task
-        shares = [float(part.share(self.store_of(part, train))) for part in task.parts]
-        return replace(task, density=tuple(share / len(train) for share in shares))
+        joint = self._each(lambda task: task.fitted(self.store_of(task, train)))
+        if joint.density is not None:
+            return joint
+        shares = [float(task.share(self.store_of(task, train))) for task in joint.tasks]
+        return replace(joint, density=tuple(share / len(train) for share in shares))
 
     def adopting(self, other: Task) -> Self:
-        theirs = {part.name: part for part in getattr(other, "parts", (other,))}
-        return self._each(lambda part: part.adopting(theirs[part.name]) if part.name in theirs else part)
+        theirs = {task.name: task for task in getattr(other, "tasks", (other,))}
+        return self._each(lambda task: task.adopting(theirs[task.name]) if task.name in theirs else task)
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
-        for part in self.parts:
-            store = part.examples(self.store_of(part, store))
+        for task in self.tasks:
+            store = task.examples(self.store_of(task, store))
         return store
 
     def forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, ...]:
         outputs = model(batch)
-        return tuple(part.forward(_Constant(out), batch) for part, out in zip(self.parts, outputs, strict=True))
+        return tuple(task.forward(_Constant(out), batch) for task, out in zip(self.tasks, outputs, strict=True))
 
     def training_loss(self, output: Sequence[Tensor], batch: Any) -> Tensor:
         losses = [
-            part.training_loss(own, batch) * (part.share(batch) / (density * self.share(batch)))
-            for part, own, density in zip(self.parts, output, self.density, strict=True)
+            task.training_loss(own, batch) * (task.share(batch) / (density * self.share(batch)))
+            for task, own, density in zip(self.tasks, output, self.density, strict=True)
         ]
         return torch.stack(losses).sum()
 
     def validation_outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
-        return torch.cat([part.validation_outputs(own, batch) for part, own in zip(self.parts, output, strict=True)], 1)
+        return torch.cat([task.validation_outputs(own, batch) for task, own in zip(self.tasks, output, strict=True)], 1)
 
     def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        of_parts = [part.validation(self.store_of(part, val)) for part in self.parts]
-        widths, counts = [part.validation_channels for part in self.parts], [len(part.targets) for part in self.parts]
+        scorers = [task.validation(self.store_of(task, val)) for task in self.tasks]
+        widths, counts = [task.validation_channels for task in self.tasks], [len(task.targets) for task in self.tasks]
 
         def scores(outputs: Tensor) -> dict[str, float]:
-            found = [score(own) for score, own in zip(of_parts, outputs.split(widths, 1), strict=True)]
+            found = [score(own) for score, own in zip(scorers, outputs.split(widths, 1), strict=True)]
             logged = {}
             for name in dict.fromkeys(name for each in found for name in each):
                 values = [
@@ -292,78 +292,78 @@ class MultiLevelTask(Task, MultiLevelOptions):
     @property
     def validated(self) -> list[str]:
         """Validated metrics of any level; levels without a metric are left out."""
-        return list(dict.fromkeys(name for part in self.parts for name in part.validated))
+        return list(dict.fromkeys(name for task in self.tasks for name in task.validated))
 
     # prediction
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         columns_of_tasks: dict[str, type] = {}
-        for part in self.parts:
-            columns_of_tasks |= part.output_columns([*taken, *columns_of_tasks], members)
+        for task in self.tasks:
+            columns_of_tasks |= task.output_columns([*taken, *columns_of_tasks], members)
         return columns_of_tasks
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
         """Compute the outputs of each level for each molecule, see `Task.predict`."""
         outputs = [network(batch) for network in members]
-        own = [part.predict([_Constant(out[k]) for out in outputs], batch) for k, part in enumerate(self.parts)]
+        own = [task.predict([_Constant(out[k]) for out in outputs], batch) for k, task in enumerate(self.tasks)]
         return list(zip(*own, strict=True))
 
     def decode(self, outputs: Sequence[tuple[Tensor, ...]], store: MoleculeStore) -> JointAnswers:
         answers = []
-        for k, part in enumerate(self.parts):
+        for k, task in enumerate(self.tasks):
             own_outputs = [each[k] for each in outputs]
-            if part.per != "molecule":
-                answers.append(part.decode(own_outputs, store))
+            if task.per != "molecule":
+                answers.append(task.decode(own_outputs, store))
             else:
-                empty = torch.zeros(0, 1, part.out_channels, dtype=torch.float64)
-                answers.append(part.decode(torch.stack(own_outputs) if own_outputs else empty, store))
+                empty = torch.zeros(0, 1, task.out_channels, dtype=torch.float64)
+                answers.append(task.decode(torch.stack(own_outputs) if own_outputs else empty, store))
         return JointAnswers.of(answers)
 
     def calibrated(self, answers: JointAnswers, y: np.ndarray) -> Self:
-        first, *others = self.parts
+        first, *others = self.tasks
         own = y[:, : len(first.targets)]
-        return replace(self, parts=(first.calibrated(answers.parts[0], own), *others))
+        return replace(self, tasks=(first.calibrated(answers.by_task[0], own), *others))
 
     # scores and report
 
     def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointAnswers, rows: np.ndarray
     ) -> dict[str, Any]:
-        pairs = zip(self.parts, answers.parts, strict=True)
-        scores = [part.score(members, self.store_of(part, store), own_answers, rows) for part, own_answers in pairs]
+        pairs = zip(self.tasks, answers.by_task, strict=True)
+        scores = [task.score(members, self.store_of(task, store), own_answers, rows) for task, own_answers in pairs]
         return join_scores(scores, self.metrics)
 
     def scores(self, columns: Sequence[str]) -> JointScores:
-        return JointScores([part.scores(columns) for part in self.parts], tuple(self.metrics))
+        return JointScores([task.scores(columns) for task in self.tasks], tuple(self.metrics))
 
-    def seen_by(self, part: Task, dataset: Any) -> Any:
+    def seen_by(self, task: Task, dataset: Any) -> Any:
         """Return a data set with the targets of one task alone."""
-        return replace(dataset, task=part, store=self.store_of(part, dataset.store))
+        return replace(dataset, task=task, store=self.store_of(task, dataset.store))
 
     def notes(self) -> list[str]:
-        return [line for part in self.parts for line in part.notes()]
+        return [line for task in self.tasks for line in task.notes()]
 
     # storage
 
     def config(self) -> dict[str, Any]:
-        return {"task": self.name, "targets": list(self.targets), "parts": [part.config() for part in self.parts]}
+        return {"task": self.name, "targets": list(self.targets), "tasks": [task.config() for task in self.tasks]}
 
     def to_dict(self) -> dict[str, Any]:
-        parts = [part.to_dict() for part in self.parts]
-        return {"name": self.name, "targets": list(self.targets), "density": list(self.density), "parts": parts}
+        tasks = [task.to_dict() for task in self.tasks]
+        return {"name": self.name, "targets": list(self.targets), "density": list(self.density), "tasks": tasks}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        Record({"parts": ListOf(Record({"name": one_of(list(TASKS_OF_LEVELS))}), 2, 3)}).check(plain, "task")
-        task = cls(parts=tuple(TASKS_OF_LEVELS[part["name"]].from_dict(part) for part in plain["parts"]))
-        if plain.get("targets") != list(task.targets):
-            raise InputError(f"task.targets: expected those of its parts, {list(task.targets)}")
-        return replace(task, density=tuple(plain.get("density", ())))
+        Record({"tasks": ListOf(Record({"name": one_of(list(TASKS_OF_LEVELS))}), 2, 3)}).check(plain, "task")
+        joint = cls(tasks=tuple(TASKS_OF_LEVELS[task["name"]].from_dict(task) for task in plain["tasks"]))
+        if plain.get("targets") != list(joint.targets):
+            raise InputError(f"task.targets: expected those of its tasks, {list(joint.targets)}")
+        return replace(joint, density=tuple(plain.get("density", ())))
 
     @property
-    def _of_parts(self) -> list[LevelTask]:
+    def _tasks_of_lists(self) -> list[LevelTask]:
         """Tasks of atoms and bonds."""
-        return [part for part in self.parts if isinstance(part, LevelTask)]
+        return [task for task in self.tasks if isinstance(task, LevelTask)]
 
 
 class _Constant(nn.Module):

@@ -8,13 +8,13 @@ import torch
 from gtx.graph import BatchShape, CompleteGraph, ConstantShapeGraph, ShapeNotConstantError, add_virtual_nodes
 
 SIZES = torch.tensor([7, 4, 4, 2, 1, 0])
-CAPACITY = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
+BATCH_SHAPE = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
 N, P = int(SIZES.sum()), int(SIZES.square().sum())
 
 
 def graphs() -> tuple[ConstantShapeGraph, CompleteGraph]:
     plain = CompleteGraph.from_ptr(torch.cat([SIZES.new_zeros(1), SIZES.cumsum(0)]))
-    return ConstantShapeGraph.from_sizes(SIZES, CAPACITY), plain
+    return ConstantShapeGraph.from_sizes(SIZES, BATCH_SHAPE), plain
 
 
 def test_the_pairs_of_the_molecules_are_those_of_complete_graphs() -> None:
@@ -41,7 +41,7 @@ def test_rows_go_into_slots_and_come_back() -> None:
 
 def test_nothing_is_read_back_from_the_device() -> None:
     sizes = SIZES.to("meta")
-    graph = ConstantShapeGraph.from_sizes(sizes, CAPACITY)
+    graph = ConstantShapeGraph.from_sizes(sizes, BATCH_SHAPE)
     grown = add_virtual_nodes(graph.masked(torch.ones(120, dtype=torch.bool, device="meta")), 2)
     assert grown.graph.num_nodes == 23 + 2 * 7 and grown.graph.nodes.row_of_slot.device.type == "meta"
 
@@ -65,4 +65,4 @@ def test_what_has_no_constant_shape_is_refused() -> None:
         with pytest.raises(ShapeNotConstantError, match="under a mask"):
             ask()
     moved = masked.to("meta")
-    assert moved.mask.device.type == "meta" and moved.capacity == CAPACITY
+    assert moved.mask.device.type == "meta" and moved.batch_shape == BATCH_SHAPE

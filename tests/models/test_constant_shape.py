@@ -68,11 +68,11 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
     model = make(arguments.pop("name"), **arguments).double()
     assert model.constant_shapes
     # two empty places, atoms, pairs and bonds left over
-    capacity = BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
+    batch_shape = BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
     kept = precompute_encodings(molecules, model.compute_encodings, list(model.fixed), torch.device("cpu"), 1 << 30)
     for features in (kept, None) if all(e.constant_shapes for e in model.encodings) else (kept,):
-        out, gradients = run(model, make_constant_shape_batch(molecules, index, capacity, features))
+        out, gradients = run(model, make_constant_shape_batch(molecules, index, batch_shape, features))
         expected, expected_gradients = run(model, molecules.batch(index[index >= 0]))
         assert out.shape == (12, 2)
         torch.testing.assert_close(out[:9], expected, rtol=0, atol=1e-10)
@@ -119,10 +119,10 @@ def test_one_compilation_without_breaks_serves_every_batch(molecules: MoleculeSt
 
     compiled = torch.compile(model, fullgraph=True, backend=counter)
     batches = [
-        index for index in sampler.batches() if len(index) == sampler.capacity.molecules
+        index for index in sampler.batches() if len(index) == sampler.batch_shape.molecules
     ]  # no molecule beyond it
     for index in batches:
-        batch = make_constant_shape_batch(molecules, index, sampler.capacity)
+        batch = make_constant_shape_batch(molecules, index, sampler.batch_shape)
         batch = batch.apply(lambda t: t.double() if t.is_floating_point() else t)
         torch.testing.assert_close(compiled(batch), model(batch), rtol=0, atol=1e-10)
     assert len(batches) > 1 and len(calls) == 1

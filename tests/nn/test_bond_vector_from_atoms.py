@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from gtx.nn import BondReadout
+from gtx.nn import BondVectorFromAtoms
 
 
 def test_the_direction_of_a_bond_does_not_matter() -> None:
-    readout, x = BondReadout(4, [3, 2]), torch.randn(3, 4)
+    readout, x = BondVectorFromAtoms(4, [3, 2]), torch.randn(3, 4)
     bond_index, codes = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([[1, 1], [1, 1], [2, 0], [2, 0]])
     found = readout(x, bond_index, codes)
     assert found.shape == (4, readout.width) == (4, 12)

@@ -1,4 +1,4 @@
-"""Targets of molecules, atoms and bonds in one model: each part learns, and none disturbs another."""
+"""Targets of molecules, atoms and bonds in one model: each task learns, and none disturbs another."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gtx.tasks import (
     AtomRegression,
     BinaryClassification,
     BondRegression,
-    MultiLevelTask,
+    MoleculeAtomBondTask,
     Regression,
 )
-from gtx.tasks.multi_level import join_scores
+from gtx.tasks.molecule_atom_bond import join_scores
 from gtx.training import MoleculeDataModule, TrainSettings
 from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
 pytestmark = pytest.mark.usefixtures("written_pictures")
 
-TASK = MultiLevelTask(parts=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
+TASK = MoleculeAtomBondTask(tasks=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
 COLUMNS = ["smiles", "hetero", "degree", "order"]
 
 
@@ -89,14 +89,14 @@ def model() -> standard:
     return standard(1, **sizes, **TINY["model_arguments"]).double().eval()
 
 
-def losses(task: MultiLevelTask, model: standard, examples: object) -> list[Tensor]:
-    """Those of the parts, each as if it were alone."""
+def losses(task: MoleculeAtomBondTask, model: standard, examples: object) -> list[Tensor]:
+    """Losses of the tasks, each as if it were alone."""
     batch = examples.batch()
     outputs = task.forward(model, batch)
-    return [part.training_loss(own, batch) for part, own in zip(task.parts, outputs, strict=True)]
+    return [each.training_loss(own, batch) for each, own in zip(task.tasks, outputs, strict=True)]
 
 
-def test_the_loss_is_the_sum_of_the_parts(data: MoleculeDataModule, model: standard) -> None:
+def test_the_loss_is_the_sum_of_the_losses_of_the_tasks(data: MoleculeDataModule, model: standard) -> None:
     task, batch = data.task, data.train.batch()
     wanted = sum(losses(task, model, data.train))
     torch.testing.assert_close(task.training_loss(task.forward(model, batch), batch), wanted)
@@ -104,12 +104,12 @@ def test_the_loss_is_the_sum_of_the_parts(data: MoleculeDataModule, model: stand
 
 def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeDataModule, model: standard) -> None:
     """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
-    parts = tuple(part for part in data.task.parts if part.per != "molecule")
-    task = MultiLevelTask(parts=parts).fitted(data.truth["val"])
-    examples, names = data.train, [part.per for part in parts]
+    tasks = tuple(each for each in data.task.tasks if each.per != "molecule")
+    task = MoleculeAtomBondTask(tasks=tasks).fitted(data.truth["val"])
+    examples, names = data.train, [each.per for each in tasks]
 
     def said(batch: object) -> list[Tensor]:
-        return [model(batch)[1:][names.index(part.per)] for part in task.parts]
+        return [model(batch)[1:][names.index(each.per)] for each in task.tasks]
 
     numbers = torch.arange(len(examples)).split(7)
     usual = task.share(examples) / len(numbers)
@@ -135,8 +135,8 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeDataModule
         output = task.forward(model, batch)
     logged = task.validation(data.truth["val"])(task.validation_outputs(output, batch))
     alone = [
-        part.validation(task.store_of(part, data.truth["val"]))(part.validation_outputs(own, batch))
-        for part, own in zip(task.parts, output, strict=True)
+        each.validation(task.store_of(each, data.truth["val"]))(each.validation_outputs(own, batch))
+        for each, own in zip(task.tasks, output, strict=True)
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
     assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
@@ -151,7 +151,7 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("tasks", "words"),
     [
         ((Regression("y"),), "together are two or three"),
         (
@@ -164,6 +164,6 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
         ((Regression("y", uncertainty="dropout"), AtomRegression("a")), "dropout does not go together"),
     ],
 )
-def test_what_does_not_go_together_is_refused(parts: tuple, words: str) -> None:
+def test_what_does_not_go_together_is_refused(tasks: tuple, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        MultiLevelTask(parts=parts)
+        MoleculeAtomBondTask(tasks=tasks)
