@@ -13,7 +13,9 @@ import numpy as np
 from rdkit import Chem
 
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors
+from gtx.prediction import Predictor, load
 
+MINIMOL = tuple(f"minimol_{i}" for i in range(512))
 JAZZY = ("sdc", "sdx", "sa", "dga", "dgp", "dgtot")
 """Strengths of hydrogen bonds, and free energies of hydration."""
 
@@ -61,6 +63,20 @@ def of_minimol(mol: Chem.Mol) -> np.ndarray:
     return vector
 
 
+@cache
+def assays() -> Predictor:
+    """Load the foundation model that has learned MiniMol's numbers once a process."""
+    return load("foundation-assays", device="cpu")
+
+
+def of_assays(mol: Chem.Mol) -> np.ndarray:
+    """Predict the 512 numbers of MiniMol by `foundation-assays`."""
+    row = assays().predict(Chem.MolToSmiles(mol), workers=0).iloc[0]
+    if row["error"]:
+        raise LabelError(row["error"])
+    return row[[f"{name}_pred" for name in MINIMOL]].to_numpy(np.float32)
+
+
 def of_jazzy(mol: Chem.Mol) -> np.ndarray:
     """Compute `JAZZY`."""
     from jazzy.api import molecular_vector_from_smiles
@@ -75,6 +91,7 @@ def of_jazzy(mol: Chem.Mol) -> np.ndarray:
 
 LABELLERS = {
     "descriptors": Labeller(RDKIT_DESCRIPTORS, rdkit_descriptors, shard=2_000),
-    "minimol": Labeller(tuple(f"minimol_{i}" for i in range(512)), of_minimol, shard=10_000, digits=np.float16),
+    "minimol": Labeller(MINIMOL, of_minimol, shard=10_000, digits=np.float16),
+    "assays": Labeller(MINIMOL, of_assays, shard=10_000, digits=np.float16),
     "jazzy": Labeller(JAZZY, of_jazzy, shard=1_000),
 }
