@@ -116,18 +116,30 @@ def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
     from gtx.report.kinds import titles
 
     every, screen = titles(found.task.metrics), console()
-    names = list(every)
-    table = _table(found, units, every, name_width(screen))
+    names, width = list(every), name_width(screen)
+    table = _table(found, units, every, width)
+    if not fits(table, screen):
+        table = _table(found, units, every, width, narrow=True)
     while not fits(table, screen) and len(names) > 1:
         names.pop()
-        table = _table(found, units, {name: every[name] for name in names}, name_width(screen))
+        table = _table(found, units, {name: every[name] for name in names}, width, narrow=True)
     screen.print(table)
     if left := [title for name, title in every.items() if name not in names]:
         screen.print(f"no room for {', '.join(left)}; benchmark.csv has all scores", highlight=False, soft_wrap=True)
 
 
-def _table(found: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], width: int) -> Table:
-    """Build the table of some metrics; `width` is that of a line of a target's name."""
+def _table(
+    found: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], width: int, narrow: bool = False
+) -> Table:
+    """Build the table of some metrics.
+
+    Args:
+        found: the benchmark.
+        units: units of targets, by name.
+        metrics: titles of the metrics, by name, the leading one first.
+        width: characters of a line of a target's name.
+        narrow: break methods, scores and intervals into two lines.
+    """
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
@@ -138,13 +150,12 @@ def _table(found: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str
     if leading in IN_UNITS and any(row["target"] == MEAN for row in found.table):
         caption += "; mean of targets: RMSE and MAE divided by those of the training mean"
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
-    table.add_column("target", no_wrap=True)  # names are folded
-    table.add_column("method", no_wrap=True)
-    for name in metrics.values():
-        table.add_column(name, justify="right", min_width=8)
-    table.add_column("difference", justify="right", no_wrap=True)
-    table.add_column("95% interval", justify="right", min_width=9)
-    table.add_column("p", justify="right", no_wrap=True)
+    for name in ("target", "method"):
+        table.add_column(name, no_wrap=True)
+    interval_title = "95%\ninterval" if narrow else "95% interval"
+    for name in (*metrics.values(), "difference", interval_title, "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    between = "\n" if narrow else " "
     for target in dict.fromkeys(row["target"] for row in found.table):
         own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}
         best = (min if found.task.metrics[leading].lower else max)(
@@ -155,16 +166,16 @@ def _table(found: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str
         title = folded(f"{target} {units.get(target, '')}".strip(), width)
         for method in dict.fromkeys(method for method, _ in own):
             rows = [own[method, metric] for metric in metrics]
-            scores = [f"{score(r['mean'], r['metric'])} ± {score(r['sd'], r['metric'])}" for r in rows]
+            scores = [f"{score(r['mean'], r['metric'])} ±{between}{score(r['sd'], r['metric'])}" for r in rows]
             scores[0] = f"[bold]{scores[0]}[/]" if method == best else scores[0]
             first = rows[0]
             difference = "" if first["difference"] is None else signed(first["difference"])
             low, high, p = (first[name] for name in ("low", "high", "p"))
-            interval = "" if low is None else f"{signed(low)} to {signed(high)}"
+            interval = "" if low is None else f"{signed(low)} to{between}{signed(high)}"
             told = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
             table.add_row(
                 cell(title),
-                folded(TITLES.get(method, method), max(10, width // 2)),
+                TITLES.get(method, method).replace(" ", between),
                 *scores,
                 difference,
                 interval,
