@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 examples:
-  gtx tune data.csv --target-columns y --trials 50 --hours 1 --jobs 2 --out study/
+  gtx tune data.csv --target-columns y --trials 50 --jobs 2 --out study/
   gtx tune data.csv --target-columns y --trials 20 --folds 5 --out study/
   gtx tune esol --model gps --trials 30 --out study/
   gtx train --config study/best.yaml --out run/

@@ -319,7 +319,7 @@ def test_validation_rows_choose_and_the_aim_is_that_of_the_chosen() -> None:
     assert "+0.100 [" in esol and "| 0.75 |" in esol
     behind = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | network"))
     assert "network, foundation: 0.800" in behind and "forest on counts: 0.600" in behind and "| behind |" in behind
-    assert "| 1 | default, foundation | 0.500 |" in page and "default, scratch | 0.5" not in page
+    assert "| 1 | blend, foundation | 0.500 |" in page and "blend, scratch | 0.5" not in page
 
 
 def test_errors_of_validation_rows_over_all_sets_choose_the_start() -> None:

@@ -133,4 +133,4 @@ def test_lightning_starts_the_second_and_sigterm_ends_both(base: Path) -> None:
     assert (base / "ended" / "members" / "0" / "trained.pt").exists()  # so it was the second that was ended
     ended = ranks(base, partial(gtx_train, words), partial(gtx_train, words), devices=2)  # by torchrun on one machine
     assert [status for status, _ in ended] == [0, 0]
-    assert "member 1/2" not in ended[0][1] and "member 2/2" in ended[0][1]
+    assert "member 1/2 epoch" not in ended[0][1] and "member 2/2 epoch" in ended[0][1]
