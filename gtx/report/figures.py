@@ -171,7 +171,7 @@ def reliability(y: Columns, probability: Columns) -> Figure:
             share, mean = calibration_curve(y[part], probability[part], n_bins=bins, strategy="quantile")
             axes.plot(mean, share, "o-", color=COLOURS[part], ms=3.5, label=PARTS[part])
         _agreement(axes, (0, 1))
-        _legend(axes, loc="upper left")
+        _legend(axes, loc="lower right")
     return figure_of(axes)
 
 
