@@ -136,7 +136,7 @@ def predict_baselines(
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, with a third of the
       columns for each split, for classes the square root of their number; one forest per target, which scores better
       than one forest for all.
-    - `kernel`: kernel ridge regression on circular substructures and descriptors (`gtx.kernel.KernelRidge`), if there
+    - `kernel`: kernel ridge regression on substructures, descriptors and embeddings (`gtx.kernel.KernelRidge`), if there
       is a store.
 
     On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer, as there

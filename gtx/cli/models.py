@@ -15,7 +15,7 @@ examples:
 CLOSED_FORM = (
     (
         "kernel",
-        "no network: ridge regression with a kernel of circular substructures and descriptors, in closed form",
+        "no network: ridge regression with a kernel of substructures, descriptors and embeddings, in closed form",
         "Griffiths et al. 2023 (arXiv:2212.04450)",
     ),
     ("tanimoto", "the same of substructures alone: the Tanimoto kernel of their counts", "Ralaivola et al. 2005"),

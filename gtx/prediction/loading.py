@@ -69,7 +69,7 @@ def load(
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None
 
 
-# --- The foundation within a kernel that compares its embeddings beside substructures and descriptors.
+# --- The foundation within a kernel that compares its embeddings.
 
 Module = TypeVar("Module", bound=nn.Module)
 
