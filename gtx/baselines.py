@@ -136,8 +136,8 @@ def predict_baselines(
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, with a third of the
       columns for each split, for classes the square root of their number; one forest per target, which scores better
       than one forest for all.
-    - `kernel`: kernel ridge regression on substructures, descriptors and embeddings (`gtx.kernel.KernelRidge`), if there
-      is a store.
+    - `kernel`: kernel ridge regression on substructures, descriptors and embeddings (`gtx.kernel.KernelRidge`), if
+      there is a store.
 
     On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer, as there
     are fewer trees then, and a random sample of at most 50,000 training rows.

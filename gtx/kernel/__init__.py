@@ -1,4 +1,4 @@
-"""The kernel model: ridge regression in closed form, with a kernel of circular substructures, descriptors and embeddings."""
+"""The kernel model: ridge regression in closed form, with a kernel of substructures, descriptors and embeddings."""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ class TrainSettings:
 
     blend: Literal["kernel", "no"] | None = option(
         None,
-        "Model that is blended with the network: kernel, ridge regression on substructures, descriptors and embeddings in "
-        "closed form, weighted by the validation rows; or no. Default: kernel, where the task allows it.",
+        "Model that is blended with the network: kernel, ridge regression on substructures, descriptors and embeddings "
+        "in closed form, weighted by the validation rows; or no. Default: kernel, where the task allows it.",
     )
 
     kernel_parts: list[Literal["substructures", "descriptors", "foundation"]] | None = field(
