@@ -181,9 +181,13 @@ class Problem:
 
 
 def describe_resumed(problem: Problem, run: RunFolder) -> str:
-    """Describe what a training goes on from: finished members, complete epochs of the others; empty at the start."""
-    epochs, found = problem.settings.epochs, []
-    for k in range(problem.settings.ensemble):
+    """Describe what a training goes on from: finished members, complete epochs of the others; empty at the start and
+    at the end.
+    """
+    epochs, members, found = problem.settings.epochs, range(problem.settings.ensemble), []
+    if all((run.member(k) / "trained.pt").exists() for k in members):
+        return ""
+    for k in members:
         last = run.member(k) / "last.ckpt"
         if (run.member(k) / "trained.pt").exists():
             found.append(f"{problem.title(k)} is trained")
