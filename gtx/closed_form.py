@@ -48,10 +48,12 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     y = closed_form_targets(task, train)
     if y is None or not isinstance(task, NumericTask):
         raise InputError(why_no_closed_form(task, train))
-    left_out = model.solve(train, y, embeddings_of(model, train))
+    rows = model.rows_used(len(train))
+    used = train.subset(rows)  # no others are embedded
+    left_out = model.solve(used, y[rows], embeddings_of(model, used))
+    model.row = rows[model.row]
     if task.linked:
-        drawn = ~left_out.isnan().all(1)
-        model.rescale(*_calibration(task, left_out[drawn], task.scaled(train)[drawn].double()))
+        model.rescale(*_calibration(task, left_out, task.scaled(used).double()))
 
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:

@@ -140,6 +140,11 @@ class KernelRidge(TanimotoKernel):
 
     # learning
 
+    @staticmethod
+    def rows_used(n: int) -> Tensor:
+        """Return the numbers of the rows that `solve` uses of n: all, or `MOST_ROWS` drawn at random."""
+        return draw(n, MOST_ROWS)
+
     def solve(self, molecules: TrainingMolecules, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
         """Fit the model to training molecules.
 
@@ -154,7 +159,7 @@ class KernelRidge(TanimotoKernel):
             are more than `MOST_ROWS`.
         """
         y = y.double().cpu()
-        drawn = draw(len(y), MOST_ROWS)
+        drawn = self.rows_used(len(y))
         y, left_out = y[drawn], torch.full_like(y, torch.nan)
         every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
         features = {}
