@@ -59,7 +59,10 @@ GROUPS = {
 }
 """Descriptors by what computes them."""
 ELEMENTS = {"atoms": [0], "bonds": [0]}
-ALTERNATIVES = ([{"radius": 2, **ELEMENTS}], [{"radius": 3, **ELEMENTS}, {"radius": 1}])  # those of `gtx.models.kernel`
+ALTERNATIVES = (
+    [{"radius": 2, **ELEMENTS}],
+    [{"radius": 3, **ELEMENTS}, {"radius": 1}],
+)  # those of `gtx.models.kernel_ridge`
 SURFACES = ("SlogP_VSA", "SMR_VSA", "PEOE_VSA")
 PROPERTIES = ("weight and acceptors", "donors, amides", "rings", "Labute ASA", "TPSA", "chi and kappa")
 TOGETHER = (

@@ -28,7 +28,7 @@ from gtx.closed_form import fit_closed_form, outputs_of
 from gtx.data import MoleculeStore, featurise
 from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
 from gtx.kernel import KernelRidge, measure_learning_curves
-from gtx.models import kernel
+from gtx.models import kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.report.context import FACTOR
 from gtx.tasks import Regression
@@ -91,7 +91,7 @@ def kernel_pairs(name: str) -> Iterator[dict[str, float]]:
 def fitted(train: MoleculeStore) -> tuple[Regression, KernelRidge]:
     """Fit a task of one target and a kernel to training molecules."""
     task = Regression(("y",)).fitted(train)
-    model = kernel(1, num_descriptors=train.descriptors.shape[1])
+    model = kernel_ridge(1, num_descriptors=train.descriptors.shape[1])
     fit_closed_form(model, task, train)
     return task, model
 

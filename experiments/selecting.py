@@ -18,7 +18,7 @@ from experiments.summary import markdown, mean_log_ratio
 from gtx.closed_form import closed_form_targets
 from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
-from gtx.models import kernel
+from gtx.models import kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.select.choosing import STRATEGIES, replay
 from gtx.tasks import Regression
@@ -54,7 +54,7 @@ def replays(name: str, starts: int) -> dict[str, dict[str, float]]:
     table = read_set(name)
     done = featurise(Featuriser(), table[smiles].tolist())
     store = done.store.with_targets(table[target].to_numpy(float)[done.good, None])
-    model = kernel(1, num_descriptors=store.descriptors.shape[1])
+    model = kernel_ridge(1, num_descriptors=store.descriptors.shape[1])
     task = Regression((target,)).fitted(store)
     model.solve(store, closed_form_targets(task, store))
     values = model.values().flatten() / float(model.scale) ** 0.5

@@ -31,7 +31,7 @@ from gtx.data import MoleculeStore
 from gtx.data.public_datasets import load_public_dataset
 from gtx.errors import InputError
 from gtx.files import write_text
-from gtx.models import kernel
+from gtx.models import kernel_ridge
 
 PAGE = RESULTS / "foundation-ceiling.md"
 SETS: dict[str, PublicSet] = {
@@ -65,7 +65,7 @@ def of_kernel(run: Run, vectors: Tensor | None) -> dict[str, float | str]:
     train = torch.from_numpy(dataset.split["train"])
     train = train[~y[train].isnan().all(1)]
     third = None if vectors is None else {"sha256": "0" * 64, "width": vectors.shape[1]}
-    model = kernel(y.shape[1], num_descriptors=store.descriptors.shape[1], foundation=third)
+    model = kernel_ridge(y.shape[1], num_descriptors=store.descriptors.shape[1], foundation=third)
     model.solve(store.subset(train.numpy()), y[train], None if vectors is None else vectors[train])
     outputs = []
     for rows in torch.arange(len(store)).split(BATCH):

@@ -9,14 +9,14 @@ from gtx.lazy import lazy_names
 if TYPE_CHECKING:
     from gtx.library.frames import DataFramePredictor
     from gtx.library.predicting import predict_folder
-    from gtx.library.preparing import hash_store, is_prepared_store, prepare_store
+    from gtx.library.preparing import compute_store_checksum, is_prepared_store, prepare_store
     from gtx.library.stored import load_prepared_dataset, use_prepared_featuriser
 
 __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "DataFramePredictor",
-    "hash_store",
+    "compute_store_checksum",
     "is_prepared_store",
     "load_prepared_dataset",
     "predict_folder",

@@ -208,7 +208,7 @@ def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def hash_store(folder: str | os.PathLike[str]) -> str:
+def compute_store_checksum(folder: str | os.PathLike[str]) -> str:
     """Compute a hash of a store from the names, counts, sizes and times of its files."""
     digest = hashlib.sha256()
     for made in prepared_shards(Path(folder)):

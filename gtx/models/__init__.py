@@ -11,7 +11,7 @@ from gtx.models.composites import MultiComponentModel, MultiConformerModel
 from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, LayerSettings
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
-from gtx.models.standard import kernel, standard
+from gtx.models.standard import kernel_ridge, standard
 
 if TYPE_CHECKING:
     from gtx.sequence.model import TRANSFORMER_BASE as TRANSFORMER_BASE
@@ -40,7 +40,7 @@ __all__ = [
     "gps",
     "graphormer",
     "grit",
-    "kernel",
+    "kernel_ridge",
     "mat",
     "rmat",
     "standard",

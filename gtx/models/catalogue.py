@@ -18,7 +18,7 @@ from gtx.models.composites import MultiComponentModel
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
-from gtx.models.standard import kernel, standard
+from gtx.models.standard import kernel_ridge, standard
 from gtx.nn import SubstructureEmbedding
 from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
@@ -71,7 +71,7 @@ _MAKERS = (
 ARCHITECTURES = {make.__name__: Architecture(make) for make in _MAKERS}
 """Network architectures by the names that `gtx train --model` takes."""
 
-CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel, "tanimoto": kernel}
+CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel_ridge, "tanimoto": kernel_ridge}
 """Models that are solved in closed form, by the names that `--model` takes; "tanimoto" has no descriptors."""
 
 WRITER = "molecule_to_sequence"

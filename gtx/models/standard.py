@@ -94,7 +94,7 @@ def standard(
     )
 
 
-def kernel(
+def kernel_ridge(
     out_channels: int,
     *,
     atom_sizes: Sequence[int] | None = None,

@@ -12,7 +12,7 @@ from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.explain import attribute_prediction, compute_shapley_values, explain_prediction
-from gtx.models import build_model, kernel
+from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser, assign_substructures, read_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
@@ -64,7 +64,7 @@ def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
     y = column if kind is Regression else (column > np.median(column)).astype(float)
     store = featurise(Featuriser(), table["smiles"].tolist(), workers=0).store.with_targets(y)
     task, model = kind("y").fitted(store), specification("standard", Featuriser(), 1)
-    own = kernel(1, num_descriptors=store.descriptors.shape[1])
+    own = kernel_ridge(1, num_descriptors=store.descriptors.shape[1])
     fit_closed_form(own, task, store)
     torch.manual_seed(0)
     network = build_model(model)

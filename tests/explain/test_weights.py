@@ -26,7 +26,7 @@ from gtx.explain import (
 )
 from gtx.explain.rationales import Atoms, search
 from gtx.explain.relevance import highest
-from gtx.models import kernel as ridge
+from gtx.models import kernel_ridge as ridge
 from gtx.molecules import Featuriser, list_smaller_substructures, read_smiles, substructure_to_smiles
 from gtx.prediction import ModelHeader, Predictor
 from gtx.tasks import Regression

@@ -23,7 +23,7 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.export.program import check_exportable
-from gtx.models import build_model, kernel
+from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, foundation, save_model
 from gtx.prediction.kernel_member import KernelMember
@@ -70,7 +70,7 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
     outputs = task.plain.out_channels if classes else len(task.targets)
     solved = []
     for k in range(kernels):
-        ridge = kernel(
+        ridge = kernel_ridge(
             outputs,
             num_descriptors=width,
             foundation=foundation_spec() if embedded else None,

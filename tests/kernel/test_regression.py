@@ -17,7 +17,7 @@ from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
-from gtx.models import kernel
+from gtx.models import kernel_ridge
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from tests.molecules_for_tests import SMILES, store, whole_batch
 from tests.tables import molecules
@@ -31,7 +31,7 @@ def many() -> MoleculeStore:
 
 def solved(train: MoleculeStore, task=None, **options):
     task = (task or Regression(("gap", "solvation_water"))).fitted(train)
-    model = kernel(task.out_channels, **{"num_descriptors": train.descriptors.shape[1]} | options)
+    model = kernel_ridge(task.out_channels, **{"num_descriptors": train.descriptors.shape[1]} | options)
     fit_closed_form(model, task, train)
     return model, task
 
@@ -144,7 +144,7 @@ def test_it_is_copied_pickled_and_read_from_its_tensors(many: MoleculeStore) -> 
     model, _ = solved(many)
     batch = whole_batch()
     found = model(batch)
-    again = kernel(2, **model.learned_arguments)
+    again = kernel_ridge(2, **model.learned_arguments)
     again.load_state_dict(model.state_dict())
     for other in (deepcopy(model), pickle.loads(pickle.dumps(model)), again, deepcopy(model).double()):
         assert torch.equal(other(batch).float(), found)
@@ -160,7 +160,7 @@ def embed(batch: Batch) -> torch.Tensor:
 
 
 def solved_with_embeddings(train: MoleculeStore, **options):
-    model = kernel(2, num_descriptors=train.descriptors.shape[1], foundation=FOUNDATION, **options)
+    model = kernel_ridge(2, num_descriptors=train.descriptors.shape[1], foundation=FOUNDATION, **options)
     model.embed = embed
     fit_closed_form(model, Regression(("a", "b")).fitted(train), train)
     return model
@@ -209,7 +209,7 @@ def test_a_third_kernel_predicts_alike_alone_and_is_read_from_its_tensors(many: 
     atoms, brought = model.contributions(whole_batch(["CCO"]))
     expected = (model(whole_batch(["CCO"]))[0] - model.offset).double()
     torch.testing.assert_close(atoms.sum(0) + brought, expected, rtol=0, atol=1e-5)
-    again = kernel(2, **model.learned_arguments)
+    again = kernel_ridge(2, **model.learned_arguments)
     again.load_state_dict(model.state_dict())
     with pytest.raises(ValueError, match="compares embeddings, and has no network"):
         again(batch)
@@ -224,7 +224,7 @@ def test_embeddings_have_a_share_where_the_target_follows_them_and_none_where_it
     few = many.subset(np.arange(60))
     assert solved_with_embeddings(few.with_targets(embed(few.batch())[:, :2])).kernel_names[-1] == "foundation"
     noise = torch.randn(60, 16, generator=torch.Generator().manual_seed(5))
-    model = kernel(2, num_descriptors=few.descriptors.shape[1], foundation=FOUNDATION)
+    model = kernel_ridge(2, num_descriptors=few.descriptors.shape[1], foundation=FOUNDATION)
     model.solve(few, few.y, noise)
     assert model.embeddings is None and model.learned_arguments["foundation"] is None
 

@@ -12,7 +12,7 @@ from gtx.closed_form import fit_closed_form
 from gtx.data.targets import FEWEST_REPEATED, MeasurementNoise, measure_noise
 from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.kernel import LearningCurve
-from gtx.models import kernel
+from gtx.models import kernel_ridge
 from gtx.report import figures
 from gtx.report.context import FACTOR, Attainable
 from gtx.tasks import BinaryClassification, Regression
@@ -97,7 +97,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def test_test_rows_have_no_part_in_the_curve(dataset: Dataset) -> None:
     def curve(dataset: Dataset) -> LearningCurve | None:
         task = Regression(("y",)).fitted(dataset.train)
-        model = kernel(1, num_descriptors=dataset.store.descriptors.shape[1])
+        model = kernel_ridge(1, num_descriptors=dataset.store.descriptors.shape[1])
         fit_closed_form(model, task, dataset.train)
         limits = attainable_errors(task, dataset, model)
         assert attainable_errors(task, replace(dataset, split=dataset.split | {"train": np.arange(3)}), model) == {}

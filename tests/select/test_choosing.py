@@ -8,7 +8,7 @@ import torch
 from gtx.closed_form import fit_closed_form
 from gtx.data import MoleculeStore
 from gtx.kernel import KernelRidge
-from gtx.models import kernel
+from gtx.models import kernel_ridge
 from gtx.select.choosing import choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import Regression
 from tests.molecules_for_tests import store
@@ -25,7 +25,7 @@ def many() -> MoleculeStore:
 
 @pytest.fixture(scope="module")
 def model(many: MoleculeStore) -> KernelRidge:
-    found = kernel(1, num_descriptors=many.descriptors.shape[1])
+    found = kernel_ridge(1, num_descriptors=many.descriptors.shape[1])
     fit_closed_form(found, Regression(("gap",)).fitted(many), many)
     return found
 

@@ -12,7 +12,7 @@ import torch
 from gtx.cli import main
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
-from gtx.models import build_model, kernel
+from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelHeader, save_model
 from gtx.prediction.kernel_member import KernelMember
@@ -34,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     arguments = {"out_channels": 1, **sizes, "channels": 8, "layers": 1, "heads": 2}
     spec = {"name": "standard", "arguments": arguments | {"num_descriptors": featuriser.num_descriptors}}
-    own = kernel(1, num_descriptors=train.descriptors.shape[1])
+    own = kernel_ridge(1, num_descriptors=train.descriptors.shape[1])
     fit_closed_form(own, task, train)
     training = TrainingRows.sample(done.smiles, list(range(1, 81)), {"gap": rows["gap"].astype(str).tolist()})
     header = ModelHeader(task, featuriser, spec, training=training)
