@@ -20,6 +20,8 @@ _BLUE, _RED = np.array([0.20, 0.47, 0.80]), np.array([0.84, 0.28, 0.22])
 SCALE = 36  # height of the colour scale, in pixels
 _BOND = 34  # longest a bond is drawn, in pixels
 MOST_BOLD = 60  # atoms; the bonds of larger molecules are thin lines
+_DARKER = {9: (0.0, 0.5, 0.5), 15: (0.7, 0.35, 0.0), 16: (0.5, 0.45, 0.0), 17: (0.0, 0.5, 0.0)}
+"""Colours of F, P, S and Cl with a contrast of 4.5 to 1 on white; RDKit's own have 1.7 to 2.5."""
 
 
 def draw_molecule(
@@ -180,6 +182,7 @@ def _draw(
     options.flagCloseContactsDist = -1  # no red boxes where a large molecule is drawn small
     options.atomHighlightsAreCircles = True
     options.highlightRadius = 0.5  # where a bond is 1.5 long
+    options.updateAtomPalette(_DARKER)
     atoms = {}
     if colours is not None:
         options.useBWAtomPalette()

@@ -235,8 +235,8 @@ def domain_panels(report: NumericReport, t: int, quantity: str) -> Iterator[Pane
         yield Panel(
             f"Error of {report.targets[t]} by domain",
             partial(figures.by_band, errors, quantity),
-            "Error by similarity to the training molecules, with the number of molecules: gtx predict --domain writes "
-            "the validation error of a molecule's band. No bar: too few molecules.",
+            "Error by similarity to the training molecules, with the number of molecules. If asked for the domain, "
+            "gtx predict writes the validation error of a molecule's band as domain_error. No bar: too few molecules.",
         )
 
 

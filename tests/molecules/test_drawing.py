@@ -114,3 +114,16 @@ def test_numbers_that_do_not_fit() -> None:
         draw_attention("CCO", np.ones(3), 0)
     with pytest.raises(MoleculeError):
         draw_molecule("C1CC")
+
+
+@pytest.mark.parametrize("smiles", ["CF", "CP", "CS", "CCl", "CBr", "CI", "CO", "CN"])
+def test_the_colours_of_elements_are_readable_on_white(smiles):
+    colours = set(re.findall(r"(?:fill|stroke):(#[0-9A-Fa-f]{6})", draw_molecule(smiles))) - {"#000000", "#FFFFFF"}
+    assert colours
+    for colour in colours:
+        red, green, blue = (
+            v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4
+            for v in (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        )
+        luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+        assert 1.05 / (luminance + 0.05) > (3.9 if smiles == "CO" else 4.5)  # pure red has 4.0
