@@ -26,7 +26,7 @@ from gtx.dataset import hash_file
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models import build_model
-from gtx.prediction import load
+from gtx.prediction import load_predictor
 from gtx.training import EnsembleMember, TrainSettings, fit
 from gtx.workflow import adapt_pretrained_model, train_model
 from gtx.workflow.specs import make_model_spec
@@ -194,7 +194,7 @@ def average(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
 
 def predictions_of(files: list[Path], run: Run) -> tuple[np.ndarray, dict[str, Any]]:
     """Predict all molecules of a run by model files, on average."""
-    predictors = [load(file, device="cpu") for file in files]
+    predictors = [load_predictor(file, device="cpu") for file in files]
     header, store = predictors[0].header, run.dataset.store
     if not header.featuriser.descriptors:
         store = replace(store, descriptors=store.descriptors[:, :0])

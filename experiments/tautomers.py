@@ -19,7 +19,7 @@ from experiments.runs import read_set
 from experiments.summary import markdown
 from gtx.data.public_datasets import load_public_dataset
 from gtx.molecules.tautomers import enumerate_tautomers
-from gtx.prediction import TautomerAveragingPredictor, load
+from gtx.prediction import TautomerAveragingPredictor, load_predictor
 
 SETS = (
     *("scaffold/esol", "scaffold/freesolv"),
@@ -52,7 +52,7 @@ def row(name: str) -> list[str]:
     known, table = load_public_dataset(name), read_set(name)
     tested = table[table["split"] == "test"]
     smiles, y = tested[known.smiles_column].tolist(), tested[known.targets[0]].to_numpy(float)
-    plain = load(MODELS / name / "all" / "model.gtx", device="cpu")
+    plain = load_predictor(MODELS / name / "all" / "model.gtx", device="cpu")
     averaged, column = TautomerAveragingPredictor(plain), f"{known.targets[0]}_pred"
     found = [enumerate_tautomers(plain.header.featuriser, text) for text in smiles]
     several = np.array([len(each.texts) > 1 for each in found])

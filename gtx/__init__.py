@@ -16,7 +16,7 @@ from gtx.lazy import lazy_names
 if TYPE_CHECKING:
     from gtx.errors import InputError
     from gtx.estimators import MoleculeClassifier, MoleculeRegressor
-    from gtx.prediction import load
+    from gtx.prediction import load_predictor as load
 
 
 __version__ = "0.1.0"

@@ -31,11 +31,12 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     loader: Any = sys.modules[package].__loader__
     blocks = [block for block in ast.parse(loader.get_source(package)).body if isinstance(block, ast.If)]
     imports = [one for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)]
-    home = {name.name: str(one.module) for one in imports for name in one.names}
+    home = {name.asname or name.name: (str(one.module), name.name) for one in imports for name in one.names}
 
     def getter(name: str) -> object:
         if name in home:
-            return getattr(import_module(home[name]), name)
+            module, original = home[name]
+            return getattr(import_module(module), original)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getter, lambda: sorted({*vars(sys.modules[package]), *home})

@@ -213,7 +213,7 @@ def test_editors_see_the_names_that_a_package_imports_late(file: Path) -> None:
     tree, package = parsed(file), module_name(file)
     late = [each for block in tree.body if isinstance(block, ast.If) for each in block.body]
     imports = [each for each in [*tree.body, *late] if isinstance(each, ast.ImportFrom)]
-    own = {name.name for each in imports if each.module.startswith(f"{package}.") for name in each.names}
+    own = {name.asname or name.name for each in imports if each.module.startswith(f"{package}.") for name in each.names}
     found = import_module(package)
     assert {*found.__all__} == own - {"lazy_names"} and own <= set(dir(found))
     assert all(getattr(found, name) is not None for name in own)

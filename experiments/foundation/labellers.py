@@ -13,7 +13,7 @@ import numpy as np
 from rdkit import Chem
 
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors
-from gtx.prediction import Predictor, load
+from gtx.prediction import Predictor, load_predictor
 
 MINIMOL = tuple(f"minimol_{i}" for i in range(512))
 JAZZY = ("sdc", "sdx", "sa", "dga", "dgp", "dgtot")
@@ -66,7 +66,7 @@ def of_minimol(mol: Chem.Mol) -> np.ndarray:
 @cache
 def assays() -> Predictor:
     """Load the foundation model that has learned MiniMol's numbers once a process."""
-    return load("foundation-assays", device="cpu")
+    return load_predictor("foundation-assays", device="cpu")
 
 
 def of_assays(mol: Chem.Mol) -> np.ndarray:

@@ -14,7 +14,7 @@ from pathlib import Path
 import gtx
 from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
-from gtx.prediction import FOUNDATION_MODEL, FOUNDATION_MODELS, load_model
+from gtx.prediction import FOUNDATION_MODEL, FOUNDATION_MODELS, load_networks
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes
@@ -56,7 +56,7 @@ def main() -> None:
     content = args.file.read_bytes()
     if len(content) > MOST:
         raise SystemExit(f"{args.file} has {len(content):,} bytes; at most {MOST:,} go into the package")
-    (member,), header = load_model(args.file)
+    (member,), header = load_networks(args.file)
     facts = header.settings["pretraining"]
     card = {
         "sha256": hashlib.sha256(content).hexdigest(),

@@ -30,7 +30,7 @@ from gtx.data import PairBudgetSampler, featurise
 from gtx.data.public_datasets import load_public_dataset
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser, featurise_texts
-from gtx.prediction import ModelHeader, load, predict_table, save_model
+from gtx.prediction import ModelHeader, load_predictor, predict_table, save_model
 from gtx.prediction.loading import FoundationEmbedding, foundation_spec
 
 # ---------------------------------------------------------------------------------------------------------- encodings
@@ -201,7 +201,7 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
     file.write_text("\n".join(["smiles", *texts, ""]))
     task, featuriser, spec, model = default_model()
     save_model(saved, [model.eval()], ModelHeader(task, featuriser, spec))
-    predictor = load(saved, device)
+    predictor = load_predictor(saved, device)
     if name == READ:
         return lambda: featurise(featuriser, texts, workers=0, smiles=False)
     if name == EMBED:

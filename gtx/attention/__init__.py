@@ -10,7 +10,6 @@ from gtx.attention.complete import (
 )
 from gtx.attention.edge_states import ClippedDotScore, GRITScore, ProjectedEdgeFeatures
 from gtx.attention.normalisers import (
-    CutoffSiLU,
     DistanceAdjacencyBlend,
     GatedSoftmax,
     Hardmax,
@@ -18,6 +17,7 @@ from gtx.attention.normalisers import (
     NoNormalisation,
     Normaliser,
     SigmoidGate,
+    SiLUWithCutoff,
     Softmax,
 )
 from gtx.attention.receivers import CompleteGraphAggregator, EdgeListAggregator, ReceiverAggregator
@@ -40,7 +40,6 @@ __all__ = [
     "BilinearScore",
     "ClippedDotScore",
     "CompleteGraphAggregator",
-    "CutoffSiLU",
     "DistanceAdjacencyBlend",
     "EdgeListAggregator",
     "GATScore",
@@ -61,6 +60,7 @@ __all__ = [
     "RelativeDotScore",
     "ScaledDotScore",
     "Score",
+    "SiLUWithCutoff",
     "SigmoidGate",
     "Softmax",
     "attend",

@@ -213,7 +213,7 @@ class GatedSoftmax(Normaliser):
         return f"GatedSoftmax({self.lin_gate.out_channels}, {self.lin_gate.in_channels})"
 
 
-class CutoffSiLU(Normaliser):
+class SiLUWithCutoff(Normaliser):
     r"""Normaliser of TorchMD-NET: \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\), weights that fall to 0 at a cutoff distance.
 
     The factor \(\phi_k\) is the last channel of the edge features from `gtx.encodings.PairDirection`; it falls from 1
@@ -226,7 +226,7 @@ class CutoffSiLU(Normaliser):
         return into.only(silu(score) * required(edge)[..., -1:])
 
     def __repr__(self) -> str:
-        return "CutoffSiLU()"
+        return "SiLUWithCutoff()"
 
 
 # --- A gate on each head of each receiver.

@@ -101,14 +101,14 @@ def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import attribute_prediction, check_figure_name, explain_prediction, find_rationale
     from gtx.models import CLOSED_FORM_MODELS
-    from gtx.prediction import load
+    from gtx.prediction import load_predictor
     from gtx.prediction.extended import neighbour_lines
 
     check_order(arguments.model, arguments.smiles)
     check_figure_name(arguments.out)
     if Path(arguments.smiles).is_file():
         raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
-    predictor = load(arguments.model, "cpu")
+    predictor = load_predictor(arguments.model, "cpu")
     if predictor.header.model["name"] in CLOSED_FORM_MODELS and arguments.method != "rationale":
         for line in neighbour_lines(predictor, arguments.smiles):
             say(line)

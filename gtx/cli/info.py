@@ -53,11 +53,11 @@ def run(arguments: Namespace) -> int:
         if kernel_member and isinstance(header.task, NumericTask)
         else None,
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
-        "foundation": (seen := header.settings.get("seen")) and f"has learned from {seen}, of the test rows",
+        "foundation": (seen := header.settings.get("seen")) and f"pretrained on {seen} (test rows)",
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": listed(header.features.columns) if header.features else None,
-        "rows kept": "none" if header.training is None else header.training.describe(),
+        "training rows": "none" if header.training is None else header.training.describe(),
         "domain": "\n".join(header.domain.describe(header.targets, header.units)) if header.domain else None,
         "split": ", ".join(f"{k} {v}" for k, v in header.split.items()) or None,
         "learned": "\n".join(header.task.notes()) or None,

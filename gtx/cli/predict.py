@@ -217,9 +217,9 @@ def opened(
     """Load a model, with the predictions of its members and a comparison with training rows on request, or with an
     average over tautomers.
     """
-    from gtx.prediction import PredictorWithNeighbours, TautomerAveragingPredictor, load
+    from gtx.prediction import PredictorWithNeighbours, TautomerAveragingPredictor, load_predictor
 
-    predictor = load(model, device, beams)
+    predictor = load_predictor(model, device, beams)
     if average is not None:
         if members or neighbours is not None or domain:
             raise InputError("--average tautomers cannot be combined with --members, --neighbours or --domain")

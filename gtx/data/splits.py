@@ -372,7 +372,7 @@ def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.
     random.
 
     Every test molecule is similar to a training molecule, so a Kennard-Stone split is the easiest test. All rows of a
-    molecule are in one part. The order of molecules is that of `gtx.molecules.kennard_stone_order`.
+    molecule are in one part. The order of molecules is that of `gtx.molecules.order_by_kennard_stone`.
 
     Args:
         smiles: canonical SMILES of each row.
@@ -382,12 +382,12 @@ def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.
     Raises:
         InputError: bad sizes, fewer than three different molecules, or more than `MOST_COMPARED`.
     """
-    from gtx.molecules import kennard_stone_order
+    from gtx.molecules import order_by_kennard_stone
 
     molecules, row = _different(smiles)
     _check_number(molecules, "an order of Kennard and Stone", "split by 'random' or 'kmeans'")
     train = split_counts(len(smiles), sizes)[0]
-    picked = kennard_stone_order(molecules, min(len(molecules), max(2, train))) if len(molecules) > 1 else []
+    picked = order_by_kennard_stone(molecules, min(len(molecules), max(2, train))) if len(molecules) > 1 else []
     rows_each = np.bincount(row)
     picked = picked[: 1 + int(np.searchsorted(rows_each[picked].cumsum(), train))]  # some molecules have several rows
     rest = np.setdiff1d(np.arange(len(molecules)), picked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gtx.data import InputFile
-from gtx.dataset.loading import find_stratification_classes, load_dataset, select_rows_to_split
+from gtx.dataset.loading import get_stratification_labels, load_dataset, select_rows_to_split
 from gtx.dataset.settings import Dataset, DataSettings, LabelledMolecules, collect_data_config, hash_file
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "InputFile",
     "LabelledMolecules",
     "collect_data_config",
-    "find_stratification_classes",
+    "get_stratification_labels",
     "hash_file",
     "load_dataset",
     "select_rows_to_split",

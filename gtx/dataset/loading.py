@@ -134,7 +134,7 @@ def divide(
         train, val, test = rows.sizes
         half = (val if "test" in fixed else test) / 2
         rows = replace(rows, sizes=(train, half, half))
-    parts = split_settings.divide(rows, find_stratification_classes(task, y[rest]))
+    parts = split_settings.divide(rows, get_stratification_labels(task, y[rest]))
     summary = split_settings.describe(rows.smiles, parts)
     parts = {name: rest[index] for name, index in parts.items()}
     if fixed:
@@ -163,7 +163,7 @@ def select_rows_to_split(
         return split_settings.candidates(cells, numbers, smiles, table.ledger)
 
 
-def find_stratification_classes(task: Task, y: np.ndarray) -> np.ndarray | None:
+def get_stratification_labels(task: Task, y: np.ndarray) -> np.ndarray | None:
     """Return the class of each row for stratified folds; None unless the task has a single target with classes."""
     return y[:, 0].astype(int) if task.discrete and task.per == "molecule" and y.shape[1] == 1 else None
 

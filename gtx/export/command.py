@@ -43,9 +43,9 @@ def run(arguments: Namespace) -> int:
     from gtx.data import open_table
     from gtx.data.columns import listed
     from gtx.export.exporting import export_model
-    from gtx.prediction import load
+    from gtx.prediction import load_predictor
 
-    model, molecules = load(arguments.model, "cpu"), []
+    model, molecules = load_predictor(arguments.model, "cpu"), []
     if arguments.check:
         table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
         molecules = [row.text for row in table.rows if row.error is None]

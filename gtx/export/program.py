@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
 from gtx.graph import CompleteGraph, hash_atom_environments
-from gtx.graph.packing import Buckets, PaddingMap
+from gtx.graph.packing import Buckets, FlatToPaddedMap
 from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
@@ -33,7 +33,9 @@ class OneMolecule(CompleteGraph):
     def of(cls, size: int) -> Self:
         """Build the graph of `size` atoms."""
         each, pairs = torch.arange(size), torch.arange(size * size)
-        packed = Buckets(PaddingMap(each, each, each[:0]), PaddingMap(pairs, pairs, pairs[:0]), ((1, size, size),))
+        packed = Buckets(
+            FlatToPaddedMap(each, each, each[:0]), FlatToPaddedMap(pairs, pairs, pairs[:0]), ((1, size, size),)
+        )
         receiver = each[:, None].expand(size, size).reshape(-1)
         sender = each[None].expand(size, size).reshape(-1)
         shared = {

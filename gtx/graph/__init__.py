@@ -16,7 +16,7 @@ from gtx.graph.edge_rules import (
     add_virtual_nodes,
     hash_atom_environments,
 )
-from gtx.graph.packing import MoleculesBySize, PaddingMap, SizeBucket
+from gtx.graph.packing import FlatToPaddedMap, MoleculesBySize, SizeBucket
 
 __all__ = [
     "AllPairEdges",
@@ -30,10 +30,10 @@ __all__ = [
     "EdgeRule",
     "EdgeUnion",
     "ExpanderEdges",
+    "FlatToPaddedMap",
     "GraphWithVirtualNodes",
     "HopCutoffEdges",
     "MoleculesBySize",
-    "PaddingMap",
     "ShapeNotConstantError",
     "SizeBucket",
     "add_virtual_nodes",

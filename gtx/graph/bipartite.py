@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, PaddingMap, alike
+from gtx.graph.packing import Buckets, FlatToPaddedMap, alike
 
 # --- Every sender of one set to every receiver of another: the edges of cross-attention.
 
@@ -49,8 +49,8 @@ class Sides(NamedTuple):
         shapes: (count, receivers, senders) of each bucket.
     """
 
-    nodes: PaddingMap
-    senders: PaddingMap
+    nodes: FlatToPaddedMap
+    senders: FlatToPaddedMap
     first: Tensor
     width: Tensor
     shapes: tuple[tuple[int, ...], ...]
@@ -123,12 +123,12 @@ class BipartiteGraph(CompleteGraph):
         return Buckets(self.nodes, self.pairs, self.buckets)
 
     @property
-    def nodes(self) -> PaddingMap:
+    def nodes(self) -> FlatToPaddedMap:
         """Packing of the receivers into slots."""
         return self.sides.nodes
 
     @property
-    def senders(self) -> PaddingMap:
+    def senders(self) -> FlatToPaddedMap:
         """Packing of the senders into slots."""
         return self.sides.senders
 
@@ -138,7 +138,7 @@ class BipartiteGraph(CompleteGraph):
         return self.sides.shapes
 
     @property
-    def pairs(self) -> PaddingMap:
+    def pairs(self) -> FlatToPaddedMap:
         """Packing of the pairs into slots."""
         return self._once("pairs", self._pack_pairs)
 
@@ -164,20 +164,20 @@ class BipartiteGraph(CompleteGraph):
             each = torch.repeat_interleave(size, count)
             return torch.zeros_like(n).index_copy(0, order, each.cumsum(0) - each)
 
-        def nodes(ptr: Tensor, size: Tensor) -> PaddingMap:
+        def nodes(ptr: Tensor, size: Tensor) -> FlatToPaddedMap:
             owner = torch.repeat_interleave(ptr.diff())
             place = torch.arange(len(owner), device=ptr.device) - ptr[owner]
-            return PaddingMap.of(first(size)[owner] + place, int((size * count).sum()))
+            return FlatToPaddedMap.of(first(size)[owner] + place, int((size * count).sum()))
 
         receivers, senders = nodes(self.ptr, rows), nodes(self.source_ptr, columns)
         return Sides(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
 
-    def _pack_pairs(self) -> PaddingMap:
+    def _pack_pairs(self) -> FlatToPaddedMap:
         sender, receiver = self.pair_index
         graph = self.batch[receiver]
         row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
         slots = sum(map(math.prod, self.buckets))
-        return PaddingMap.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
+        return FlatToPaddedMap.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
 
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")

@@ -11,7 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, MoleculesBySize, PaddingMap, SizeBucket
+from gtx.graph.packing import Buckets, FlatToPaddedMap, MoleculesBySize, SizeBucket
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,17 @@ class CompleteGraph:
         return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
 
     @property
-    def nodes(self) -> PaddingMap:
+    def nodes(self) -> FlatToPaddedMap:
         """Packing of the N nodes into slots."""
         return self.packed.nodes
 
     @property
-    def senders(self) -> PaddingMap:
+    def senders(self) -> FlatToPaddedMap:
         """Packing of the senders; in a complete graph, the nodes."""
         return self.nodes
 
     @property
-    def pairs(self) -> PaddingMap:
+    def pairs(self) -> FlatToPaddedMap:
         """Packing of the pairs into slots."""
         return self.packed.pairs
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, MoleculesBySize, PaddingMap, SizeBucket
+from gtx.graph.packing import Buckets, FlatToPaddedMap, MoleculesBySize, SizeBucket
 
 
 class BatchShape(NamedTuple):
@@ -161,8 +161,8 @@ class ConstantShapeGraph(CompleteGraph):
         local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
         slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
         return Buckets(
-            PaddingMap(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
-            PaddingMap(
+            FlatToPaddedMap(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
+            FlatToPaddedMap(
                 torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
             ),
             (*((count, size, size) for count, size in self.batch_shape.buckets), (1, 1, 1)),

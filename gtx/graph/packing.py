@@ -56,8 +56,8 @@ class Buckets(NamedTuple):
         shapes: (count, receivers, senders) of each bucket: how many graphs, padded to so many of both.
     """
 
-    nodes: PaddingMap
-    pairs: PaddingMap
+    nodes: FlatToPaddedMap
+    pairs: FlatToPaddedMap
     shapes: tuple[tuple[int, ...], ...]
 
     @classmethod
@@ -86,7 +86,7 @@ class Buckets(NamedTuple):
         sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
         pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
         shapes = tuple((len(graphs), cap, cap) for graphs, cap in buckets)
-        return cls(PaddingMap.of(start[batch] + local, slot), PaddingMap.of(pair_slots, pair_slot), shapes)
+        return cls(FlatToPaddedMap.of(start[batch] + local, slot), FlatToPaddedMap.of(pair_slots, pair_slot), shapes)
 
 
 def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
@@ -112,7 +112,7 @@ def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
 # --- Flat rows into padded slots and back, by indices made once per batch.
 
 
-class PaddingMap(NamedTuple):
+class FlatToPaddedMap(NamedTuple):
     """One-to-one map of R rows into S >= R slots of a padded tensor.
 
     Attributes:
@@ -126,7 +126,7 @@ class PaddingMap(NamedTuple):
     padding: Tensor
 
     @classmethod
-    def of(cls, slot_of_row: Tensor, num_slots: int) -> PaddingMap:
+    def of(cls, slot_of_row: Tensor, num_slots: int) -> FlatToPaddedMap:
         """Return the packing that puts row i into slot `slot_of_row[i]`."""
         row_of_slot = slot_of_row.new_full((num_slots,), -1)
         row_of_slot[slot_of_row] = torch.arange(len(slot_of_row), device=slot_of_row.device)

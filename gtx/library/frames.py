@@ -16,7 +16,7 @@ from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
 from gtx.library.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATION_MODELS
-from gtx.prediction.loading import load
+from gtx.prediction.loading import load_predictor
 from gtx.prediction.model_file import ModelHeader
 from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, answer_rows, predict_stream
 
@@ -45,7 +45,7 @@ class DataFramePredictor:
     @cached_property
     def predictor(self) -> PredictorLike:
         """Predictor of the model, loaded at first use."""
-        return load(self.model, **self.options)
+        return load_predictor(self.model, **self.options)
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Predict the rows of a frame, for `map_batches` of Ray Data and `map_partitions` of Dask.

@@ -35,7 +35,7 @@ from gtx.library.workers import (
     shard_result,
 )
 from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
-from gtx.prediction.loading import load
+from gtx.prediction.loading import load_predictor
 from gtx.prediction.streaming import (
     EVERY_ROW,
     Chunk,
@@ -67,7 +67,7 @@ def predict_folder(
     address: str | None = None,
     shard_rows: int = SHARD_ROWS,
     progress: bool = False,
-    load: Callable[..., PredictorLike] = load,
+    load: Callable[..., PredictorLike] = load_predictor,
 ) -> LibraryOutcome:
     """Predict all tables of a folder, shard by shard; each Parquet file that is written is complete.
 
@@ -106,7 +106,7 @@ def predict_folder(
     file = model if model in FOUNDATION_MODELS else Path(model).resolve()
     opening = partial(load, file, device=device, beams=beams)
     # actors may have a GPU that this machine lacks
-    predictor = load(file, device="cpu", beams=beams) if engine == "ray" else opening()
+    predictor = load_predictor(file, device="cpu", beams=beams) if engine == "ray" else opening()
     columns = MoleculeColumns(smiles_column, list(smiles_columns) if smiles_columns else None)
     facts = {
         "model": hashlib.sha256(resolve_model_path(file).read_bytes()).hexdigest(),

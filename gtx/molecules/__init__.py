@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from gtx.molecules.fragments import (
         assign_substructures,
         butina_clusters,
-        kennard_stone_order,
         list_smaller_substructures,
         morgan_bits,
         morgan_counts,
         murcko_scaffold,
+        order_by_kennard_stone,
         substructure_to_smiles,
     )
 
@@ -58,12 +58,12 @@ __all__ = [
     "encode_atoms",
     "encode_bonds",
     "featurise_texts",
-    "kennard_stone_order",
     "list_smaller_substructures",
     "make_conformer",
     "morgan_bits",
     "morgan_counts",
     "murcko_scaffold",
+    "order_by_kennard_stone",
     "read_molblock",
     "read_smiles",
     "standardise_molecule",

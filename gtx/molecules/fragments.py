@@ -201,7 +201,7 @@ def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
     return cluster
 
 
-def kennard_stone_order(texts: Sequence[str], count: int) -> list[int]:
+def order_by_kennard_stone(texts: Sequence[str], count: int) -> list[int]:
     """Return the first `count` molecules in the order of the Kennard-Stone algorithm, as indices of `texts`.
 
     The first two molecules are those with the largest distance. The next molecule is always the one with the largest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import CutoffSiLU, EdgeListAggregator, ModulatedDotScore
+from gtx.attention import EdgeListAggregator, ModulatedDotScore, SiLUWithCutoff
 from gtx.graph import CompleteGraph
 
 
@@ -51,7 +51,7 @@ class EquivariantAttentionLayer(nn.Module):
         self.score: ModulatedDotScore = ModulatedDotScore(
             heads, channels // heads, radial, scale=1.0, activation=nn.SiLU()
         )
-        self.normaliser: CutoffSiLU = CutoffSiLU()
+        self.normaliser: SiLUWithCutoff = SiLUWithCutoff()
         self.lin_value: nn.Linear = nn.Linear(channels, 3 * channels)
         self.lin_edge_value: nn.Linear = nn.Linear(radial, 3 * channels)
         self.lin_out: nn.Linear = nn.Linear(channels, 3 * channels)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         read_model_card,
         resolve_model_path,
     )
-    from gtx.prediction.loading import load
-    from gtx.prediction.model_file import ModelHeader, load_model, package_versions, save_model
+    from gtx.prediction.loading import load_predictor
+    from gtx.prediction.model_file import ModelHeader, load_networks, package_versions, save_model
     from gtx.prediction.predictor import Predictor
     from gtx.prediction.streaming import RowFilter, predict_table
 
@@ -34,8 +34,8 @@ __all__ = [
     "RowFilter",
     "TautomerAveragingPredictor",
     "describe_pretraining_overlap",
-    "load",
-    "load_model",
+    "load_networks",
+    "load_predictor",
     "package_versions",
     "predict_table",
     "read_model_card",

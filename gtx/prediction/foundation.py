@@ -118,6 +118,6 @@ def describe_pretraining_overlap(smiles: Iterable[str]) -> str:
     )
     distinct = sorted(set(own))
     return (
-        f"{is_in_filter(molecules, flat).sum():,} of these {len(identities):,} molecules, and "
+        f"{is_in_filter(molecules, flat).sum():,} of these {len(identities):,} molecules, and on molecules with "
         f"{is_in_filter(scaffolds, distinct).sum():,} of their {len(distinct):,} scaffolds"
     )

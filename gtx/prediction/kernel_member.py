@@ -74,5 +74,6 @@ class KernelMember(nn.Module):
         each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
         several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
         blend = each[0] if len(set(each)) == 1 else several
-        compares = f" by {', '.join(self.kernel.kernel_names)}" if "foundation" in self.kernel.kernel_names else ""
+        names = self.kernel.kernel_names
+        compares = f", compares {', '.join(names)} embeddings" if "foundation" in names else ""
         return f"{blend}, kernel fitted to {len(self.kernel.row):,} molecules{compares}"

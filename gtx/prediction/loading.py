@@ -16,7 +16,7 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.prediction.foundation import ASSAY_FOUNDATION_MODEL, read_model_card
-from gtx.prediction.model_file import load_model, read_model
+from gtx.prediction.model_file import load_networks, read_model
 from gtx.prediction.predictor import Predictor, without_onednn
 from gtx.tasks import Task
 
@@ -24,7 +24,7 @@ KINDS = ("cpu", "cuda", "mps", "xpu")
 """Types of devices that compute; torch has others that do not."""
 
 
-def load(
+def load_predictor(
     path: str | Path,
     device: str | None = None,
     beams: int | None = None,
@@ -77,7 +77,7 @@ Module = TypeVar("Module", bound=nn.Module)
 @lru_cache(maxsize=4)
 def _network(sha256: str, device: str) -> GraphTransformer:
     """Load the foundation of kernels to a device; the checksum of its file is the key of the cache."""
-    (network,), _ = load_model(ASSAY_FOUNDATION_MODEL)
+    (network,), _ = load_networks(ASSAY_FOUNDATION_MODEL)
     assert isinstance(network, GraphTransformer)
     return network.to(device)
 

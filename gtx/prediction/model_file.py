@@ -311,7 +311,7 @@ def _find_task(name: str) -> type[Task]:
     """Return the class of one of gtx's own tasks."""
     if name not in TASKS:
         known = ", ".join(TASKS)
-        raise InputError(f"task.name: expected one of {known}, got {shown(name)}; a task of your own: load(..., task=)")
+        raise InputError(f"task.name: expected one of {known}, got {shown(name)}; a task of your own: gtx.load(..., task=)")
     return getattr(gtx.tasks, TASKS[name].task)
 
 
@@ -334,7 +334,7 @@ def _check_agreement(header: ModelHeader) -> None:
     models = [WRITER] if header.task.writes else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
     if model not in models:
         names = ", ".join(models)
-        raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give load(..., model=...); own: {names}")
+        raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give gtx.load(..., model=...); own: {names}")
     usual = model in ARCHITECTURES and ARCHITECTURES[model].coordinates == "needed"
     coordinates = arguments.get("coordinates", usual)
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
@@ -407,7 +407,7 @@ def save_model(
         file.write(save(tensors, {"gtx": _text(plain | {CHECKSUM: digest})}))
 
 
-def load_model(
+def load_networks(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelHeader]:
     """Load the networks of a model file, on the CPU and in evaluation mode, and the header of the file."""

@@ -315,7 +315,7 @@ def by_band(errors: Mapping[str, Mapping[str, tuple[int, float | None]]], quanti
         errors: for each part and band the number of molecules and the error, or None.
         quantity: label of the errors.
     """
-    with panel("", "", quantity) as axes:
+    with panel("Error by domain", "", quantity) as axes:
         width, bands = 0.8 / len(errors), list(next(iter(errors.values())))
         for i, (part, found) in enumerate(errors.items()):
             place = np.arange(len(bands)) + (i - (len(errors) - 1) / 2) * width
@@ -345,7 +345,7 @@ def attainable(limits: Attainable, error: float, part: str, unit: str) -> Figure
     now = curve.rows[-1]
     more = [limits.forecast(error, times) for times in np.geomspace(1, 2, 13)]
     rows = [now + each.rows for each in more]
-    with panel("", "training molecules", f"RMSE{in_unit(unit)}") as axes:
+    with panel("RMSE with more molecules", "training molecules", f"RMSE{in_unit(unit)}") as axes:
         axes.fill_between(
             rows, [each.low for each in more], [each.high for each in more], color=colour, alpha=0.15, linewidth=0
         )
@@ -356,7 +356,8 @@ def attainable(limits: Attainable, error: float, part: str, unit: str) -> Figure
         axes.set_xscale("log")
         axes.set_xticks([*curve.rows, 2 * now], [f"{rows:,}" for rows in [*curve.rows, 2 * now]])
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_ylim(0, None)
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+        axes.set_xlim(0.9 * curve.rows[0], 2.2 * now)  # room for the first dot
     return figure_of(axes)
 
 

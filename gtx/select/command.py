@@ -60,11 +60,11 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Choose, write the rows and print a summary."""
     from gtx.data.ledger import plural
-    from gtx.prediction import load
+    from gtx.prediction import load_predictor
     from gtx.select.selecting import select
 
     plate = select(
-        load(arguments.model),
+        load_predictor(arguments.model),
         arguments.library,
         arguments.number,
         arguments.out,

@@ -63,9 +63,9 @@ def run(arguments: Namespace) -> int:
         if (missing.name or "").startswith("gtx"):
             raise
         raise InputError("gtx serve needs FastAPI and uvicorn: in the folder of gtx, pip install '.[serve]'") from None
-    from gtx.prediction import load
+    from gtx.prediction import load_predictor
 
-    predictor, local = load(arguments.model, arguments.device), is_local(arguments.host)
+    predictor, local = load_predictor(arguments.model, arguments.device), is_local(arguments.host)
     hosts = {*LOCAL, arguments.host} if local else ()
     app = make_app(predictor, limits, Path(arguments.model).name, hosts, domain=arguments.domain)
 

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from gtx.workflow.blending import blend_with_kernel
     from gtx.workflow.fine_tuning import PretrainedModel, adapt_pretrained_model
     from gtx.workflow.pipeline import RunResult, train_model
-    from gtx.workflow.specs import check_model, check_stored_training_rows, make_model_spec, trained_model_spec
+    from gtx.workflow.specs import (
+        add_learned_arguments,
+        check_model_settings,
+        check_training_rows_option,
+        make_model_spec,
+    )
 
 
 # the command line must not wait for any of it
@@ -19,10 +24,10 @@ __all__ = [
     "PretrainedModel",
     "RunResult",
     "adapt_pretrained_model",
+    "add_learned_arguments",
     "blend_with_kernel",
-    "check_model",
-    "check_stored_training_rows",
+    "check_model_settings",
+    "check_training_rows_option",
     "make_model_spec",
     "train_model",
-    "trained_model_spec",
 ]

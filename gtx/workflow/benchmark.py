@@ -34,7 +34,7 @@ from gtx.dataset import (
     DataSettings,
     LabelledMolecules,
     collect_data_config,
-    find_stratification_classes,
+    get_stratification_labels,
     load_dataset,
     select_rows_to_split,
 )
@@ -50,7 +50,7 @@ from gtx.tasks.numbers import require_numeric
 from gtx.training import RunFolder, TrainSettings, lock_output_folder
 from gtx.training.checkpoints import read_log
 from gtx.workflow.plan import Plan
-from gtx.workflow.specs import check_model
+from gtx.workflow.specs import check_model_settings
 
 GTX = "gtx"
 REFRESH_SECONDS = 0.5  # between two updates of the progress bar
@@ -379,7 +379,7 @@ def benchmark(
         if not least <= value <= MAX_COUNT:
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
     data.split_settings.grouping()
-    check_model(settings, data.featuriser, data.features)
+    check_model_settings(settings, data.featuriser, data.features)
     claim(out, (*OUTPUTS, "cache", "splits"))
     if overwrite:
         discard(out, ("cache",))
@@ -447,7 +447,7 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
     usable, rows = select_rows_to_split(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
     labelled = labelled[usable]
     splits = data.split_settings.repeated(
-        rows, folds, repeats, find_stratification_classes(dataset.task, dataset.y[labelled])
+        rows, folds, repeats, get_stratification_labels(dataset.task, dataset.y[labelled])
     )
     return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in splits]
 

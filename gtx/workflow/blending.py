@@ -24,7 +24,7 @@ from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumericTask, Task
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import EnsembleMember, TrainSettings
-from gtx.workflow.specs import kernel_parts, kernel_spec, trained_model_spec
+from gtx.workflow.specs import add_learned_arguments, kernel_parts, kernel_spec
 
 MIN_ROWS = 10
 """Smallest number of validation rows of a target on which a weight is fitted."""
@@ -146,7 +146,7 @@ def blend_with_kernel(
     kernel_outputs[rows] = held_out
     kernel_member = KernelMember(refitted, weight.float())
     header = replace(
-        header, partner=trained_model_spec(spec, refitted), training=learned() if learned else header.training
+        header, partner=add_learned_arguments(spec, refitted), training=learned() if learned else header.training
     )
     alone = {"network": outputs, "kernel": blend_outputs(outputs, kernel_outputs, torch.ones_like(weight))}
     note = f"prediction = {kernel_member.describe(task)}; weights chosen on {plural(len(val), 'validation row')}"

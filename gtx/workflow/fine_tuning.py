@@ -23,7 +23,7 @@ from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
-from gtx.prediction import ModelHeader, Predictor, load_model, resolve_model_path, save_model
+from gtx.prediction import ModelHeader, Predictor, load_networks, resolve_model_path, save_model
 from gtx.tasks import InferredTask, NumericTask, Regression, Task, require_support
 from gtx.training import EnsembleMember, PretrainedWeightLoader, TrainSettings, fit
 from gtx.training.fitting import check_machine
@@ -66,7 +66,7 @@ class PretrainedModel:
         Raises:
             InputError: the file cannot be used, or the settings contradict the model.
         """
-        networks, header = load_model(path)
+        networks, header = load_networks(path)
         _refuse_contradictions(data, settings, header)
         members = [EnsembleMember(network, header.task, [], 0, np.inf) for network in networks]
         source = data if "tuning" in header.settings else header  # a pretrained model gets a new readout
@@ -241,7 +241,7 @@ def adapt_pretrained_model(
     }
     if out.exists() and not overwrite:
         return _finished(out, origin["sha256"], marks)
-    networks, header = load_model(model)
+    networks, header = load_networks(model)
     others = [name for name in header.targets if name not in RDKIT_DESCRIPTORS]
     if others or not isinstance(header.task, NumericTask):
         raise InputError(
@@ -289,7 +289,7 @@ def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
     Raises:
         InputError: a call with other arguments wrote the file.
     """
-    settings = load_model(out)[1].settings
+    settings = load_networks(out)[1].settings
     old = dict(settings.get("adapted", {}))
     adapted = {name: old.pop(name, None) for name in ("before", "after", "molecules")}
     check_same(old | {"from": settings.get("start", {}).get("sha256")}, marks | {"from": start}, f"{out} is a model")

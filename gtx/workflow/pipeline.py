@@ -161,7 +161,7 @@ def train_model(
     notes = notes if blended.note is None else [*notes, blended.note]
     predictor, answers = blended.predictor, blended.answers
     if seen := predictor.header.settings.get("seen"):
-        notes.append(f"the foundation has learned from {seen}, of the test rows")
+        notes.append(f"test rows: the foundation model was pretrained on {seen}")
     training = predictor.header.training
     if training is not None:
         notes.append(

@@ -24,13 +24,13 @@ from gtx.workflow.blending import Blended, blend_with_kernel
 from gtx.workflow.fine_tuning import PretrainedModel
 from gtx.workflow.specs import (
     WRITER,
+    add_learned_arguments,
     check_machine,
-    check_model,
+    check_model_settings,
     check_rates,
     check_size,
-    check_stored_training_rows,
+    check_training_rows_option,
     make_model_spec,
-    trained_model_spec,
 )
 
 
@@ -78,7 +78,7 @@ class Plan:
         settings = settings.resolved(molecules.task.epochs)
         task = molecules.fitted()
         task = task if fine_tuning is None else fine_tuning.adopted(task)
-        check_stored_training_rows(task, settings)
+        check_training_rows_option(task, settings)
         if fine_tuning is None:
             spec = make_model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
         else:
@@ -132,7 +132,7 @@ class Plan:
         header = ModelHeader(
             self.task,
             self.data.featuriser,
-            trained_model_spec(self.spec, members[0].model),
+            add_learned_arguments(self.spec, members[0].model),
             smiles_column=self.molecules.smiles_column,
             features=self.data.features,
             units=self.units,
@@ -211,7 +211,7 @@ def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
         featuriser = replace(data.featuriser, descriptors=False)
         check_size(WRITER, featuriser, {"size": 100} | settings.model_arguments)
         return replace(data, featuriser=featuriser)
-    check_model(settings, data.featuriser, data.features)
+    check_model_settings(settings, data.featuriser, data.features)
     return data
 
 

@@ -29,7 +29,9 @@ MAX_WEIGHTS = 10**9
 """Largest number of weights; with gradients, moments and average they take 20 GB."""
 
 
-def check_model(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None) -> None:
+def check_model_settings(
+    settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None
+) -> None:
     """Check, before molecules are read, that the model of the settings exists and can read them.
 
     Raises:
@@ -82,7 +84,7 @@ def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> 
         raise InputError(f"model {name} would have {weights:,} weights, and gtx trains up to {MAX_WEIGHTS:,}")
 
 
-def check_stored_training_rows(task: Task, settings: TrainSettings) -> None:
+def check_training_rows_option(task: Task, settings: TrainSettings) -> None:
     """Raise InputError if a task needs the training rows at prediction, but the model file is to leave them out."""
     if task.reads_similarity and settings.training_rows is False:
         raise InputError(
@@ -236,7 +238,7 @@ def kernel_spec(
     return {"name": name, "arguments": {"out_channels": task.num_predictions, **sizes}}
 
 
-def trained_model_spec(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
+def add_learned_arguments(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
     """Return the specification (name and arguments) of a trained model.
 
     The size of a model that is solved in closed form depends on its training rows.
@@ -248,7 +250,7 @@ def describe_model(name: str, model: nn.Module, count: int) -> str:
     """Describe a model, of which an ensemble has `count`, in a few words."""
     if isinstance(model, KernelRidge):
         title = "Tanimoto kernel" if name == "tanimoto" else "kernel"
-        inputs = f" by {listed(model.kernel_names)}" if "foundation" in model.kernel_names else ""
+        inputs = f", compares {listed(model.kernel_names)} embeddings" if "foundation" in model.kernel_names else ""
         return f"{title} of {len(model.row):,} training molecules{inputs}"
     weights = sum(p.numel() for p in model.parameters())
     each = f"{name} graph transformer, {weights:,} weights"

@@ -12,7 +12,6 @@ from gtx.attention import (
     AdditiveScore,
     BilinearScore,
     ClippedDotScore,
-    CutoffSiLU,
     DistanceAdjacencyBlend,
     GatedSoftmax,
     GATScore,
@@ -29,6 +28,7 @@ from gtx.attention import (
     ScaledDotScore,
     Score,
     SigmoidGate,
+    SiLUWithCutoff,
     Softmax,
 )
 from gtx.graph import CompleteGraph
@@ -158,7 +158,7 @@ CASES: dict[str, Case] = {
         published(
             K,
             score=lambda: ModulatedDotScore(H, D, K, scale=1.0, activation=nn.SiLU()),
-            normaliser=lambda: CutoffSiLU(),
+            normaliser=lambda: SiLUWithCutoff(),
         )(edge_bias=False),
         "random",
         sums_to_one=False,

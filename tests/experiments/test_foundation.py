@@ -101,7 +101,10 @@ def test_the_filter_tells_what_the_foundation_has_seen(
     seen.main()
     assert "4 molecules; of 1 others 0.00% are" in capsys.readouterr().out
     table = ["C[C@H](N)C(=O)[O-].[Na+]", "Nc1ccccc1", "CCCCC", "nonsense", "C1CCNC1C"]
-    assert foundation.describe_pretraining_overlap(table) == "1 of these 5 molecules, and 2 of their 2 scaffolds"
+    assert (
+        foundation.describe_pretraining_overlap(table)
+        == "1 of these 5 molecules, and on molecules with 2 of their 2 scaffolds"
+    )
     (tmp_path / "seen.npz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not in this gtx"):
         foundation.describe_pretraining_overlap(table)

@@ -7,7 +7,7 @@ import pytest
 from rdkit.DataManip.Metric.rdMetricMatrixCalc import GetTanimotoDistMat
 from rdkit.ML.Cluster.Butina import ClusterData
 
-from gtx.molecules import butina_clusters, fragments, kennard_stone_order, morgan_bits
+from gtx.molecules import butina_clusters, fragments, morgan_bits, order_by_kennard_stone
 from tests.tables import molecules
 
 SMILES = molecules(60)["smiles"].tolist()
@@ -29,8 +29,8 @@ def test_clusters_are_those_of_the_distances_that_rdkit_finds(distance: np.ndarr
 
 
 def test_the_next_of_kennard_and_stone_is_furthest_from_all_before(distance: np.ndarray) -> None:
-    order = kennard_stone_order(SMILES, 60)
-    assert sorted(order) == list(range(60)) and kennard_stone_order(SMILES, 20) == order[:20]
+    order = order_by_kennard_stone(SMILES, 60)
+    assert sorted(order) == list(range(60)) and order_by_kennard_stone(SMILES, 20) == order[:20]
     assert distance[order[0], order[1]] == distance.max()
     for k in range(2, 60):
         to_nearest = distance[:, order[:k]].min(1)

@@ -12,7 +12,7 @@ from gtx.cli import main
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.molecules.tautomers import enumerate_tautomers
-from gtx.prediction import TautomerAveragingPredictor, load, predict_table
+from gtx.prediction import TautomerAveragingPredictor, load_predictor, predict_table
 
 FILE = Path(__file__).parent / "golden" / "regression.gtx"
 PAIRS = [
@@ -25,7 +25,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def model() -> TautomerAveragingPredictor:
-    return TautomerAveragingPredictor(load(FILE, device="cpu"))
+    return TautomerAveragingPredictor(load_predictor(FILE, device="cpu"))
 
 
 def test_tautomers_are_the_same_list_from_each_of_them() -> None:
@@ -96,6 +96,6 @@ def test_what_has_no_average_is_refused(model: TautomerAveragingPredictor, capsy
     assert main(["predict", str(FILE), "CCO", "--average", "tautomers", "--domain"]) == 2
     assert "cannot be combined with --members, --neighbours or --domain" in capsys.readouterr().err
     with pytest.raises(InputError, match="not of multiclass"):
-        TautomerAveragingPredictor(load(FILE.with_name("multiclass.gtx"), device="cpu"))
+        TautomerAveragingPredictor(load_predictor(FILE.with_name("multiclass.gtx"), device="cpu"))
     with pytest.raises(InputError, match="expected 1 or more, got 0"):
         TautomerAveragingPredictor(model.predictor, 0)

@@ -17,7 +17,7 @@ from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Predictions
 from gtx.tasks.uncertainty.methods import distance_slopes
 from gtx.training import TrainSettings
-from gtx.workflow import check_stored_training_rows
+from gtx.workflow import check_training_rows_option
 from tests.molecules_for_tests import store
 
 GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
@@ -87,7 +87,7 @@ def test_a_molecule_unlike_the_training_molecules_has_a_wide_interval(tmp_path: 
 def test_without_training_rows_there_is_none(tmp_path: Path) -> None:
     task = Regression("y", uncertainty="similarity")
     with pytest.raises(InputError, match="compares with training rows: leave out training_rows=False"):
-        check_stored_training_rows(task, TrainSettings(training_rows=False))
+        check_training_rows_option(task, TrainSettings(training_rows=False))
     golden = gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
     header = replace(golden.header, task=replace(golden.task, uncertainty="similarity"), training=None)
     Predictor(golden.members, header, "cpu").save(tmp_path / "model.gtx")

@@ -19,7 +19,7 @@ from gtx.data import MoleculeStore
 from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
-from gtx.prediction import Predictor, load_model
+from gtx.prediction import Predictor, load_networks
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
 from gtx.workflow import train_model
@@ -137,7 +137,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
 
 
 def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
-    members, header = load_model(runs["kernel"])
+    members, header = load_networks(runs["kernel"])
     alone = Predictor(members, header, "cpu").predict(["CCO", "c1ccccc1O"])
     expected = gtx.load(runs["no"], device="cpu").predict(["CCO", "c1ccccc1O"])
     assert alone["solvation_water_pred"].tolist() == expected["solvation_water_pred"].tolist()

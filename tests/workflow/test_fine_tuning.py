@@ -21,7 +21,7 @@ from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
-from gtx.prediction import ModelHeader, foundation, load_model, save_model
+from gtx.prediction import ModelHeader, foundation, load_networks, save_model
 from gtx.tasks import AtomRegression, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainingModule, TrainSettings
@@ -91,7 +91,7 @@ def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.P
 
 
 def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None:
-    (member,), _ = load_model(pretrained / "foundation.gtx")
+    (member,), _ = load_networks(pretrained / "foundation.gtx")
     kept = load_file(pretrained / "foundation.gtx")
     assert {kept[f"members.0.{name}"].dtype for name, _ in member.named_parameters()} == {torch.float16}
     assert kept["members.0.descriptor_scaler.mean"].dtype == torch.float32
@@ -117,9 +117,9 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     assert "8 are new: descriptor_scaler.mean" in origin["weights"]
     capsys.readouterr()
     assert main(["info", str(tmp_path / "out" / "model.gtx")]) == 0
-    seen = re.search(r"has learned from (\d+) of these (\d+) molecules, and", capsys.readouterr().out)
+    seen = re.search(r"pretrained on (\d+) of these (\d+) molecules, and", capsys.readouterr().out)
     assert 0 < int(seen[1]) < int(seen[2])
-    (start,), _ = load_model(brought / "foundation.gtx")
+    (start,), _ = load_networks(brought / "foundation.gtx")
     own = found.members[0].state_dict()
     new = [k for k, w in found.members[0].named_parameters() if k not in start.state_dict() or "head" in k]
     assert len(new) == 5 and {rate_of(name, TUNING["rates"]) for name in new} == {1}
@@ -129,7 +129,7 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
 
 def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp_path: Path) -> None:
     found = tuned(data, tmp_path / "out", rates={"all": 0, "head": 1}).members[0]
-    (start,), _ = load_model(brought / "foundation.gtx")
+    (start,), _ = load_networks(brought / "foundation.gtx")
     for name, weight in start.state_dict().items():
         if not name.startswith(("head", "atom_vocabulary", "bond_vocabulary", "descriptor_scaler")):
             assert found.state_dict()[name].equal(weight), name
@@ -187,7 +187,7 @@ def test_a_new_head_knows_nothing_of_the_old_one(
     data, start = two
     same = replace(data, target_columns=("gap", "solvation_water"))
     renewed, notes = gone_on(same, start, tmp_path / "new", new_head=True)
-    (before,), (after,) = load_model(start)[0], renewed.members
+    (before,), (after,) = load_networks(start)[0], renewed.members
     unlike = {
         k
         for k, w in before.state_dict().items()
@@ -231,7 +231,7 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monke
         save_file(tensors, tmp_path / "foundation.gtx", {"gtx": json.dumps(header)})
         carded(tmp_path)
 
-    tensors, (_, header) = load_file(pretrained / "foundation.gtx"), load_model(pretrained / "foundation.gtx")
+    tensors, (_, header) = load_file(pretrained / "foundation.gtx"), load_networks(pretrained / "foundation.gtx")
     plain = header.to_dict() | {"members": 1}
     name = "members.0.head.0.weight"
     changed(tensors | {name: tensors[name].clone().fill_(float("nan"))}, plain)
@@ -291,7 +291,7 @@ def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
     before, after = map(float, re.search(r"sd: (\S+), now (\S+)", said.out).groups())
     assert after < before
     assert {path.name for path in tmp_path.iterdir()} == {"molecules.csv", "mine.gtx", "whole.gtx"}
-    _, header = load_model(tmp_path / "mine.gtx")
+    _, header = load_networks(tmp_path / "mine.gtx")
     assert header.targets == list(PRETRAINED) and header.settings["tuning"] == TUNING
     assert main(["info", str(tmp_path / "mine.gtx")]) == 0
     assert "adapted to 36 molecules" in " ".join(capsys.readouterr().out.split())

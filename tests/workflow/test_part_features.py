@@ -24,7 +24,7 @@ from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering
 from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings
-from gtx.workflow import check_model, train_model
+from gtx.workflow import check_model_settings, train_model
 from tests.tables import ALONE, TINY, molecules, read
 
 pytestmark = pytest.mark.slow
@@ -255,8 +255,8 @@ def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
         alone = TrainSettings(progress=False, model="tanimoto")
         train_model(replace(data, features=BOTH), alone, tmp_path / "run")
     with pytest.raises(InputError, match="embeds neither bonds nor pairs cannot read bond_features"):
-        check_model(TrainSettings(model="gat"), Featuriser(), BOTH)
-    check_model(TrainSettings(model="gat"), Featuriser(), FeatureColumns(atoms=("shift",)))
+        check_model_settings(TrainSettings(model="gat"), Featuriser(), BOTH)
+    check_model_settings(TrainSettings(model="gat"), Featuriser(), FeatureColumns(atoms=("shift",)))
 
 
 def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
