@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
     from pathlib import Path
 
     from gtx.data.joining import join_tables
-    from gtx.data.table_writer import TableWriter
+    from gtx.data.table_writer import TableWriter, refuse_input_as_output
     from gtx.errors import InputError
     from gtx.molecules import Featuriser
 
@@ -68,6 +68,8 @@ def run(arguments: Namespace) -> int:
     ledger = arguments.ledger or str(out.with_name(f"{base}-ledger.{ending}"))
     if ledger == arguments.out:
         raise InputError(f"the table and its ledger need files of their own, got {ledger!r} for both")
+    for file in (out, ledger):
+        refuse_input_as_output(file, *arguments.tables)
     names = ("columns", "smiles_column", "split_column", "by_file", "workers")
     featuriser = Featuriser(descriptors=False, standardise=arguments.standardise)
     options = {name: getattr(arguments, name) for name in names}

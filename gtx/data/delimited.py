@@ -110,13 +110,14 @@ def too_large(y: np.ndarray) -> tuple[int, int] | None:
     return (int(rows[0]), int(columns[0])) if len(rows) else None
 
 
-# --- Files mistaken for text tables: workbooks, and UTF-16 text of spreadsheets.
+# --- Files mistaken for text tables: workbooks, UTF-16 text of spreadsheets, and text that gzip did not pack.
 
 HEAD = 4
 """Number of first bytes that identify such a file."""
 _REMEDY = "save it as CSV UTF-8"
 _ZIP = b"PK\x03\x04"  # .xlsx, .xlsm, .xlsb, .ods
 _OLE = b"\xd0\xcf\x11\xe0"  # .xls, and a workbook with a password
+_PACKED = {b"BZh": "bzip2", b"\xfd7zX": "xz", b"\x28\xb5\x2f\xfd": "zstandard"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what Excel calls Unicode text
 
 
@@ -129,6 +130,9 @@ def refuse_workbook(head: bytes, name: str) -> None:
         raise InputError(f"{name} is a ZIP file: unpack it, and give the table inside")
     if head.startswith(_ZIP) and ending == ".ods":
         raise InputError(f"{name} is a LibreOffice workbook: {_REMEDY}")
+    for start, program in _PACKED.items():
+        if head.startswith(start):
+            raise InputError(f"{name} is packed by {program}: unpack it, or pack it with gzip")
     if head.startswith((_ZIP, _OLE)):
         raise InputError(f"{name} is an Excel workbook: {_REMEDY}")
 

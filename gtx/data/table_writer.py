@@ -32,6 +32,14 @@ _GROUP = 10_000  # rows of a Parquet row group
 Cell = str | float | bool | None
 
 
+def refuse_input_as_output(out: object, *sources: object) -> None:
+    """Raise InputError if `out` is one of the files that its rows come from, whose other rows would be lost."""
+    for source in sources:
+        paths = [path for path in (out, source) if isinstance(path, (str, Path)) and os.path.exists(path)]
+        if len(paths) == 2 and os.path.samefile(*paths):
+            raise InputError(f"cannot write {out}: it is read as input; give the output another name")
+
+
 class TableWriter:
     """Writer of rows to CSV, TSV or Parquet, by the file extension; `.gz` compresses text; "-" is standard output.
 

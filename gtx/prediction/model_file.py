@@ -311,7 +311,7 @@ def _find_task(name: str) -> type[Task]:
     """Return the class of one of gtx's own tasks."""
     if name not in TASKS:
         known = ", ".join(TASKS)
-        raise InputError(f"task.name: expected one of {known}, got {shown(name)}; a task of your own: gtx.load(..., task=)")
+        raise InputError(f"task.name: expected one of {known}, got {shown(name)}; own: gtx.load(..., task=)")
     return getattr(gtx.tasks, TASKS[name].task)
 
 
@@ -334,7 +334,7 @@ def _check_agreement(header: ModelHeader) -> None:
     models = [WRITER] if header.task.writes else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
     if model not in models:
         names = ", ".join(models)
-        raise InputError(f"model.name: {shown(model)} is not one of gtx's own: give gtx.load(..., model=...); own: {names}")
+        raise InputError(f"model.name: {shown(model)} is not one of gtx's ({names}): give gtx.load(..., model=...)")
     usual = model in ARCHITECTURES and ARCHITECTURES[model].coordinates == "needed"
     coordinates = arguments.get("coordinates", usual)
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])

@@ -33,7 +33,7 @@ from gtx.data import (
 )
 from gtx.data.columns import Row, RowFeatures, Table, find_column
 from gtx.data.ledger import RowLedger
-from gtx.data.table_writer import Cell, TableWriter, output_header, output_row
+from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
 from gtx.data.tables import open_table
 from gtx.data.targets import add_component_columns, parse_number
 from gtx.errors import InputError
@@ -396,9 +396,11 @@ def predict_table(
         progress: whether a progress bar is shown.
 
     Raises:
-        InputError: the table cannot be read, `out` cannot be written, or there is no column of the selection; with
-            "fail", a row cannot be used.
+        InputError: the table cannot be read, `out` cannot be written or would lose rows of the table, or there is no
+            column of the selection; with "fail", a row cannot be used.
     """
+    if not selection.keeps_all:
+        refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     ledger, scores = RowLedger(on_error), predictor.task.scores(table.columns)
     training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None

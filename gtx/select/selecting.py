@@ -17,7 +17,7 @@ from gtx.closed_form import embeddings_of
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row, listed
 from gtx.data.ledger import RowLedger
-from gtx.data.table_writer import Cell, TableWriter
+from gtx.data.table_writer import Cell, TableWriter, refuse_input_as_output
 from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
@@ -150,6 +150,7 @@ def select(
         raise InputError(f"--number: expected 1 to {CANDIDATES:,}, got {number:,}")
     if lowest and goal != "best":
         raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
+    refuse_input_as_output(out, library)
     return _Selection(predictor, goal, target, lowest).run(Path(library), number, out, smiles_column, workers)
 
 

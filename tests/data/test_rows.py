@@ -280,3 +280,5 @@ def test_the_command_writes_the_table_and_the_ledger(
     ledger = pd.read_csv(tmp_path / "joined-ledger.csv")
     assert len(ledger) == 9 and ledger["error"].notna().sum() == 1
     assert main(["join", *map(str, tables), "--out", str(out), "--ledger", str(out)]) == 2
+    assert main(["join", *map(str, tables), "--out", str(tables[1])]) == 2
+    assert "it is read as input" in capsys.readouterr().err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
+import lzma
 import random
 from pathlib import Path
 
@@ -190,6 +192,8 @@ def test_what_cannot_be_a_table_is_refused(table_of, content, asked, message):
 WORKBOOKS = {
     "xlsx": (b"PK\x03\x04\x14\0\x06\0", "is an Excel workbook: save it as CSV UTF-8"),
     "zip": (b"PK\x03\x04\x14\0\x06\0", "is a ZIP file: unpack it, and give the table inside"),
+    "bz2": (bz2.compress(b"smiles\nC\n"), "is packed by bzip2: unpack it, or pack it with gzip"),
+    "xz": (lzma.compress(b"smiles\nC\n"), "is packed by xz: unpack it, or pack it with gzip"),
     "csv": (b"PK\x03\x04\x14\0\x06\0", "is an Excel workbook: save it as CSV UTF-8"),
     "txt": ("smiles\ty\nC\t1\n".encode("utf-16"), "is UTF-16 text: save it as CSV UTF-8"),
     "sdf": ("\n\n\n  0  0".encode("utf-16"), "is UTF-16 text: save it as CSV UTF-8"),
@@ -204,7 +208,7 @@ def test_a_workbook_is_told_from_text_by_its_first_bytes(table_of, tmp_path, mon
     with pytest.raises(InputError, match=f"t.{ending}.gz is "):
         list(table_of(gzip.compress(content), f"t.{ending}.gz").rows)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-    with pytest.raises(InputError, match=r"^standard input is (an Excel workbook|UTF-16 text): save it as CSV UTF-8$"):
+    with pytest.raises(InputError, match=r"^standard input is (an Excel workbook|UTF-16 text|packed by)"):
         list(open_table("-").rows)
 
 

@@ -68,7 +68,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "unknown setting": (lambda h: h["featuriser"]["settings"].update(colour=1), "colour"),
     "unknown model": (
         lambda h: h["model"].update(name="annotations"),
-        "model.name: 'annotations' is not one of gtx's own",
+        "model.name: 'annotations' is not one of gtx's",
     ),
     "other shape": (lambda h: h["model"]["arguments"].update(channels=32), "F32 .195, 32., the file F32 .195, 16."),
     "member missing": (lambda h: h.update(members=3), "tensor members.2.* the file has none"),
