@@ -9,12 +9,12 @@ import sys
 
 from pytorch_lightning import Trainer
 
-from gtx.dataset import DataSettings
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.training import EnsembleMember, MoleculeDataModule, TrainingModule
 from gtx.training.optimise import BestEpoch, WeightAverage
+from gtx.training_data import DataSettings
 
 
 def main(table: str, target: str, file: str, **options: object) -> dict[str, float]:

@@ -38,10 +38,10 @@ from gtx.files import whole_file
 from gtx.kernel import DescriptorKernel, TanimotoKernel, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.kernel.ridge import draw
-from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, featurise_texts, read_smiles
+from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, read_smiles
 from gtx.molecules.descriptors import PROPERTY_NAMES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, assign_stereo_labels, quietly
-from gtx.molecules.perception import featurise_with_rdkit
+from gtx.molecules.perception import featurise_texts, featurise_with_rdkit
 
 PAGE, FOUND = RESULTS / "descriptors.md", ROOT / "runs" / "descriptors.json"
 GROUPS = {

@@ -39,7 +39,8 @@ from torch import Tensor
 
 from experiments.speed.measure import default_model, featurised, timed
 from gtx.attention.fast import size_classes, verification
-from gtx.data import ConstantShapeStore, MoleculeStore, precompute_encodings
+from gtx.data import MoleculeStore
+from gtx.data.batches import ConstantShapeStore, precompute_encodings
 from gtx.training import TrainSettings, fit
 from gtx.training.capture import Captured, CapturedModule, WholeStep, check_capture
 from gtx.training.data import MoleculeDataModule

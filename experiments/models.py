@@ -22,12 +22,12 @@ from torch import nn
 
 from experiments.runs import Run, split_digest
 from gtx.data import MoleculeStore, PairBudgetSampler
-from gtx.dataset import hash_file
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models import build_model
 from gtx.prediction import load_predictor
 from gtx.training import EnsembleMember, TrainSettings, fit
+from gtx.training_data.settings import hash_file
 from gtx.workflow import adapt_pretrained_model, train_model
 from gtx.workflow.specs import make_model_spec
 

@@ -25,8 +25,8 @@ from experiments.summary import markdown
 from experiments.tables import RESULTS, ROOT
 from gtx.data.public_datasets import PUBLIC_DATASETS as NAMED
 from gtx.data.public_datasets import load_public_dataset
-from gtx.dataset import DataSettings
 from gtx.files import whole_file
+from gtx.training_data import DataSettings
 
 HELD_OUT = 0.1
 PAGE = RESULTS / "moleculeace.md"

@@ -22,11 +22,11 @@ from experiments.runs import PublicSet, unlisted_dataset
 from experiments.zinc import offsets
 from gtx.data import MoleculeStore, random_split
 from gtx.data.public_datasets import fetch
-from gtx.dataset import Dataset, DataSettings
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.tasks import Regression
+from gtx.training_data import Dataset, DataSettings
 
 RADII = {1: 0.31, 5: 0.84, 6: 0.76, 7: 0.71, 8: 0.66, 9: 0.57, 14: 1.11, 15: 1.07, 16: 1.05, 17: 1.02, 35: 1.20}
 """Covalent radii, Å (Cordero et al. 2008, https://doi.org/10.1039/B801115J)."""

@@ -21,12 +21,14 @@ import pandas as pd
 
 from experiments import tables
 from experiments.tables import ROOT, Predictions
-from gtx.data import DuplicateSummary, MoleculeStore, Split
+from gtx.data import MoleculeStore, Split
 from gtx.data.public_datasets import load_public_dataset
-from gtx.dataset import Dataset, DataSettings, hash_file, load_dataset
+from gtx.data.targets import DuplicateSummary
 from gtx.molecules import Featuriser
-from gtx.prediction import package_versions
+from gtx.prediction.model_file import package_versions
 from gtx.tasks import Regression
+from gtx.training_data import Dataset, DataSettings, load_training_table
+from gtx.training_data.settings import hash_file
 
 Fit = Callable[["Run"], tuple[np.ndarray, dict[str, Any]]]
 """Training of a run's model. It returns float64 predictions `[m, T]` of all molecules in the targets' own units (of
@@ -74,7 +76,7 @@ class PublicSet:
 
     def load(self, data: DataSettings, split: int, cache: Path) -> Dataset:
         """Read the molecules of one of its splits."""
-        return load_dataset(data, cache=cache)
+        return load_training_table(data, cache=cache)
 
 
 def unlisted_dataset(data: DataSettings, store: MoleculeStore, split: Split, summary: str) -> Dataset:

@@ -30,7 +30,6 @@ from sklearn.metrics import mean_poisson_deviance
 
 import gtx
 from experiments.runs import read_set
-from gtx.dataset import DataSettings
 from gtx.molecules import Featuriser
 from gtx.tasks import (
     AtomRegression,
@@ -42,6 +41,7 @@ from gtx.tasks import (
     Task,
 )
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 
 SETTINGS = TrainSettings(epochs=20, threads=1, accelerator="cpu", blend="no", progress=False)

@@ -28,7 +28,6 @@ import gtx
 from experiments.summary import markdown
 from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
-from gtx.dataset import DataSettings
 from gtx.prediction import Predictor
 from gtx.prediction.neighbours import BANDS, measure_bands
 from gtx.tasks import Regression
@@ -37,6 +36,7 @@ from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
 from gtx.tasks.uncertainty.evaluation import evaluate_spread
 from gtx.tasks.uncertainty.methods import distance_slopes
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 
 SCORES = ("coverage", "width", "nll", "ence", "miscalibration_area", "spearman", "auroc")

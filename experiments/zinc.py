@@ -33,11 +33,11 @@ from experiments.models import fit_network, fit_predict
 from experiments.recipe import options_of, positive, print_scores, run_all
 from experiments.runs import PublicSet, Run, execute, unlisted_dataset
 from gtx.data import MoleculeStore
-from gtx.dataset import Dataset, DataSettings
 from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models import build_model
 from gtx.training import TrainSettings
+from gtx.training_data import Dataset, DataSettings
 
 MOST = 500_000  # weights
 PARTS = ("train", "val", "test")

@@ -21,16 +21,16 @@ from sklearn.preprocessing import StandardScaler
 from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of
 from gtx.data import MoleculeStore
 from gtx.errors import printable
-from gtx.models import CLOSED_FORM_MODELS
+from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.report.kinds import TITLES
 from gtx.tasks import MoleculeAtomBondTask
 from gtx.tasks.molecule_atom_bond import join_baselines
 from gtx.tasks.numbers import NumericTask
 
 if TYPE_CHECKING:
-    from gtx.dataset import Dataset
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
+    from gtx.training_data import Dataset
 
 RADIUS, BITS = 2, 2048
 MAX_ROWS = 50_000  # training rows; of more, a random sample

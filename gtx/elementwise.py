@@ -34,7 +34,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """Dropout module that calls `gtx.attention.dropout` in training and does nothing in evaluation.
+    """Dropout module that calls `gtx.elementwise.dropout` in training and does nothing in evaluation.
 
     Args:
         p: 0 <= p < 1.

@@ -24,7 +24,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.attention import Score
 from gtx.data import featurise
-from gtx.encodings import CategoricalFeatures, Encoding
+from gtx.encodings import CategoricalFeatureKind, Encoding
 from gtx.graph import CompleteGraph
 from gtx.models import GraphTransformer
 from gtx.molecules import Featuriser
@@ -355,9 +355,9 @@ def check_encoding(
                     feature is values, f"{what} as declared, {feature}", "no tensor" if values is None else "one"
                 )
                 continue
-            width = len(feature.sizes) if isinstance(feature, CategoricalFeatures) else feature.channels
+            width = len(feature.sizes) if isinstance(feature, CategoricalFeatureKind) else feature.channels
             block.require(values.shape == (count, width), f"{what} of shape {[count, width]}", [*values.shape])
-            if isinstance(feature, CategoricalFeatures):
+            if isinstance(feature, CategoricalFeatureKind):
                 block.require(values.dtype == torch.long, f"{what} as int64 codes", values.dtype)
                 inside = ((values >= 0) & (values < torch.tensor(feature.sizes))).all()
                 expected = f"codes from 0 to less than {feature.sizes}"
@@ -527,7 +527,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
             finite; a blank target teaches; minimising the loss does not improve the scores; answers do not fit the
             columns; another row changes an answer; the header of a model file does not give the same task back.
     """
-    from gtx.dataset import DataSettings, load_dataset
+    from gtx.training_data import DataSettings, load_training_table
 
     def guarantee(what: str, lesson: str) -> _Guarantee:
         return _Guarantee(type(task).__name__, what, lesson, "docs/your-own-task.md")
@@ -537,7 +537,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
         path = Path(folder) / "table.csv"
         with path.open("w", newline="") as file:
             csv.writer(file).writerows([[*table], *zip(*(table[column] for column in table), strict=True)])
-        data = load_dataset(DataSettings(str(path), task=task, smiles_column=smiles_column, workers=0))
+        data = load_training_table(DataSettings(str(path), task=task, smiles_column=smiles_column, workers=0))
         parsing.require(len(data.store) > 0, "molecules with a target", "none")
     if data.task.writes:
         raise TypeError(f"check_task: expected a task of molecules, atoms or bonds, got {data.task.name}, of sequences")

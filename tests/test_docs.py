@@ -14,7 +14,7 @@ from rdkit import Chem
 
 from gtx.cli import command_module, main, train
 from gtx.cli.parser import Parser
-from gtx.dataset import load_dataset
+from gtx.training_data import load_training_table
 from tests.tables import unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
@@ -141,7 +141,7 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
     arguments = parser.parse(shlex.split(line))
     if word == "train":
         data, _ = train.settings_of(arguments)
-        assert all(map(len, load_dataset(data).split.values())), line
+        assert all(map(len, load_training_table(data).split.values())), line
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)

@@ -13,10 +13,10 @@ import torch
 from pytorch_lightning import Trainer
 
 import gtx
-from gtx.dataset import DataSettings
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.training import MoleculeDataModule, TrainingModule, TrainSettings
+from gtx.training_data import DataSettings
 from tests.tables import TINY, molecules, write
 
 pytestmark = pytest.mark.slow

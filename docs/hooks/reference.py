@@ -24,6 +24,7 @@ PACKAGES = {
     "gtx.prediction": "Predictors and model files",
     "gtx.tasks": "Tasks: what is learned",
     "gtx.training": "Training",
+    "gtx.training_data": "A table read for training",
     "gtx.data": "Tables, batches and splits",
     "gtx.molecules": "Molecules",
     "gtx.models": "Models",
@@ -34,7 +35,7 @@ PACKAGES = {
     "gtx.sequence": "Sequences",
     "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
-    "gtx.library": "Folders of tables, stores on disk, data frames",
+    "gtx.folders": "Folders of tables, stores on disk, data frames",
     "gtx.workflow": "What the commands do",
 }
 
@@ -47,7 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     root = Path(config.config_file_path).parent
     documented: set[str] = set()
     for package, title in PACKAGES.items():
-        names = [name for name in exported(package, root) if name not in documented]
+        names = [name for name in exported(package, root).values() if name not in documented]
         documented.update(names)
         names = names[: config.extra.get("names_per_package")]
         text = "\n\n".join([LATER_IN_SEARCH, f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
@@ -61,20 +62,20 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> None:
         page.meta["search"] = {"boost": EARLIER_IN_SEARCH[page.file.src_uri]}
 
 
-def exported(package: str, root: Path) -> list[str]:
-    """The public names of a package, each as the dotted path by which its docstring is found."""
+def exported(package: str, root: Path) -> dict[str, str]:
+    """The public names of a package, each with the dotted path by which its docstring is found."""
     found: dict[str, str] = {}
     for node in ast.parse((root / package.replace(".", "/") / "__init__.py").read_text()).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
         for one in node.body if isinstance(node, ast.If) else ():  # names that are imported at first use
             if one.module.startswith(f"{package}."):
-                found |= {name.name: _path(one.module, name.name, root) for name in one.names}
-    return sorted(found.values())
+                found |= {name.asname or name.name: _path(one.module, name.name, root) for name in one.names}
+    return dict(sorted(found.items(), key=lambda entry: entry[1]))
 
 
 def _path(module: str, name: str, root: Path) -> str:
     """A name that a package takes from `module`, which may be a package that takes it from elsewhere."""
     if not (root / module.replace(".", "/") / "__init__.py").exists():
         return f"{module}.{name}"
-    return next(path for path in exported(module, root) if path.endswith(f".{name}"))
+    return exported(module, root)[name]

@@ -14,7 +14,8 @@ from pathlib import Path
 import gtx
 from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
-from gtx.prediction import FOUNDATION_MODEL, FOUNDATION_MODELS, load_networks
+from gtx.prediction import load_networks
+from gtx.prediction.foundation import FOUNDATION_MODEL, FOUNDATION_MODELS
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes

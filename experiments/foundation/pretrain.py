@@ -22,7 +22,7 @@ from experiments.runs import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser, murcko_scaffold
-from gtx.prediction import ModelHeader, save_model
+from gtx.prediction import ModelFileHeader, save_model
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
@@ -111,7 +111,7 @@ def main() -> None:
         "machine": machine(args.threads)["processor"],
         "r2": member.history[member.best_epoch - 1]["val_r2"],
     }
-    header = ModelHeader(
+    header = ModelFileHeader(
         task, featuriser, spec, settings=settings.decisive() | {"tuning": TUNING, "pretraining": facts}
     )
     save_model(args.out / f"{args.name}.gtx", [member.model], header, half=True)

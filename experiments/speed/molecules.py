@@ -29,8 +29,9 @@ from gtx import encodings
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.public_datasets import load_public_dataset
 from gtx.graph import CompleteGraph
-from gtx.molecules import Featuriser, featurise_texts
-from gtx.prediction import ModelHeader, load_predictor, predict_table, save_model
+from gtx.molecules import Featuriser
+from gtx.molecules.perception import featurise_texts
+from gtx.prediction import ModelFileHeader, load_predictor, predict_table, save_model
 from gtx.prediction.loading import FoundationEmbedding, foundation_spec
 
 # ---------------------------------------------------------------------------------------------------------- encodings
@@ -200,7 +201,7 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
     file, saved, out = (Path(folder.name, file) for file in ("molecules.csv", "model.gtx", "predictions.csv"))
     file.write_text("\n".join(["smiles", *texts, ""]))
     task, featuriser, spec, model = default_model()
-    save_model(saved, [model.eval()], ModelHeader(task, featuriser, spec))
+    save_model(saved, [model.eval()], ModelFileHeader(task, featuriser, spec))
     predictor = load_predictor(saved, device)
     if name == READ:
         return lambda: featurise(featuriser, texts, workers=0, smiles=False)
@@ -231,7 +232,7 @@ def start(options: Namespace) -> list[Case]:
     folder = tempfile.TemporaryDirectory()
     saved = Path(folder.name, "model.gtx")
     task, featuriser, spec, model = default_model()
-    save_model(saved, [model.eval()], ModelHeader(task, featuriser, spec))
+    save_model(saved, [model.eval()], ModelFileHeader(task, featuriser, spec))
     smiles = sampled("zinc12k")["smiles"][:10].tolist()
     commands = {
         "import torch": ["-c", "import torch"],

@@ -19,8 +19,8 @@ from experiments.rivals import chemprop, pyg
 from experiments.runs import PublicSet, Run
 from experiments.speed.measure import Case, sampled
 from experiments.tables import ROOT
-from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from gtx.workflow.specs import default_width
 

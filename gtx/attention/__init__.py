@@ -1,13 +1,6 @@
 """Modules of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
 
-from gtx.attention.complete import (
-    AttentionOutput,
-    HeadMerge,
-    LearnedSumOverHeads,
-    LinearHeadMerge,
-    MaxOverHeads,
-    attend_receiver_block,
-)
+from gtx.attention.complete import AttentionResult, HeadMerge, LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
 from gtx.attention.edge_states import ClippedDotScore, GRITScore, ProjectedEdgeFeatures
 from gtx.attention.normalisers import (
     DistanceAdjacencyBlend,
@@ -16,32 +9,29 @@ from gtx.attention.normalisers import (
     HeadGate,
     NoNormalisation,
     Normaliser,
-    SigmoidGate,
+    Sigmoid,
     SiLUWithCutoff,
     Softmax,
 )
-from gtx.attention.receivers import CompleteGraphAggregator, EdgeListAggregator, ReceiverAggregator
 from gtx.attention.scores import (
     AdditiveScore,
     BilinearScore,
+    EdgeModulatedDotScore,
     GATScore,
     GATv2Score,
-    ModulatedDotScore,
     RelativeDotScore,
     ScaledDotScore,
     Score,
 )
 from gtx.attention.sums import attend
-from gtx.elementwise import dropout
 
 __all__ = [
     "AdditiveScore",
-    "AttentionOutput",
+    "AttentionResult",
     "BilinearScore",
     "ClippedDotScore",
-    "CompleteGraphAggregator",
     "DistanceAdjacencyBlend",
-    "EdgeListAggregator",
+    "EdgeModulatedDotScore",
     "GATScore",
     "GATv2Score",
     "GRITScore",
@@ -52,18 +42,14 @@ __all__ = [
     "LearnedSumOverHeads",
     "LinearHeadMerge",
     "MaxOverHeads",
-    "ModulatedDotScore",
     "NoNormalisation",
     "Normaliser",
     "ProjectedEdgeFeatures",
-    "ReceiverAggregator",
     "RelativeDotScore",
     "ScaledDotScore",
     "Score",
     "SiLUWithCutoff",
-    "SigmoidGate",
+    "Sigmoid",
     "Softmax",
     "attend",
-    "attend_receiver_block",
-    "dropout",
 ]

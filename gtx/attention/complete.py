@@ -89,7 +89,7 @@ class LinearHeadMerge(HeadMerge):
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
 
 
-class AttentionOutput(NamedTuple):
+class AttentionResult(NamedTuple):
     """Output of an attention: the weighted sums of the values and, on request, the attention weights and edge states.
 
     Attributes:
@@ -114,7 +114,7 @@ def attend_pairs(
     dropout: float = 0.0,
     return_weights: bool = False,
     return_states: bool = False,
-) -> AttentionOutput:
+) -> AttentionResult:
     """Attend over the pairs of a complete graph with at least one node, as `gtx.attention.attend`.
 
     It proceeds bucket by bucket, and where a score has no matrix form, by some receivers of a bucket at a time.
@@ -144,7 +144,7 @@ def attend_pairs(
     def unpack(pairs: tuple[Tensor, ...]) -> Tensor:
         return graph.pairs.unpack(torch.cat([p.flatten(0, 2) for p in pairs]))
 
-    return AttentionOutput(
+    return AttentionResult(
         graph.nodes.unpack(torch.cat([o.flatten(0, 1) for o in out])),
         unpack(weights) if return_weights else None,
         unpack(states) if return_states else None,

@@ -83,7 +83,7 @@ class Hardmax(Normaliser):
         return "Hardmax()"
 
 
-class SigmoidGate(Normaliser):
+class Sigmoid(Normaliser):
     r"""Normaliser that applies a sigmoid to each score, \(b_k = \sigma(s_k)\); the weights into a receiver need not sum
     to 1.
 
@@ -119,7 +119,7 @@ class DistanceAdjacencyBlend(Normaliser):
     \[ w_{rs} = \lambda_a \operatorname{softmax}_s(s_{rs}) + \lambda_d\, g_{rs} + \lambda_g A_{rs}, \qquad
        g_{rs} = \operatorname{softmax}_s(-d_{rs}) \ \text{or}\ \exp(-d_{rs}) \]
 
-    The edge features \([d_{rs}, A_{rs}, m_{rs}]\) come from `gtx.encodings.DistanceAdjacencyEncoding`: the distance in
+    The edge features \([d_{rs}, A_{rs}, m_{rs}]\) come from `gtx.encodings.MATDistanceAndAdjacency`: the distance in
     Å, 1 for a bond, and 1 for a known distance. If the distance is unknown, \(g_{rs} = 0\).
 
     Source: Maziarka et al. 2020, "Molecule attention transformer", eq. 2 (arXiv:2002.08264).

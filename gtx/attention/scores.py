@@ -317,7 +317,7 @@ class RelativeDotScore(Score):
 # --- A score in which the edge scales every channel of query and key.
 
 
-class ModulatedDotScore(Score):
+class EdgeModulatedDotScore(Score):
     r"""Dot product of query and key in which each channel is multiplied by a projection of the edge features.
 
     \[ s_{rs} = \sum_c q_{rc}\, k_{sc}\, a(W_e e_{rs})_c \cdot f \]
@@ -362,4 +362,4 @@ class ModulatedDotScore(Score):
         return score if self.clip is None else score.clamp(-self.clip, self.clip)
 
     def __repr__(self) -> str:
-        return f"ModulatedDotScore({self.heads}, {self.channels}, {self.lin_edge.in_channels})"
+        return f"EdgeModulatedDotScore({self.heads}, {self.channels}, {self.lin_edge.in_channels})"

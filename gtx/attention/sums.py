@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from gtx.attention import fast
-from gtx.attention.complete import AttentionOutput, attend_pairs
+from gtx.attention.complete import AttentionResult, attend_pairs
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser
 from gtx.attention.scores import Score
@@ -26,7 +26,7 @@ def attend(
     dropout: float = 0.0,
     return_weights: bool = False,
     return_states: bool = False,
-) -> AttentionOutput:
+) -> AttentionResult:
     r"""Compute attention: for each receiver, the sum of the senders' values, weighted by the normalised scores.
 
     \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + w_b \cdot e_{rs} + b_{rs}, \quad
@@ -52,9 +52,9 @@ def attend(
     if graph.num_nodes == 0:
         weights = value.new_zeros(0, value.shape[1]) if return_weights else None
         states = value.new_zeros(0, value.shape[1], score.state_channels) if return_states else None
-        return AttentionOutput(value[:0], weights, states)
+        return AttentionResult(value[:0], weights, states)
     if not (return_weights or return_states):
         out = fast.attend(graph, query, key, value, score, normaliser, edges, dropout)
         if out is not None:
-            return AttentionOutput(out)
+            return AttentionResult(out)
     return attend_pairs(graph, query, key, value, score, normaliser, edges, dropout, return_weights, return_states)

@@ -92,7 +92,7 @@ def _speaks() -> bool:
     """Return True for the only process of a command, or the first of several that train together."""
     if "pytorch_lightning" not in sys.modules:
         return True
-    from gtx.training import is_main_process
+    from gtx.training.ranks import is_main_process
 
     return is_main_process()
 

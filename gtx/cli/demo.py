@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     """Train on xtb9 and print the scores."""
     from gtx.cli.train import train_and_print
     from gtx.data.public_datasets import load_public_dataset
-    from gtx.dataset import DataSettings
+    from gtx.training_data import DataSettings
 
     xtb9 = load_public_dataset("xtb9")
     data = DataSettings(str(xtb9.path), xtb9.targets, split_column=f"split_{arguments.split}", units=dict(xtb9.units))

@@ -99,8 +99,9 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
-    from gtx.explain import attribute_prediction, check_figure_name, explain_prediction, find_rationale
-    from gtx.models import CLOSED_FORM_MODELS
+    from gtx.explain import compute_attribution, explain_prediction, find_rationale
+    from gtx.explain.explanation import check_figure_name
+    from gtx.models.catalogue import CLOSED_FORM_MODELS
     from gtx.prediction import load_predictor
     from gtx.prediction.extended import neighbour_lines
 
@@ -124,7 +125,7 @@ def run(arguments: Namespace) -> int:
         explanation = explain_prediction(predictor, arguments.smiles, **options, **drawn)
     else:
         to = {"shapley": "atoms"}.get(arguments.method, arguments.method)
-        explanation = attribute_prediction(predictor, arguments.smiles, to=to, **options)
+        explanation = compute_attribution(predictor, arguments.smiles, to=to, **options)
     for line in explanation.text().split("\n"):
         say(line)
     explanation.save(arguments.out)

@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
 
     from gtx.cli.printing import metric_lines
     from gtx.data.columns import listed
-    from gtx.prediction import FOUNDATION_MODELS, read_model_card
+    from gtx.prediction.foundation import FOUNDATION_MODELS, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
     from gtx.tasks import NumericTask

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from gtx.data import FeatureColumns
     from gtx.data.public_datasets import PublicDataset
-    from gtx.dataset import DataSettings
     from gtx.molecules import Featuriser
-    from gtx.tasks import InferredTask, Task
+    from gtx.tasks import Task
+    from gtx.tasks.inferred import InferredTask
+    from gtx.training_data import DataSettings
 
 COLUMNS = {
     "atoms": "atom_target_columns",
@@ -145,6 +146,7 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
 def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | InferredTask | None:
     """Make the task of the options; `InferredTask` if only options of tasks are set, None if nothing is."""
     from gtx import tasks
+    from gtx.tasks.inferred import InferredTask
 
     options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
     options = {name: value for name, value in options.items() if value is not None}
@@ -152,7 +154,7 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | InferredT
     if any(of_parts.values()):
         return _together(given["task"], {"regression": targets} | of_parts, options)
     if given["task"] is None:
-        return tasks.InferredTask(targets, **options) if options else None
+        return InferredTask(targets, **options) if options else None
     return tasks.make_task(getattr(tasks, TASKS[given["task"]].task), targets, options)
 
 
@@ -282,7 +284,7 @@ def add_settings(parser: Parser) -> None:
 
 def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
     """Make the settings of the data and of training; `more` are data settings that only some commands have."""
-    from gtx.dataset import DataSettings
+    from gtx.training_data import DataSettings
 
     settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
     named = resolve(given["data"])
@@ -311,7 +313,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
 
 def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
     """Yield for each option of the split whether the user set it."""
-    from gtx.dataset import DataSettings
+    from gtx.training_data import DataSettings
 
     yield from (given[name] is not None for name in ("split", "split_by", "split_seed"))
     yield from (more.get(name) is not None for name in ("split_column", "val", "test", "folds"))

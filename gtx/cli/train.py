@@ -12,8 +12,8 @@ from gtx.cli.printing import note, say
 from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
-    from gtx.dataset import DataSettings
     from gtx.training import TrainSettings
+    from gtx.training_data import DataSettings
 
 EXAMPLES = """
 examples:

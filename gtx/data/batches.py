@@ -285,7 +285,7 @@ def make_constant_shape_batch(
 
     Returns:
         As `MoleculeStore.batch`, with `num_graphs` of `batch_shape.molecules + 1`, `row` -1 for empty slots and the
-        ghost, and `graph`, the `gtx.graph.ConstantShapeGraph` of the molecules, `molecules`, their number, int64 `[]`,
+        ghost, and `graph`, the `ConstantShapeGraph` of the molecules, `molecules`, their number, int64 `[]`,
         and `fixed`, these features of atoms and pairs by name.
     """
     taken = index >= 0

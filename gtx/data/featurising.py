@@ -28,8 +28,8 @@ from torch_geometric.data import Data
 
 from gtx.data.store import MoleculeStore, stored_texts
 from gtx.errors import InputError, printable
-from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
-from gtx.molecules.perception import Text
+from gtx.molecules import FeaturisedMolecules, Featuriser
+from gtx.molecules.perception import Text, featurise_texts
 
 # --- Worker processes: their number, a stream of work through them, and shutdown.
 

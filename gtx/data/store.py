@@ -100,7 +100,7 @@ class MoleculeStore:
         """Make a store from featurised molecules.
 
         Args:
-            chunks: results of `gtx.molecules.featurise_texts` with one featuriser; the store has the molecules that
+            chunks: results of `featurise_texts` with one featuriser; the store has the molecules that
                 could be read.
         """
         from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules

@@ -3,33 +3,31 @@
 from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
 from gtx.encodings.distance import (
     BesselDistance,
-    DistanceAdjacencyEncoding,
-    DistanceWithCentrality,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
+    MATDistanceAndAdjacency,
+    SpatialDistanceWithCentrality,
 )
-from gtx.encodings.encoding import AddEncoding, CategoricalFeatures, ContinuousFeatures, Encoding, Feature
+from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureKind, ContinuousFeatureKind, Encoding
 from gtx.encodings.paths import PathLengthMasks, ShortestPathBonds, ShortestPathLength, SimplePathCounts
-from gtx.encodings.sinusoidal import SinusoidalPosition, sinusoidal_encoding
+from gtx.encodings.sinusoidal import SinusoidalPosition
 from gtx.encodings.space import NeighbourAtomTypes, PairDirection, SpatialMoments
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
 
 __all__ = [
-    "AddEncoding",
+    "AddEncodingToData",
     "AtomTypes",
     "BesselDistance",
     "BondFeatures",
-    "CategoricalFeatures",
-    "ContinuousFeatures",
-    "DistanceAdjacencyEncoding",
-    "DistanceWithCentrality",
+    "CategoricalFeatureKind",
+    "ContinuousFeatureKind",
     "Encoding",
     "ExpNormDistance",
-    "Feature",
     "FourierDistance",
     "GaussianDistance",
     "LaplacianEigenvectors",
+    "MATDistanceAndAdjacency",
     "NeighbourAtomTypes",
     "NodeDegree",
     "PairDirection",
@@ -40,6 +38,6 @@ __all__ = [
     "ShortestPathLength",
     "SimplePathCounts",
     "SinusoidalPosition",
+    "SpatialDistanceWithCentrality",
     "SpatialMoments",
-    "sinusoidal_encoding",
 ]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import ContinuousFeatures, Encoding
+from gtx.encodings.encoding import ContinuousFeatureKind, Encoding
 from gtx.graph import CompleteGraph
 
 # --- A polynomial that leads to zero smoothly.
@@ -74,13 +74,13 @@ class RadialBasis(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair: ContinuousFeatures
+    pair: ContinuousFeatureKind
     constant_shapes = True
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
-        self.pair = ContinuousFeatures(channels + 1)
+        self.pair = ContinuousFeatureKind(channels + 1)
 
     def basis(self, distance: Tensor) -> Tensor:
         """Compute the K functions of distances `[num_pairs]`: `[num_pairs, K]`, finite also for a distance of 0."""
@@ -310,7 +310,7 @@ class FourierDistance(RadialBasis):
 # --- The distance and the bond of a pair, as they are.
 
 
-class DistanceAdjacencyEncoding(Encoding):
+class MATDistanceAndAdjacency(Encoding):
     r"""Distance and adjacency of two atoms, which the Molecule Attention Transformer (MAT) blends with its attention.
 
     The channels of the pair (receiver r, sender s) are \([d_{rs}, A_{rs}, \text{known}_{rs}]\): the distance in space,
@@ -325,7 +325,7 @@ class DistanceAdjacencyEncoding(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair: ContinuousFeatures = ContinuousFeatures(3)
+    pair: ContinuousFeatureKind = ContinuousFeatureKind(3)
 
     constant_shapes = True
 
@@ -336,13 +336,13 @@ class DistanceAdjacencyEncoding(Encoding):
         return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
 
     def __repr__(self) -> str:
-        return "DistanceAdjacencyEncoding()"
+        return "MATDistanceAndAdjacency()"
 
 
 # --- The distances of pairs, and for every node their sum.
 
 
-class DistanceWithCentrality(Encoding):
+class SpatialDistanceWithCentrality(Encoding):
     r"""Distance encoding of pairs of atoms, and its sum over the other atoms as an encoding of each atom (3D
     centrality).
 
@@ -365,8 +365,8 @@ class DistanceWithCentrality(Encoding):
     def __init__(self, distance: RadialBasis) -> None:
         super().__init__()
         self.distance = distance
-        self.node: ContinuousFeatures = ContinuousFeatures(distance.channels)
-        self.pair: ContinuousFeatures = distance.pair
+        self.node: ContinuousFeatureKind = ContinuousFeatureKind(distance.channels)
+        self.pair: ContinuousFeatureKind = distance.pair
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         with torch.autocast(graph.ptr.device.type, enabled=False):
@@ -377,4 +377,4 @@ class DistanceWithCentrality(Encoding):
         return counted.new_zeros(graph.num_nodes, counted.shape[1]).index_add_(0, receiver, counted), pairs
 
     def __repr__(self) -> str:
-        return f"DistanceWithCentrality({self.distance})"
+        return f"SpatialDistanceWithCentrality({self.distance})"

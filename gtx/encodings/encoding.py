@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 from gtx.graph import CompleteGraph
 
 
-class CategoricalFeatures(NamedTuple):
+class CategoricalFeatureKind(NamedTuple):
     """Integer features int64 `[*, len(sizes)]` for learned embeddings; column c has the codes 0 to `sizes[c] - 1`.
 
     Attributes:
@@ -23,13 +23,13 @@ class CategoricalFeatures(NamedTuple):
     sizes: tuple[int, ...]
 
 
-class ContinuousFeatures(NamedTuple):
+class ContinuousFeatureKind(NamedTuple):
     """Real-valued features `[*, channels]`."""
 
     channels: int
 
 
-Feature = CategoricalFeatures | ContinuousFeatures
+Feature = CategoricalFeatureKind | ContinuousFeatureKind
 """Declaration of what an encoding yields: integer codes or real numbers."""
 
 
@@ -39,7 +39,7 @@ class Encoding(nn.Module):
     Attributes:
         node: kind of the features of nodes, or None.
         pair: kind of the features of ordered pairs of nodes, or None.
-        constant_shapes: whether the encoding accepts batches of constant shape (`gtx.graph.ConstantShapeGraph`) and
+        constant_shapes: whether the encoding accepts batches of constant shape (`ConstantShapeGraph`) and
             copies nothing from the GPU.
         fixed: whether the features of a molecule are the same in every call, so that they can be computed once: the
             encoding has no learned weights and no random numbers.
@@ -61,7 +61,7 @@ class Encoding(nn.Module):
 
 
 @functional_transform("gtx_add_encoding")
-class AddEncoding(BaseTransform):
+class AddEncodingToData(BaseTransform):
     """PyG transform that adds the features of an encoding to a `Data`.
 
     Args:
@@ -88,4 +88,4 @@ class AddEncoding(BaseTransform):
         return data
 
     def __repr__(self) -> str:
-        return f"AddEncoding({self.encoding})"
+        return f"AddEncodingToData({self.encoding})"

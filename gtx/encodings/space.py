@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.encodings.distance import RadialBasis, check_basis, envelope, pair_distance
-from gtx.encodings.encoding import ContinuousFeatures, Encoding
+from gtx.encodings.encoding import ContinuousFeatureKind, Encoding
 from gtx.graph import CompleteGraph
 
 # --- Directions from receivers to senders.
@@ -33,7 +33,7 @@ class PairDirection(Encoding):
         ValueError: a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    pair: ContinuousFeatures = ContinuousFeatures(4)
+    pair: ContinuousFeatureKind = ContinuousFeatureKind(4)
     constant_shapes = True
 
     def __init__(self, cutoff: float = 5.0) -> None:
@@ -93,7 +93,7 @@ class SpatialMoments(Encoding):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    node: ContinuousFeatures
+    node: ContinuousFeatureKind
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
@@ -107,7 +107,7 @@ class SpatialMoments(Encoding):
         self.left: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
         self.right: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
         self.norm: nn.LayerNorm = nn.LayerNorm(3 * channels)
-        self.node = ContinuousFeatures(3 * channels)
+        self.node = ContinuousFeatureKind(3 * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         directions = self.directions(data, graph)
@@ -182,7 +182,7 @@ class NeighbourAtomTypes(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    node: ContinuousFeatures
+    node: ContinuousFeatureKind
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int) -> None:
@@ -190,7 +190,7 @@ class NeighbourAtomTypes(Encoding):
         self.distance = distance
         self.filter: nn.Linear = nn.Linear(distance.channels, channels, bias=False)
         self.types: nn.Embedding = nn.Embedding(types, channels)
-        self.node = ContinuousFeatures(channels)
+        self.node = ContinuousFeatureKind(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         sender, receiver = graph.pair_index

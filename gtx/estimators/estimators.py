@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gtx.data import FeatureColumns, Split, featurise
 from gtx.data.columns import RowFeatures, listed
-from gtx.dataset import DataSettings, LabelledMolecules
 from gtx.errors import InputError
 from gtx.estimators.inputs import (
     as_columns,
@@ -34,12 +33,14 @@ from gtx.estimators.inputs import (
 )
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.schema import plain
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.calibration import fewest
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
+from gtx.training_data.settings import LabelledMolecules
 from gtx.workflow.plan import Plan, prepare
 
 # --- Scores of several targets with blanks.
@@ -138,7 +139,7 @@ class MoleculeEstimator(BaseEstimator):
             standardise: whether only the largest fragment of a molecule is kept, and neutralised.
             descriptors: whether the model also reads descriptors of the molecule.
             conformers: whether a conformer of every molecule is computed, for models that use coordinates.
-            molecule_features: further features of the molecule, names of `gtx.molecules.MOLECULE_FEATURES`.
+            molecule_features: further features of the molecule, names of `gtx.molecules.descriptors.MOLECULE_FEATURES`.
             ignore_stereo: whether stereocentres and the stereochemistry of double bonds are ignored.
             smiles_columns: names of the columns with several molecules per row, such as `("solute", "solvent")`. X is
                 then a pandas table with these columns, or a list of rows with one SMILES per column.
@@ -211,7 +212,7 @@ class MoleculeEstimator(BaseEstimator):
         store = replace(read.store.with_targets(y), weights=as_weights(weights, len(y)))
         split, summary = self._split(len(smiles), settings.seed)
         canonical = [text for text in read.smiles if text is not None]
-        molecules = LabelledMolecules(task, store, canonical, split, summary, column or ModelHeader.smiles_column)
+        molecules = LabelledMolecules(task, store, canonical, split, summary, column or ModelFileHeader.smiles_column)
         plan = Plan.make(molecules, data, settings, fine_tuning)
         with TemporaryDirectory() as folder:
             members, header = plan.fit(Path(folder))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.explain.attribution import Attribution, ShapleyValues, attribute_prediction, compute_shapley_values
-    from gtx.explain.explanation import Explanation, check_figure_name, explain_prediction
+    from gtx.explain.attribution import Attribution, ShapleyValues, compute_attribution, compute_shapley_values
+    from gtx.explain.explanation import Explanation, explain_prediction
     from gtx.explain.findings import AttentionAnalysis
     from gtx.explain.rationales import Rationale, find_rationale
     from gtx.explain.relevance import (
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
         gradient_weighted_attention,
         measure_faithfulness,
         score_atoms_by_attention,
-        shortest_path_lengths,
         to_dense_attention,
     )
-    from gtx.explain.subject import list_explainable_outputs
 
 
 # the command line reads names without torch
@@ -34,16 +32,13 @@ __all__ = [
     "RemovalEffect",
     "ShapleyValues",
     "attention_rollout",
-    "attribute_prediction",
     "average_attention_by_distance",
-    "check_figure_name",
+    "compute_attribution",
     "compute_shapley_values",
     "explain_prediction",
     "find_rationale",
     "gradient_weighted_attention",
-    "list_explainable_outputs",
     "measure_faithfulness",
     "score_atoms_by_attention",
-    "shortest_path_lengths",
     "to_dense_attention",
 ]

@@ -17,7 +17,8 @@ from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
-from gtx.molecules import assign_substructures, draw_molecule
+from gtx.molecules import draw_molecule
+from gtx.molecules.fragments import assign_substructures
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import FoundationEmbedding
@@ -169,7 +170,7 @@ class Attribution(Drawn):
         return [*prediction, *self.sums, "Red raises the prediction, blue lowers it: Shapley values, in its unit."]
 
 
-def attribute_prediction(
+def compute_attribution(
     predictor: Predictor,
     smiles: str,
     target: str | None = None,
@@ -200,7 +201,7 @@ def attribute_prediction(
         predictor: a trained model.
         smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
         target: name of the target; by default the first target.
-        to: what the prediction is attributed to: single atoms, or substructures (`gtx.molecules.assign_substructures`).
+        to: what the prediction is attributed to: single atoms, or substructures (`assign_substructures`).
         member: index of the network in an ensemble.
         draws: number of random orders, each with its reverse, if there are too many sets to evaluate all; 2 or more.
         seed: seed of the random orders.

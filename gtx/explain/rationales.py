@@ -14,7 +14,8 @@ from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import mean_predictions, number_of
-from gtx.molecules import draw_molecule, list_smaller_substructures, substructure_to_smiles
+from gtx.molecules import draw_molecule
+from gtx.molecules.fragments import list_smaller_substructures, substructure_to_smiles
 from gtx.prediction import Predictor
 from gtx.prediction.extended import neighbour_lines
 from gtx.tasks.numbers import require_numeric

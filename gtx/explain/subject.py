@@ -15,7 +15,7 @@ from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
 from gtx.models import GraphTransformer
 from gtx.molecules.graphs import name_code
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extended import neighbour_lines
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import NumericTask
@@ -49,7 +49,7 @@ class Subject(NamedTuple):
     store: MoleculeStore
     task: NumericTask
     column: int
-    header: ModelHeader
+    header: ModelFileHeader
     mol: Mol
     smiles: str
     kernel_member: KernelMember | None

@@ -21,7 +21,7 @@ from gtx.export.program import MoleculeProgram
 from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
 from gtx.files import whole_file
 from gtx.models import GraphTransformer
-from gtx.molecules import featurise_texts
+from gtx.molecules.perception import featurise_texts
 from gtx.prediction.foundation import ASSAY_FOUNDATION_MODEL
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.predictor import Predictor

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gtx.errors import InputError
-from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
+from gtx.molecules import FeaturisedMolecules, Featuriser
+from gtx.molecules.perception import featurise_texts
 
 INPUTS = ("atoms", "bonds", "bond_codes", "descriptors")
 """Inputs of an exported model, arrays of `gtx.molecules.FeaturisedMolecules` for one molecule: uint8 `[N, A]`,

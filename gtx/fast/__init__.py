@@ -5,6 +5,6 @@ of gtx that reproduces computations of RDKit is in this folder, and tests hold e
 molecules are left to RDKit, and so are all with `GTX_FAST=0` in the environment, or without this folder.
 """
 
-from gtx.fast.perception import featurise_compiled
+from gtx.fast.perception import featurise_with_compiled_code
 
-__all__ = ["featurise_compiled"]
+__all__ = ["featurise_with_compiled_code"]

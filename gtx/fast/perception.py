@@ -56,7 +56,7 @@ class ParsedMolecule(NamedTuple):
     conformer: Conformer | None
 
 
-def featurise_compiled(
+def featurise_with_compiled_code(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
     """Featurise texts with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`."""

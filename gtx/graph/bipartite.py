@@ -16,7 +16,7 @@ from gtx.graph.packing import Buckets, FlatToPaddedMap, alike
 # --- Every sender of one set to every receiver of another: the edges of cross-attention.
 
 
-def list_source_to_target_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
+def list_bipartite_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
     """List the edges from every source node to every target node of the same graph, sorted by target.
 
     The edges join two sets of nodes, such as atoms and the tokens that attend to them (Vaswani et al. 2017, section
@@ -64,7 +64,7 @@ class BipartiteGraph(CompleteGraph):
     Unlike a `CompleteGraph`, the graph has two sets of nodes. The attributes `ptr`, `batch` and `num_nodes` describe
     the receivers. In graph b with \(n_b\) receivers and \(m_b\) senders, the pair (r, s) is number
     \(\mathrm{pair\_ptr}_b + r\, m_b + s\), and `edge_index` is
-    `gtx.graph.list_source_to_target_edges(source_ptr, ptr)`. The method `between` makes a `BipartiteGraph`.
+    `gtx.graph.list_bipartite_edges(source_ptr, ptr)`. The method `between` makes a `BipartiteGraph`.
 
     Source: Vaswani et al. 2017, section 3.2.3 (arXiv:1706.03762).
 

@@ -67,7 +67,7 @@ class ConstantShapeGraph(CompleteGraph):
 
         Args:
             sizes: number of atoms in each place, int64 `[B]`, descending, within the buckets; 0 for an empty place. The
-                sizes are not checked, because a check would copy them to the host; `gtx.data.ConstantShapeSampler`
+                sizes are not checked, because a check would copy them to the host; `ConstantShapeSampler`
                 yields valid sizes.
             batch_shape: shape of the batch.
         """

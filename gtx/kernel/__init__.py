@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.learning_curve import LearningCurve, measure_learning_curve, measure_learning_curves
 from gtx.kernel.regression import KernelRidge
-from gtx.kernel.ridge import KernelRidgeSolution, solve_kernel_ridge
+from gtx.kernel.ridge import solve_kernel_ridge
 
 __all__ = [
     "DescriptorKernel",
     "KernelRidge",
-    "KernelRidgeSolution",
     "LearningCurve",
-    "SubstructureCounts",
     "TanimotoKernel",
     "measure_learning_curve",
     "measure_learning_curves",

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
+from gtx.graph.edge_rules import hash_atom_environments
 from gtx.kernel.counts import SubstructureCounts, intersections, offsets
-from gtx.nn import ClippedStandardScaler, TrainingMolecules, hash_atom_environments
+from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 
 # --- The Tanimoto kernel of substructures.
 
@@ -28,12 +29,12 @@ class TanimotoKernel(nn.Module):
     \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
 
     The reference molecules of the kernel are training molecules. The counts are those of the labels of
-    `gtx.graph.hash_atom_environments`, without folding.
+    `hash_atom_environments`, without folding.
 
     The kernel is positive definite. Source: Ralaivola et al. 2005 (https://doi.org/10.1016/j.neunet.2005.07.009).
 
     Args:
-        labels: definition of the substructures: one or more sets of arguments of `gtx.nn.hash_atom_environments` by
+        labels: definition of the substructures: one or more sets of arguments of `hash_atom_environments` by
             name. The labels of all sets are counted.
         rows, kinds, entries: numbers of reference molecules, of kinds of substructures, and of counts above 0; 0 before
             there are references.

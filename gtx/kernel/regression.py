@@ -13,10 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
+from gtx.graph.edge_rules import hash_atom_environments
 from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
-from gtx.nn import TrainingMolecules, hash_atom_environments
+from gtx.nn.features import TrainingMolecules
 
 MOST_EXACT, MOST_COST = 8_000, 5e12
 """Limits of an exact solution, which sums over all training rows: their number, and the cost of targets that differ in

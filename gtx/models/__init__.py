@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
-from gtx.models.catalogue import ARCHITECTURES, CLOSED_FORM_MODELS, Architecture, build_model
+from gtx.models.catalogue import ARCHITECTURES, Architecture, build_model
 from gtx.models.composites import MultiComponentModel, MultiConformerModel
 from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, LayerSettings
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
@@ -16,15 +16,14 @@ from gtx.models.standard import kernel_ridge, standard
 if TYPE_CHECKING:
     from gtx.sequence.model import TRANSFORMER_BASE as TRANSFORMER_BASE
     from gtx.sequence.model import CrossAttentionMaps as CrossAttentionMaps
-    from gtx.sequence.model import MoleculeToSequence as MoleculeToSequence
-    from gtx.sequence.model import TokenEncoder as TokenEncoder
+    from gtx.sequence.model import MoleculeToSequenceModel as MoleculeToSequenceModel
+    from gtx.sequence.model import TokenSequenceEncoder as TokenSequenceEncoder
     from gtx.sequence.model import TokenTransformer as TokenTransformer
     from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
 
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ARCHITECTURES",
-    "CLOSED_FORM_MODELS",
     "Architecture",
     "AttentionMaps",
     "GraphTransformer",

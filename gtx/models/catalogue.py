@@ -75,7 +75,7 @@ CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel_ri
 """Models that are solved in closed form, by the names that `--model` takes; "tanimoto" has no descriptors."""
 
 WRITER = "molecule_to_sequence"
-"""Model of `gtx train --task sequence`, `gtx.sequence.molecule_to_sequence` of an annex."""
+"""Model of `gtx train --task sequence`, `gtx.sequence.model.molecule_to_sequence` of an annex."""
 
 SPEC = Record(
     {"name": text(), "arguments": MappingOf(anything())},

@@ -12,7 +12,8 @@ from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.errors import InputError
-from gtx.nn import CategoryVocabulary, SubstructureEmbedding
+from gtx.nn import SubstructureEmbedding
+from gtx.nn.embedding import CategoryVocabulary
 
 PER = ("molecule", "atom", "bond")
 OF_LAYERS = ("score", "normaliser", "edge_value")

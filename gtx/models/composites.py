@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
 from gtx.models.graph_transformer import GraphTransformer
-from gtx.nn import TrainingMolecules
+from gtx.nn.features import TrainingMolecules
 
 # --- Rows of several molecules, such as a solute and a solvent: an embedding of each, and one head.
 

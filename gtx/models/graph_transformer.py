@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
-from gtx.encodings import ContinuousFeatures, Encoding
+from gtx.encodings import ContinuousFeatureKind, Encoding
 from gtx.graph import AllPairEdges, CompleteGraph, EdgeRule
 from gtx.models.checks import check_arguments, check_batch, unseen_codes
 from gtx.nn import (
@@ -22,24 +22,18 @@ from gtx.nn import (
     AddBondNodes,
     AddVirtualNodes,
     BondMessagePassing,
-    BondVectorFromAtoms,
     CategoricalEmbedding,
-    CategoryVocabulary,
-    ChunkedPairEmbedding,
-    ClippedStandardScaler,
     Dropout,
     EdgeAttention,
     GraphTransformerLayer,
-    LazyBondEmbedding,
-    OriginalAndVirtualNodes,
     PairEmbedding,
     Readout,
     SubstructureEmbedding,
-    TrainingMolecules,
-    UserFeatureProjection,
-    make_embedding,
 )
+from gtx.nn.bonds import BondVectorFromAtoms, LazyBondEmbedding, OriginalAndVirtualNodes
+from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, make_embedding
 from gtx.nn.fast.bonds import can_sum
+from gtx.nn.features import ClippedStandardScaler, TrainingMolecules, UserFeatureProjection
 
 PORTION, KEPT = 2**23, 2**26
 """Bytes of pairs that are embedded at a time on a CPU, and that are kept for all layers, where no gradient is
@@ -179,12 +173,12 @@ class GraphTransformer(nn.Module):
             (bonds), explainers and checks.
         per: level of the predictions: "molecule"; "atom", in the order of `batch.x`; or "bond", in the order of
             `batch.edge_index`, the same for both directions. An atom's head reads its state after the last layer, a
-            bond's what `gtx.nn.BondVectorFromAtoms` makes of its atoms, in place of `readout`; what would join the
+            bond's what `BondVectorFromAtoms` makes of its atoms, in place of `readout`; what would join the
             readout of the molecule joins that of each atom or bond.
         also: number of additional outputs for each "atom" or "bond", each with a separate head, which also reads
             descriptors and virtual nodes of the molecule.
         atom_features: number of extra features of each atom in `batch.atom_features`, which are added to the embedding
-            of the atoms, see `gtx.nn.UserFeatureProjection`.
+            of the atoms, see `gtx.nn.features.UserFeatureProjection`.
         bond_features: number of extra features of each bond in `batch.bond_features`, equal for both directions. The
             features are added to the bond embeddings that `local` reads and to the pair embeddings; the head of a bond
             also reads them.
@@ -258,7 +252,7 @@ class GraphTransformer(nn.Module):
             raise ValueError("a model that embeds neither bonds nor pairs cannot read bond_features")
         self.bonds_as_pairs: bool = embeds_pairs and bond_features > 0
         if self.bonds_as_pairs:
-            pairs.append(ContinuousFeatures(bond_features))
+            pairs.append(ContinuousFeatureKind(bond_features))
         self.pair_embedding: PairEmbedding = PairEmbedding(pairs, pair_channels, pair_mlp)
         width = pair_channels if bond_tokens else self.pair_embedding.width
         self.tokens: AddBondNodes | None = (
@@ -317,7 +311,7 @@ class GraphTransformer(nn.Module):
 
     @property
     def constant_shapes(self) -> bool:
-        """True if batches of constant shape can be read, see `gtx.data.make_constant_shape_batch`."""
+        """True if batches of constant shape can be read, see `gtx.data.batches.make_constant_shape_batch`."""
         plain = not self.edge_list and self.tokens is None and not self.also
         return plain and all(e.constant_shapes or e.fixed for e in self.encodings)
 
@@ -326,7 +320,7 @@ class GraphTransformer(nn.Module):
         """Names of the encodings that are the same in every epoch.
 
         The value of a name is True if batches of constant shape need the encoding to be precomputed, see
-        `gtx.data.precompute_encodings`.
+        `gtx.data.batches.precompute_encodings`.
         """
         return {str(i): not e.constant_shapes for i, e in enumerate(self.encodings) if e.fixed}
 

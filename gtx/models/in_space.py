@@ -9,15 +9,15 @@ from gtx.attention import DistanceAdjacencyBlend, RelativeDotScore
 from gtx.encodings import (
     BesselDistance,
     BondFeatures,
-    DistanceAdjacencyEncoding,
-    DistanceWithCentrality,
     ExpNormDistance,
     GaussianDistance,
+    MATDistanceAndAdjacency,
     NeighbourAtomTypes,
     NodeDegree,
     PairDirection,
     ShortestPathBonds,
     ShortestPathLength,
+    SpatialDistanceWithCentrality,
 )
 from gtx.graph import DistanceCutoffEdges
 from gtx.models.all_pairs import layer_with_biases
@@ -60,7 +60,7 @@ def mat(
 
     return GraphTransformer(
         out_channels,
-        encodings=[DistanceAdjacencyEncoding()],
+        encodings=[MATDistanceAndAdjacency()],
         pair_channels=None,
         local=False,
         readout=readout,
@@ -221,7 +221,7 @@ def transformer_m(
     """
     flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
-    space = [DistanceWithCentrality(distance)] if coordinates else []
+    space = [SpatialDistanceWithCentrality(distance)] if coordinates else []
     return GraphTransformer(
         out_channels,
         atom_sizes,

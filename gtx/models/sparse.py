@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDotScore, ScaledDotScore
+from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate, ScaledDotScore
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
 from gtx.graph import BondEdges, ExpanderEdges
 from gtx.models.all_pairs import layer_with_biases
@@ -136,7 +136,7 @@ def exphormer(
     """
 
     def layer(of: LayerSettings) -> GPSLayer:
-        score = ModulatedDotScore(of.heads, of.head_channels, pair_channels, clip=5.0)
+        score = EdgeModulatedDotScore(of.heads, of.head_channels, pair_channels, clip=5.0)
         attention = of.attention(score=score, edge_bias=False)
         return GPSLayer(attention, BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 

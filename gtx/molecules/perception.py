@@ -109,7 +109,7 @@ def featurise_texts(
 
     with quietly():
         fast = annex("fast") if os.environ.get("GTX_FAST") != "0" else None
-        flat = (featurise_with_rdkit if fast is None else fast.featurise_compiled)(
+        flat = (featurise_with_rdkit if fast is None else fast.featurise_with_compiled_code)(
             featuriser, molecules, positions, smiles
         )
         if featuriser.molecule_features:

@@ -1,26 +1,11 @@
 """Layers for PyTorch Geometric models: attention (`EdgeAttention`), and layers that are built from attention."""
 
 from gtx.elementwise import GELU, Dropout
-from gtx.graph import hash_atom_environments
-from gtx.nn.bonds import (
-    AddBondNodes,
-    AddVirtualNodes,
-    BondMessagePassing,
-    BondVectorFromAtoms,
-    LazyBondEmbedding,
-    OriginalAndVirtualNodes,
-)
-from gtx.nn.decoder_layer import DecoderLayer, KeyValueCache, TokenEmbedding
+from gtx.nn.bonds import AddBondNodes, AddVirtualNodes, BondMessagePassing
+from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.embedding import (
-    CategoricalEmbedding,
-    CategoryVocabulary,
-    ChunkedPairEmbedding,
-    GraphAndSpaceEncoding,
-    PairEmbedding,
-    make_embedding,
-)
-from gtx.nn.features import ClippedStandardScaler, SubstructureEmbedding, TrainingMolecules, UserFeatureProjection
+from gtx.nn.embedding import CategoricalEmbedding, GraphAndSpaceEncoding, PairEmbedding
+from gtx.nn.features import SubstructureEmbedding
 from gtx.nn.readout import LearnedDegreeScaling, Readout
 from gtx.nn.transformer_layer import EdgeStateUpdate, GPSLayer, GraphTransformerLayer
 from gtx.nn.triplet_attention import TripletAttention
@@ -31,11 +16,7 @@ __all__ = [
     "AddBondNodes",
     "AddVirtualNodes",
     "BondMessagePassing",
-    "BondVectorFromAtoms",
     "CategoricalEmbedding",
-    "CategoryVocabulary",
-    "ChunkedPairEmbedding",
-    "ClippedStandardScaler",
     "DecoderLayer",
     "Dropout",
     "EdgeAttention",
@@ -44,17 +25,9 @@ __all__ = [
     "GPSLayer",
     "GraphAndSpaceEncoding",
     "GraphTransformerLayer",
-    "KeyValueCache",
-    "LazyBondEmbedding",
     "LearnedDegreeScaling",
-    "OriginalAndVirtualNodes",
     "PairEmbedding",
     "Readout",
     "SubstructureEmbedding",
-    "TokenEmbedding",
-    "TrainingMolecules",
     "TripletAttention",
-    "UserFeatureProjection",
-    "hash_atom_environments",
-    "make_embedding",
 ]

@@ -8,9 +8,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import CompleteGraphAggregator, ProjectedEdgeFeatures, attend_receiver_block
+from gtx.attention import ProjectedEdgeFeatures
+from gtx.attention.complete import attend_receiver_block
+from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.elementwise import Dropout
-from gtx.encodings import sinusoidal_encoding
+from gtx.encodings.sinusoidal import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
 
@@ -24,7 +26,7 @@ class TokenEmbedding(nn.Module):
 
     \[ x = \sqrt{d}\, E_w + p_t, \qquad \mathrm{score}_w = E_w \cdot x + b_w \]
 
-    with the sinusoids p of `gtx.encodings.sinusoidal_encoding`. The initial variance of E is 1/d, so that both terms
+    with the sinusoids p of `sinusoidal_encoding`. The initial variance of E is 1/d, so that both terms
     have similar size.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 3.5; the tied weights, Press & Wolf 2017

@@ -14,17 +14,9 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
-from gtx.attention import (
-    EdgeListAggregator,
-    HeadMerge,
-    Normaliser,
-    ProjectedEdgeFeatures,
-    ScaledDotScore,
-    Score,
-    Softmax,
-    attend,
-    dropout,
-)
+from gtx.attention import HeadMerge, Normaliser, ProjectedEdgeFeatures, ScaledDotScore, Score, Softmax, attend
+from gtx.attention.receivers import EdgeListAggregator
+from gtx.elementwise import dropout
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.embedding import ChunkedPairEmbedding
 from gtx.nn.linear import Linear

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.elementwise import GELU
-from gtx.encodings import CategoricalFeatures, ContinuousFeatures, Encoding, Feature
-from gtx.graph import BipartiteGraph, CompleteGraph, split_by_receivers
+from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind, Encoding
+from gtx.encodings.encoding import Feature
+from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.graph.bipartite import split_by_receivers
 from gtx.nn.fast.features import embed_features
 
 # --- Embeddings of codes and values.
@@ -61,7 +63,7 @@ class CategoricalEmbedding(nn.Module):
 
 def make_embedding(feature: Feature, channels: int) -> nn.Module:
     """Make the module that embeds a feature: an embedding table for categories, a linear map for real values."""
-    if isinstance(feature, CategoricalFeatures):
+    if isinstance(feature, CategoricalFeatureKind):
         return CategoricalEmbedding(feature.sizes, channels)
     return nn.Linear(feature.channels, channels)
 
@@ -134,7 +136,7 @@ class PairEmbedding(nn.Module):
         self.mlp: nn.Sequential | None = None
         self.width = channels if features else None
         if channels is None:
-            values = [feature for feature in features if isinstance(feature, ContinuousFeatures)]
+            values = [feature for feature in features if isinstance(feature, ContinuousFeatureKind)]
             if len(values) < len(features):
                 raise ValueError("codes must be embedded: expected pair_channels, got None")
             self.width = sum(feature.channels for feature in values) or None
@@ -217,8 +219,8 @@ class GraphAndSpaceEncoding(Encoding):
         ValueError: no encoding of the graph, or modes that are no three probabilities.
     """
 
-    node: ContinuousFeatures
-    pair: ContinuousFeatures
+    node: ContinuousFeatureKind
+    pair: ContinuousFeatureKind
 
     def __init__(
         self,
@@ -234,7 +236,7 @@ class GraphAndSpaceEncoding(Encoding):
         if not flat:
             raise ValueError("expected encodings of the graph for molecules without coordinates, got none")
         self.modes: tuple[float, ...] = tuple(modes)
-        self.node, self.pair = ContinuousFeatures(channels), ContinuousFeatures(pair_channels)
+        self.node, self.pair = ContinuousFeatureKind(channels), ContinuousFeatureKind(pair_channels)
         self.flat: _Channel = _Channel(flat, channels, pair_channels, mlp=False)
         self.space: _Channel | None = _Channel(space, channels, pair_channels, mlp=True) if space else None
         self.constant_shapes: bool = all(encoding.constant_shapes for encoding in (*flat, *space))

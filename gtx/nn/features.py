@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.elementwise import Dropout
-from gtx.graph import CompleteGraph, hash_atom_environments
+from gtx.graph import CompleteGraph
+from gtx.graph.edge_rules import hash_atom_environments
 
 # --- Access to the training molecules, from which a model fits scalers and vocabularies.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import EdgeListAggregator, ModulatedDotScore, SiLUWithCutoff
+from gtx.attention import EdgeModulatedDotScore, SiLUWithCutoff
+from gtx.attention.receivers import EdgeListAggregator
 from gtx.graph import CompleteGraph
 
 
@@ -48,7 +49,7 @@ class EquivariantAttentionLayer(nn.Module):
         self.norm: nn.LayerNorm = nn.LayerNorm(channels)
         self.lin_query: nn.Linear = nn.Linear(channels, channels)
         self.lin_key: nn.Linear = nn.Linear(channels, channels)
-        self.score: ModulatedDotScore = ModulatedDotScore(
+        self.score: EdgeModulatedDotScore = EdgeModulatedDotScore(
             heads, channels // heads, radial, scale=1.0, activation=nn.SiLU()
         )
         self.normaliser: SiLUWithCutoff = SiLUWithCutoff()

@@ -14,10 +14,9 @@ import torch
 from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.columns import RowFeatures
 from gtx.errors import InputError
-from gtx.molecules import featurise_texts
-from gtx.molecules.perception import Text
+from gtx.molecules.perception import Text, featurise_texts
 from gtx.molecules.tautomers import MOST_TAUTOMERS, enumerate_tautomers
-from gtx.prediction.model_file import ModelHeader
+from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import BANDS, Domain, Neighbours
 from gtx.prediction.predictor import ExtendedAnswers, Predictor
 from gtx.prediction.streaming import ChunkAnswers
@@ -38,7 +37,7 @@ class ExtendedPredictor:
         self.further: list[tuple[str, type]] = list(further)
 
     @property
-    def header(self) -> ModelHeader:
+    def header(self) -> ModelFileHeader:
         return self.predictor.header
 
     @property

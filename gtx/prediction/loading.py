@@ -38,7 +38,7 @@ def load_predictor(
         path: path of a model file, or the name of a pretrained model that comes with gtx (`foundation` or
             `foundation-assays`).
         device: name of a torch device; by default a GPU if there is one.
-        beams: width of the beam search for a model that generates sequences, see `gtx.tasks.SequenceGeneration`.
+        beams: width of the beam search for a model that generates sequences, see `gtx.tasks.SequenceGenerationTask`.
         model: for a file with the weights of your own module: a module of the same shape, or a function that makes the
             module.
         task: for a task of your own: the class of the task.

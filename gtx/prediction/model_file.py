@@ -27,8 +27,8 @@ from gtx.data import FeatureColumns
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, CLOSED_FORM_MODELS, build_model
-from gtx.models.catalogue import SPEC, WRITER
+from gtx.models import ARCHITECTURES, build_model
+from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC, WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
@@ -212,7 +212,7 @@ _HEADER = Record(
 
 
 @dataclass(frozen=True)
-class ModelHeader:
+class ModelFileHeader:
     """Header of a model file: everything except the weights, such as the task, the architecture and the featuriser.
 
     Attributes:
@@ -270,7 +270,7 @@ class ModelHeader:
         return {"format": FORMAT, **plain, "task": self.task.to_dict()}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any], kind: type[Task] | None = None, own: bool = False) -> ModelHeader:
+    def from_dict(cls, plain: dict[str, Any], kind: type[Task] | None = None, own: bool = False) -> ModelFileHeader:
         """Build a header from the plain values of `to_dict`.
 
         Args:
@@ -315,7 +315,7 @@ def _find_task(name: str) -> type[Task]:
     return getattr(gtx.tasks, TASKS[name].task)
 
 
-def _check_agreement(header: ModelHeader) -> None:
+def _check_agreement(header: ModelFileHeader) -> None:
     """Check that the entries of a header agree; each by itself is in order."""
     if header.partner is not None:
         kernel_member, outputs = header.partner, header.task.num_predictions
@@ -359,7 +359,7 @@ def _check_agreement(header: ModelHeader) -> None:
         _agree("model.components.further", components.get("further", 0), [width])
 
 
-def _kernel_reads(header: ModelHeader) -> list[int]:
+def _kernel_reads(header: ModelFileHeader) -> list[int]:
     """Return the numbers of descriptors that a kernel may read: none, or all."""
     own = header.featuriser.num_descriptors * max(1, len(header.featuriser.components))
     return [0, own + (header.features.width if header.features else 0)]
@@ -375,7 +375,7 @@ def _agree(entry: str, value: Any, fitting: list[Any]) -> None:
 def save_model(
     path: str | Path,
     members: Sequence[nn.Module],
-    header: ModelHeader,
+    header: ModelFileHeader,
     kernel_member: KernelMember | None = None,
     half: bool = False,
 ) -> None:
@@ -409,7 +409,7 @@ def save_model(
 
 def load_networks(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
-) -> tuple[list[nn.Module], ModelHeader]:
+) -> tuple[list[nn.Module], ModelFileHeader]:
     """Load the networks of a model file, on the CPU and in evaluation mode, and the header of the file."""
     members, header, _ = read_model(path, model, task)
     return members, header
@@ -417,7 +417,7 @@ def load_networks(
 
 def read_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
-) -> tuple[list[nn.Module], ModelHeader, KernelMember | None]:
+) -> tuple[list[nn.Module], ModelFileHeader, KernelMember | None]:
     """Read a model file: its members, on the CPU and in evaluation mode, its header, and the kernel of a blend.
 
     Nothing is allocated before the header has been checked, also against the tensors of the file.
@@ -436,7 +436,7 @@ def read_model(
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
             _check_whole(path, plain)
-            header = ModelHeader.from_dict(plain, task, own=model is not None)
+            header = ModelFileHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
             if spec is None:

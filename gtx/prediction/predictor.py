@@ -21,13 +21,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise, find_unused_column_name
+from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
+from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError
 from gtx.molecules.graphs import name_code
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list
 from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.model_file import ModelHeader, save_model
+from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
 from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers
 from gtx.tasks.task import Answers, fresh_columns
@@ -160,7 +161,7 @@ class Predictor:
     def __init__(
         self,
         members: Sequence[nn.Module],
-        header: ModelHeader,
+        header: ModelFileHeader,
         device: str | None = None,
         kernel_member: KernelMember | None = None,
         reports_members: bool = False,
@@ -190,7 +191,7 @@ class Predictor:
                 model again. For a model of your own, pass the model to `gtx.load` instead.
         """
         spec = spec or {"name": type(members[0].model).__name__, "arguments": {}}
-        return cls([member.model for member in members], ModelHeader(members[0].task, featuriser, spec), device)
+        return cls([member.model for member in members], ModelFileHeader(members[0].task, featuriser, spec), device)
 
     def __repr__(self) -> str:
         h = self.header
@@ -207,7 +208,7 @@ class Predictor:
         """The task that the model was trained for."""
         return self.header.task
 
-    def with_header(self, header: ModelHeader) -> Self:
+    def with_header(self, header: ModelFileHeader) -> Self:
         """Return the same model with another header."""
         return type(self)(self.members, header, str(self.device), self.kernel_member, self.reports_members)
 

@@ -22,24 +22,23 @@ import numpy as np
 import torch
 from joblib.externals.loky.backend.reduction import dumps
 
-from gtx.data import (
-    FeaturisationResult,
-    MoleculeStore,
+from gtx.data import FeaturisationResult, MoleculeStore
+from gtx.data.columns import Row, RowFeatures, Table, find_column
+from gtx.data.featurising import (
     default_chunk_size,
     default_worker_count,
     featurise_stream,
     map_in_workers,
     min_chunks_for_workers,
 )
-from gtx.data.columns import Row, RowFeatures, Table, find_column
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
 from gtx.data.tables import open_table
 from gtx.data.targets import add_component_columns, parse_number
 from gtx.errors import InputError
-from gtx.molecules import FeaturisedMolecules, featurise_texts
-from gtx.molecules.perception import Text
-from gtx.prediction.model_file import ModelHeader
+from gtx.molecules import FeaturisedMolecules
+from gtx.molecules.perception import Text, featurise_texts
+from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import Overlap, OverlapCounter
 from gtx.tasks.task import Answers
 
@@ -80,7 +79,7 @@ class Condition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowFilter:
+class PredictionFilter:
     """Selection of the rows of a table that are written, by conditions or as the best k; by default all rows.
 
     Attributes:
@@ -110,7 +109,9 @@ class RowFilter:
             raise InputError("lowest: expected with top and by, whose order it sets, got it without them")
 
     @classmethod
-    def read(cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False) -> RowFilter:
+    def read(
+        cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False
+    ) -> PredictionFilter:
         """Make a selection with the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None for none."""
         parts = () if text is None else re.split(r"\s+and\s+", text)
         return cls(tuple(map(Condition.read, parts)), top, by, lowest)
@@ -131,7 +132,7 @@ class RowFilter:
 
 
 class Sieve:
-    """State of a `RowFilter` over a stream of rows; it holds only the best rows so far.
+    """State of a `PredictionFilter` over a stream of rows; it holds only the best rows so far.
 
     Attributes:
         written: number of rows selected so far.
@@ -212,7 +213,7 @@ class PredictorLike(Protocol):
     """
 
     @property
-    def header(self) -> ModelHeader: ...
+    def header(self) -> ModelFileHeader: ...
 
     @property
     def device(self) -> torch.device: ...
@@ -345,7 +346,7 @@ def _opened(file: Path) -> PredictorLike:
 
 # --- Tables of any length, by worker processes where there are many rows.
 
-EVERY_ROW = RowFilter()
+EVERY_ROW = PredictionFilter()
 
 
 @dataclass(frozen=True)
@@ -375,7 +376,7 @@ def predict_table(
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: RowFilter = EVERY_ROW,
+    selection: PredictionFilter = EVERY_ROW,
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:
@@ -428,7 +429,7 @@ def predict_table(
 
 
 def open_for_model(
-    header: ModelHeader,
+    header: ModelFileHeader,
     source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
@@ -451,7 +452,7 @@ def predict_rows(
 
 
 def _with_molecules(
-    header: ModelHeader,
+    header: ModelFileHeader,
     source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None,
     smiles_columns: Sequence[str] | None,

@@ -31,7 +31,7 @@ from gtx.tasks.levels import LevelTask, lists_of
 from gtx.tasks.metrics import mean_scores
 
 if TYPE_CHECKING:
-    from gtx.dataset import Dataset
+    from gtx.training_data import Dataset
 
 
 # --- A page as one file: it holds its pictures and its style, and loads nothing.

@@ -31,7 +31,7 @@ class State(Protocol):
 
 
 class Writer(Protocol):
-    """A model that writes, as `gtx.models.MoleculeToSequence` does."""
+    """A model that writes, as `gtx.models.MoleculeToSequenceModel` does."""
 
     def begin(self, source: Any, limit: int) -> State:
         """Start one empty row per source; at most `limit` steps will follow."""
@@ -59,7 +59,7 @@ def greedy_search(model: Writer, source: Any, limit: int) -> list[GeneratedSeque
 
     Args:
         model: model in evaluation mode.
-        source: input of the model, see `MoleculeToSequence.begin`.
+        source: input of the model, see `MoleculeToSequenceModel.begin`.
         limit: largest number of tokens to generate, without the end token.
     """
     state = model.begin(source, limit + 1)

@@ -11,7 +11,8 @@ from torch_geometric.data import Batch
 
 from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import standard
-from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention, KeyValueCache, TokenEmbedding
+from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention
+from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
 
 TRANSFORMER_BASE: dict[str, Any] = {
@@ -164,7 +165,7 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
     return KeyValueCache(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
-class TokenEncoder(TokenTransformer):
+class TokenSequenceEncoder(TokenTransformer):
     """Transformer encoder of sequences: every token attends to every token of its sequence.
 
     The arguments are those of `TokenTransformer`.
@@ -179,7 +180,7 @@ class CrossAttentionMaps(NamedTuple):
     """Result of a forward pass with the weights of the cross-attention.
 
     Attributes:
-        logits: logits of the next tokens, as from `MoleculeToSequence.forward`, `[N, V]`.
+        logits: logits of the next tokens, as from `MoleculeToSequenceModel.forward`, `[N, V]`.
         edge_index: int64 `[2, E]`, atoms (or whatever was read) and tokens.
         weights: weights of the cross-attention of each layer, `[E, H]`, before dropout; `logits` can be differentiated
             with respect to the weights.
@@ -200,21 +201,21 @@ class SourceEncoder(Protocol):
         """Per molecule, the codes that training did not show."""
 
 
-class MoleculeToSequence(nn.Module):
+class MoleculeToSequenceModel(nn.Module):
     r"""Encoder-decoder model that reads molecules and generates sequences.
 
     In every layer of the decoder, tokens attend to the atoms of the encoder and to earlier tokens:
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    With a `TokenEncoder`, the model is the Transformer from sequences to sequences. Without an encoder, the model is a
-    language model, \(p(y)\), like GPT.
+    With a `TokenSequenceEncoder`, the model is the Transformer from sequences to sequences. Without an encoder, the
+    model is a language model, \(p(y)\), like GPT.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
 
     Args:
-        encoder: a `GraphTransformer`, a `TokenEncoder`, or anything with `nodes(source) -> [M, *]` whose sources
-            have a `ptr` `[B + 1]`; None for a language model.
+        encoder: a `GraphTransformer`, a `TokenSequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose
+            sources have a `ptr` `[B + 1]`; None for a language model.
         size: number V of tokens, including start and end.
         source_channels: width of the output of the encoder; by default the width of the decoder.
         setting: arguments of `TokenTransformer`, such as the width of the decoder, by name; `**BASE` for the settings
@@ -307,7 +308,7 @@ def molecule_to_sequence(
     attention_dropout: float = 0.1,
     encoder: Mapping[str, Any] | None = None,
     **decoder: Any,
-) -> MoleculeToSequence:
+) -> MoleculeToSequenceModel:
     """Make an encoder-decoder model: a `standard` graph transformer as encoder, and a decoder as wide and as deep.
 
     The encoder has no readout and no head.
@@ -327,4 +328,4 @@ def molecule_to_sequence(
     reader = standard(1, **sizes, **{**both, **(encoder or {})})
     reader.readout, reader.head = None, nn.Identity()
     width = reader.atom_embedding.table.shape[1]
-    return MoleculeToSequence(reader, size, width, **{**both, **decoder})
+    return MoleculeToSequenceModel(reader, size, width, **{**both, **decoder})

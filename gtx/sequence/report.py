@@ -15,8 +15,8 @@ from gtx.report.page import render
 from gtx.report.panels import curves, size_panel
 
 if TYPE_CHECKING:
-    from gtx.dataset import Dataset
-    from gtx.sequence.task import GeneratedTexts, SequenceGeneration
+    from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask
+    from gtx.training_data import Dataset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def _is_smiles(text: str) -> bool:
 
 
 def write_run_report(
-    task: SequenceGeneration, path: Path, dataset: Dataset, answers: GeneratedTexts, facts: dict[str, Any]
+    task: SequenceGenerationTask, path: Path, dataset: Dataset, answers: GeneratedTexts, facts: dict[str, Any]
 ) -> list[str]:
     """Write `report.html` of a run, see `gtx.report.write_run_report`."""
     truth = task.texts_of(dataset.store)

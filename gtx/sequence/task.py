@@ -25,8 +25,8 @@ from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
-    from gtx.data import InputFile, MoleculeStore
-    from gtx.data.ledger import RowLedger
+    from gtx.data import MoleculeStore
+    from gtx.data.ledger import InputFile, RowLedger
     from gtx.sequence.decoding import Writer
 
 
@@ -241,13 +241,13 @@ LONGEST = 10_000
 
 
 @dataclass(frozen=True)
-class SequenceGeneration(Task, SequenceOptions):
+class SequenceGenerationTask(Task, SequenceOptions):
     """Task of generating a text (such as a product SMILES) from a molecule, trained by teacher forcing.
 
     At each position the model predicts the next token after the true tokens before it.
 
     The model maps a molecule and the tokens so far to logits of the next token
-    (`gtx.sequence.MoleculeToSequence`). A target in a store is the number of its text in `texts`.
+    (`gtx.sequence.MoleculeToSequenceModel`). A target in a store is the number of its text in `texts`.
 
     Args:
         targets: the name of the one target column.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.serve.answering import RequestBatcher
     from gtx.serve.app import make_app
     from gtx.serve.limits import ServiceLimits
     from gtx.serve.server import serve_model
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 # the command line reads the limits without FastAPI
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
-    "RequestBatcher",
     "ServiceLimits",
     "make_app",
     "serve_model",

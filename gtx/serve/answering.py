@@ -20,15 +20,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gtx.data import default_chunk_size, map_in_workers
 from gtx.data.columns import Row, Table
-from gtx.data.featurising import make_process_pool, stop_workers
+from gtx.data.featurising import default_chunk_size, make_process_pool, map_in_workers, stop_workers
 from gtx.data.ledger import RowLedger
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.errors import InputError
-from gtx.explain import Attribution, Explanation, attribute_prediction, explain_prediction
-from gtx.molecules import FeaturisedMolecules, MoleculeError, draw_molecule, featurise_texts, read_smiles
-from gtx.molecules.perception import Text
+from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
+from gtx.molecules import FeaturisedMolecules, MoleculeError, draw_molecule, read_smiles
+from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, output_rows, predict_featurised
 from gtx.serve.limits import Metrics, ServiceLimits
@@ -347,7 +346,7 @@ class Pictures:
             result = explain_prediction(self.predictor, smiles, target, draws=DRAWS, features=features)
         else:
             parts: Literal["atoms", "substructures"] = "atoms" if request.method == "shapley" else "substructures"
-            result = attribute_prediction(self.predictor, smiles, target, parts, draws=DRAWS, features=features)
+            result = compute_attribution(self.predictor, smiles, target, parts, draws=DRAWS, features=features)
         return {"svg": result.svg(), "text": result.text()}
 
     def _check(self, smiles: str) -> None:

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 import gtx
 from gtx.errors import InputError
-from gtx.explain import list_explainable_outputs
+from gtx.explain.subject import list_explainable_outputs
 from gtx.molecules import MoleculeError
 from gtx.prediction import Predictor, PredictorWithNeighbours
 from gtx.prediction.streaming import PredictorLike

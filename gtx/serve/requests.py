@@ -25,7 +25,7 @@ from gtx.molecules.sketch import (
     sketch_to_smiles,
     smiles_to_sketch,
 )
-from gtx.prediction import ModelHeader
+from gtx.prediction import ModelFileHeader
 from gtx.prediction.streaming import open_for_model
 
 TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles", "chemical/x-mdl-sdfile")
@@ -56,12 +56,12 @@ class TooMany(InputError):
     """Request with too many rows."""
 
 
-def needed(header: ModelHeader) -> list[str]:
+def needed(header: ModelFileHeader) -> list[str]:
     """List the columns that a request in JSON needs."""
     return [*(header.featuriser.components or ["smiles"]), *(header.features.columns if header.features else ())]
 
 
-def schema(header: ModelHeader) -> dict[str, Any]:
+def schema(header: ModelFileHeader) -> dict[str, Any]:
     """Build the JSON schema of a request in JSON, for OpenAPI."""
     molecules = header.featuriser.components or ("smiles",)
     number = {"type": ["number", "null"]} if header.features and header.features.blanks else {"type": "number"}
@@ -77,7 +77,7 @@ def schema(header: ModelHeader) -> dict[str, Any]:
     }
 
 
-def example(header: ModelHeader) -> str:
+def example(header: ModelFileHeader) -> str:
     """Write an example of a table that the model can read."""
     molecules, columns = header.featuriser.components or ["smiles"], needed(header)
     if len(columns) == 1:
@@ -89,7 +89,7 @@ def example(header: ModelHeader) -> str:
     return "\n".join(map(",".join, [columns, *zip(*cells, strict=True)]))
 
 
-def read_json(header: ModelHeader, body: bytes) -> Table:
+def read_json(header: ModelFileHeader, body: bytes) -> Table:
     """Read a table from columns of JSON, `{"smiles": ["CCO", ...]}`, all of the same length.
 
     Raises:
@@ -124,7 +124,7 @@ def read_json(header: ModelHeader, body: bytes) -> Table:
     return header.features.read_table(table) if header.features else table
 
 
-def read_text(header: ModelHeader, body: bytes) -> Table:
+def read_text(header: ModelFileHeader, body: bytes) -> Table:
     """Read a table: a CSV, lines of SMILES or an SDF, recognised by its first lines.
 
     Raises:
@@ -159,12 +159,12 @@ def read_explain_request(body: bytes) -> ExplainRequest:
         raise InputError(complaint(error)) from None
 
 
-def _lists(header: ModelHeader) -> tuple[str, ...]:
+def _lists(header: ModelFileHeader) -> tuple[str, ...]:
     """List the columns whose cells are lists, with a number for each atom or bond."""
     return (*header.features.atoms, *header.features.bonds) if header.features else ()
 
 
-def _examples(header: ModelHeader, name: str, smiles: list[str], numbers: list[float]) -> list[Any]:
+def _examples(header: ModelFileHeader, name: str, smiles: list[str], numbers: list[float]) -> list[Any]:
     """Make example cells of a column."""
     if name not in _lists(header):
         return smiles if name not in (header.features.names if header.features else ()) else numbers

@@ -13,17 +13,17 @@ from gtx.tasks.options import TASKS
 
 if TYPE_CHECKING:
     from gtx.sequence.task import GeneratedTexts as GeneratedTexts
-    from gtx.sequence.task import SequenceGeneration as SequenceGeneration
+    from gtx.sequence.task import SequenceGenerationTask as SequenceGenerationTask
     from gtx.sequence.task import exact_match_share as exact_match_share
     from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
     from gtx.tasks.classification import BinaryClassification, MulticlassClassification
     from gtx.tasks.counts import CountRegression, ShareRegression
-    from gtx.tasks.inferred import InferredTask, make_task
+    from gtx.tasks.inferred import make_task
     from gtx.tasks.molecule_atom_bond import MoleculeAtomBondTask
     from gtx.tasks.numbers import NumericTask
     from gtx.tasks.regression import Regression
-    from gtx.tasks.scaling import TargetScaler, count_elements, has_element_column, sum_element_references
-    from gtx.tasks.task import Metric, Predictions, Task, require_support
+    from gtx.tasks.scaling import TargetScaler
+    from gtx.tasks.task import Metric, Predictions, Task, check_task_supports
 
 
 # the command line lists tasks without torch
@@ -36,7 +36,6 @@ __all__ = [
     "BondClassification",
     "BondRegression",
     "CountRegression",
-    "InferredTask",
     "Metric",
     "MoleculeAtomBondTask",
     "MulticlassClassification",
@@ -46,9 +45,6 @@ __all__ = [
     "ShareRegression",
     "TargetScaler",
     "Task",
-    "count_elements",
-    "has_element_column",
+    "check_task_supports",
     "make_task",
-    "require_support",
-    "sum_element_references",
 ]

@@ -27,7 +27,8 @@ from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
-    from gtx.data import FeatureColumns, InputFile, MoleculeStore
+    from gtx.data import FeatureColumns, MoleculeStore
+    from gtx.data.ledger import InputFile
 
 # --- Regression, such as of charges or lengths.
 
@@ -274,7 +275,7 @@ class BondRegression(OfBonds, LevelRegression):
     """Task of predicting T numbers for each bond, in RDKit's order of bonds.
 
     A bond has no direction: its number is a function of the sum and the difference of its atoms' states
-    (`gtx.nn.BondVectorFromAtoms`).
+    (`gtx.nn.bonds.BondVectorFromAtoms`).
     """
 
     name: ClassVar[str] = "bonds"

@@ -48,7 +48,8 @@ from gtx.tasks.uncertainty.evidence import WORDS, concentrations, evidence_loss,
 from gtx.tasks.uncertainty.methods import needs_gradients
 
 if TYPE_CHECKING:
-    from gtx.data import InputFile, MoleculeStore
+    from gtx.data import MoleculeStore
+    from gtx.data.ledger import InputFile
 
 BETWEEN = "|"
 """Separator of the classes of a set."""

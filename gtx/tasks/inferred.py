@@ -16,7 +16,7 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
-    from gtx.data import InputFile
+    from gtx.data.ledger import InputFile
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data import ConstantShapeStore, MoleculeStore
+from gtx.data import MoleculeStore
+from gtx.data.batches import ConstantShapeStore
 from gtx.data.columns import Row, find_column
 from gtx.data.feature_columns import attach_lists, list_text
 from gtx.errors import InputError
@@ -438,7 +439,7 @@ class OfBonds(LevelTask):
     """Level of the bonds between atoms of the graph, in RDKit's order of bonds.
 
     A bond has no direction: its outputs are a function of the sum and the difference of its atoms' states
-    (`gtx.nn.BondVectorFromAtoms`).
+    (`gtx.nn.bonds.BondVectorFromAtoms`).
     """
 
     per: ClassVar[Literal["bond"]] = "bond"

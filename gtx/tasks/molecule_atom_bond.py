@@ -23,8 +23,8 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Answers, Metric, Scores, Task
 
 if TYPE_CHECKING:
-    from gtx.data import FeatureColumns, InputFile, MoleculeStore
-    from gtx.data.ledger import RowLedger
+    from gtx.data import FeatureColumns, MoleculeStore
+    from gtx.data.ledger import InputFile, RowLedger
 
 
 # --- Answers and scores of several tasks.

@@ -22,10 +22,11 @@ from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
 from gtx.tasks.options import WeightOptions
-from gtx.tasks.task import Predictions, Task, fresh_columns, require_support, targets_of
+from gtx.tasks.task import Predictions, Task, check_task_supports, fresh_columns, targets_of
 
 if TYPE_CHECKING:
-    from gtx.data import InputFile, MoleculeStore
+    from gtx.data import MoleculeStore
+    from gtx.data.ledger import InputFile
 
 
 # --- Censored values: cells such as `>5`, and their loss.
@@ -512,13 +513,13 @@ class NumberScores:
 
 
 def require_numeric(task: Task, capability: str) -> NumericTask:
-    """Check that a task of numbers or classes supports a capability, see `gtx.tasks.require_support`; return the task.
+    """Check that a task of numbers or classes supports a capability, and return the task.
 
     Raises:
         InputError: it does not.
         TypeError: it is of another kind.
     """
-    require_support(task, capability)
+    check_task_supports(task, capability)
     if not isinstance(task, NumericTask):
         raise TypeError(f"expected a NumericTask, got {type(task).__name__}")
     return task

@@ -130,7 +130,7 @@ class ShareOptions(WeightOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceOptions:
-    """Options of `SequenceGeneration`."""
+    """Options of `SequenceGenerationTask`."""
 
     tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
     max_tokens: int = option(256, "Longer sequences are errors.")
@@ -178,7 +178,7 @@ TASKS = {
     "atom-classes": Entry("AtomClassification", LevelClassOptions),
     "bond-classes": Entry("BondClassification", LevelClassOptions),
     "molecule-atom-bond": Entry("MoleculeAtomBondTask", MoleculeAtomBondOptions),
-    "sequence": Entry("SequenceGeneration", SequenceOptions),
+    "sequence": Entry("SequenceGenerationTask", SequenceOptions),
 }
 """Tasks by the names that `--task` and model files use."""
 if annex("sequence") is None:

@@ -10,15 +10,7 @@ if TYPE_CHECKING:
     from gtx.training.data import MoleculeDataModule
     from gtx.training.fitting import fit
     from gtx.training.module import TrainingModule
-    from gtx.training.pretrained_weights import EnsembleMember, PretrainedWeightLoader
-    from gtx.training.ranks import (
-        distributed_group,
-        is_main_process,
-        lock_output_folder,
-        main_process_first,
-        run_in_main_process,
-    )
-    from gtx.training.run import RunFolder, collect_run_config
+    from gtx.training.pretrained_weights import EnsembleMember
     from gtx.training.settings import TrainSettings
 
 # `gtx train --help` reads the settings and must not wait for Lightning
@@ -26,15 +18,7 @@ __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "EnsembleMember",
     "MoleculeDataModule",
-    "PretrainedWeightLoader",
-    "RunFolder",
     "TrainSettings",
     "TrainingModule",
-    "collect_run_config",
-    "distributed_group",
     "fit",
-    "is_main_process",
-    "lock_output_folder",
-    "main_process_first",
-    "run_in_main_process",
 ]

@@ -14,7 +14,8 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gtx.data import ConstantShapeStore, MoleculeStore
+from gtx.data import MoleculeStore
+from gtx.data.batches import ConstantShapeStore
 from gtx.errors import printable
 from gtx.training.data import MoleculeDataModule, OnDisk, fixed_features_of
 from gtx.training.module import TrainingModule

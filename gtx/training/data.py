@@ -12,20 +12,14 @@ from pytorch_lightning import LightningDataModule, Trainer
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.data import (
-    ConstantShapeSampler,
-    ConstantShapeStore,
-    MoleculeStore,
-    PairBudgetSampler,
-    PrecomputedEncodings,
-    precompute_encodings,
-)
+from gtx.data import MoleculeStore, PairBudgetSampler
+from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, PrecomputedEncodings, precompute_encodings
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.settings import TrainSettings
 
 if TYPE_CHECKING:
-    from gtx.dataset import DataSettings
+    from gtx.training_data import DataSettings
 
 
 # --- How much memory there is.
@@ -117,9 +111,9 @@ class MoleculeDataModule(LightningDataModule):
         Raises:
             InputError: the table or the targets cannot be used.
         """
-        from gtx.dataset import load_dataset
+        from gtx.training_data import load_training_table
 
-        dataset = load_dataset(data)
+        dataset = load_training_table(data)
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
         return cls(dataset.task.fitted(train), train, val, test, settings)
 

@@ -23,7 +23,8 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
 from gtx.closed_form import fit_closed_form
-from gtx.data import MoleculeStore, open_process_pool
+from gtx.data import MoleculeStore
+from gtx.data.featurising import open_process_pool
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.tasks import Task

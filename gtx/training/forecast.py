@@ -15,7 +15,8 @@ import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
-from gtx.data import ConstantShapeSampler, PairBudgetSampler
+from gtx.data import PairBudgetSampler
+from gtx.data.batches import ConstantShapeSampler
 from gtx.errors import InputError
 from gtx.training.capture import WARM_UP, Captured, CapturedModule, on_side_stream
 from gtx.training.data import MoleculeDataModule, data_module, free_memory

@@ -19,36 +19,25 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from gtx.baselines import baseline_inputs, predict_baselines
-from gtx.data import (
-    Split,
-    TableWriter,
-    count_shared_molecules,
-    default_worker_count,
-    find_nearest_neighbours,
-    find_unused_column_name,
-    open_process_pool,
-)
-from gtx.data.table_writer import output_header, output_row
-from gtx.dataset import (
-    Dataset,
-    DataSettings,
-    LabelledMolecules,
-    collect_data_config,
-    get_stratification_labels,
-    load_dataset,
-    select_rows_to_split,
-)
-from gtx.dataset.loading import describe_duplicates
+from gtx.data import Split, TableWriter, find_nearest_neighbours
+from gtx.data.featurising import default_worker_count, open_process_pool
+from gtx.data.splits import count_shared_molecules
+from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
-from gtx.prediction import package_versions
+from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numbers import require_numeric
-from gtx.training import RunFolder, TrainSettings, lock_output_folder
+from gtx.training import TrainSettings
 from gtx.training.checkpoints import read_log
+from gtx.training.ranks import lock_output_folder
+from gtx.training.run import RunFolder
+from gtx.training_data import Dataset, DataSettings, load_training_table
+from gtx.training_data.loading import describe_duplicates, get_stratification_labels, select_rows_to_split
+from gtx.training_data.settings import LabelledMolecules, collect_data_config
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model_settings
 
@@ -383,7 +372,7 @@ def benchmark(
     claim(out, (*OUTPUTS, "cache", "splits"))
     if overwrite:
         discard(out, ("cache",))
-    dataset = load_dataset(
+    dataset = load_training_table(
         replace(data, split="random", split_by=None, folds=None, fold=1),
         cache=out / "cache",
         progress=settings.progress,

@@ -17,7 +17,7 @@ from gtx.data.columns import listed
 from gtx.data.ledger import plural
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
@@ -97,7 +97,7 @@ class Blended:
 
 def blend_with_kernel(
     members: Sequence[EnsembleMember],
-    header: ModelHeader,
+    header: ModelFileHeader,
     store: MoleculeStore,
     split: Mapping[str, np.ndarray],
     settings: TrainSettings,

@@ -17,17 +17,20 @@ from rich.progress import track
 from gtx.data import FeatureColumns, MoleculeStore, featurise, open_table
 from gtx.data.featurising import default_worker_count, map_in_workers
 from gtx.data.ledger import RowLedger
-from gtx.dataset import Dataset, DataSettings, hash_file
 from gtx.errors import InputError
 from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
-from gtx.prediction import ModelHeader, Predictor, load_networks, resolve_model_path, save_model
-from gtx.tasks import InferredTask, NumericTask, Regression, Task, require_support
-from gtx.training import EnsembleMember, PretrainedWeightLoader, TrainSettings, fit
+from gtx.prediction import ModelFileHeader, Predictor, load_networks, save_model
+from gtx.prediction.foundation import resolve_model_path
+from gtx.tasks import NumericTask, Regression, Task, check_task_supports
+from gtx.tasks.inferred import InferredTask
+from gtx.training import EnsembleMember, TrainSettings, fit
 from gtx.training.fitting import check_machine
-from gtx.training.pretrained_weights import HEAD
+from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader
+from gtx.training_data import Dataset, DataSettings
+from gtx.training_data.settings import hash_file
 from gtx.workflow.specs import num_descriptors
 
 # --- Training that starts from a trained model.
@@ -51,7 +54,7 @@ class PretrainedModel:
         new_head: whether the head and the scales of targets are new, even if the old head fits.
     """
 
-    header: ModelHeader
+    header: ModelFileHeader
     members: list[EnsembleMember]
     featuriser: Featuriser
     file: str
@@ -152,10 +155,10 @@ class PretrainedModel:
         return {"file": self.file, "sha256": self.sha256, "weights": weights}
 
 
-def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelHeader) -> None:
+def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelFileHeader) -> None:
     """Refuse options that contradict the settings that the start model fixes."""
-    require_support(header.task, "fine-tuning")
-    require_support(data.task, "fine-tuning")
+    check_task_supports(header.task, "fine-tuning")
+    check_task_supports(data.task, "fine-tuning")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
             "a model that is trained further keeps its architecture: leave out model and model_arguments "
@@ -297,7 +300,7 @@ def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
 
 
 def described_molecules(
-    header: ModelHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
+    header: ModelFileHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
 ) -> tuple[MoleculeStore, RowLedger]:
     """Read the different molecules of a table, with winsorised descriptors as targets; also return its ledger."""
     source, ledger = open_table(table, smiles_column), RowLedger()

@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import NearestNeighbours, TableWriter, find_unused_column_name
+from gtx.data import NearestNeighbours, TableWriter
 from gtx.data.ledger import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
-from gtx.data.table_writer import output_header, output_row
+from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.data.targets import measure_noise
-from gtx.dataset import Dataset
-from gtx.dataset.loading import describe_duplicates, outlier_lines
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
-from gtx.prediction import Predictor, package_versions
+from gtx.prediction import Predictor
+from gtx.prediction.model_file import package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import EnsembleMember
+from gtx.training_data import Dataset
+from gtx.training_data.loading import describe_duplicates, outlier_lines
 from gtx.workflow.specs import describe_model
 
 MAX_MESSAGES = 20  # messages that the report quotes
@@ -180,7 +181,8 @@ def report_facts(
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """Collect the facts of the report of any task, see `gtx.report.RunReport`."""
-    from gtx.report import DatasetCard, count_atoms
+    from gtx.report import DatasetCard
+    from gtx.report.context import count_atoms
 
     ledgers = [file.ledger for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)

@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from gtx.baselines import Baselines, score_baselines
-from gtx.data import find_column, write_split
-from gtx.dataset import Dataset, DataSettings, load_dataset
+from gtx.data.columns import find_column
+from gtx.data.splits import write_split
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
 from gtx.lazy import annex
 from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import NumericTask, Task
 from gtx.tasks.task import Answers
-from gtx.training import (
-    RunFolder,
-    TrainSettings,
+from gtx.training import TrainSettings
+from gtx.training.ranks import (
     distributed_group,
     is_main_process,
     lock_output_folder,
     main_process_first,
     run_in_main_process,
 )
-from gtx.training.run import CONFIG, MEMBERS
+from gtx.training.run import CONFIG, MEMBERS, RunFolder
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.workflow.outputs import (
     attainable_errors,
     attainable_lines,
@@ -111,14 +111,13 @@ def train_model(
     """
     out = Path(out)
     begin = time.perf_counter()
-    library = annex("library", f"{data.data}, a folder,") if Path(data.data).is_dir() else None
-    if library is not None and not library.is_prepared_store(data.data):
-        library = None
-    if library is not None:
-        data, settings, baselines = library.use_prepared_featuriser(data), without_all_rows(settings), False
+    store, words = None, f"{data.data}, a folder,"
+    if Path(data.data).is_dir() and annex("folders.preparing", words).is_prepared_store(data.data):
+        store = annex("folders.stored", words)
+        data, settings, baselines = store.use_prepared_featuriser(data), without_all_rows(settings), False
     prepared = data.featuriser
     data, settings, fine_tuning = prepare(data, settings, start, new_head)
-    if library is not None and data.featuriser.hash != prepared.hash:
+    if store is not None and data.featuriser.hash != prepared.hash:
         raise InputError(f"{data.data} was prepared otherwise than the model of --from reads molecules")
     main = is_main_process()
     if main:
@@ -126,10 +125,10 @@ def train_model(
     if overwrite and main:
         discard(out, (CACHE,))
     with main_process_first():  # the others read its cache
-        if library is not None:
-            dataset = library.load_prepared_dataset(data, out / CACHE)
+        if store is not None:
+            dataset = store.load_prepared_dataset(data, out / CACHE)
         else:
-            dataset = load_dataset(data, cache=out / CACHE, progress=settings.progress and main)
+            dataset = load_training_table(data, cache=out / CACHE, progress=settings.progress and main)
     plan = Plan.make(dataset, data, settings, fine_tuning)
     task, settings = plan.task, plan.settings
     if main:
@@ -138,7 +137,7 @@ def train_model(
     run.open(plan.config, overwrite)
     _note_remarks(dataset, task)
     notes = data_lines(dataset) + task.notes()
-    if library is not None:
+    if store is not None:
         sample = f"{len(dataset.split['train']):,} of the {dataset.counts['train']:,} training molecules stand for all"
         notes.append(f"the molecules stay on disk: in scores and report {sample}; no baselines, no blend with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]

@@ -11,15 +11,19 @@ import numpy as np
 from torch import nn
 
 from gtx.data.similarity import draw_rows, nearest_similarity
-from gtx.dataset import DataSettings, LabelledMolecules, collect_data_config
 from gtx.errors import InputError
 from gtx.models import build_model
-from gtx.prediction import FOUNDATION_MODELS, ModelHeader, Predictor, describe_pretraining_overlap
+from gtx.prediction import ModelFileHeader, Predictor
+from gtx.prediction.foundation import FOUNDATION_MODELS, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import NumericTask, Task
-from gtx.training import EnsembleMember, PretrainedWeightLoader, TrainSettings, collect_run_config, fit
+from gtx.training import EnsembleMember, TrainSettings, fit
 from gtx.training.logging import Watch
+from gtx.training.pretrained_weights import PretrainedWeightLoader
+from gtx.training.run import collect_run_config
+from gtx.training_data import DataSettings
+from gtx.training_data.settings import LabelledMolecules, collect_data_config
 from gtx.workflow.blending import Blended, blend_with_kernel
 from gtx.workflow.fine_tuning import PretrainedModel
 from gtx.workflow.specs import (
@@ -44,7 +48,7 @@ class Plan:
         settings: settings of the model and its training.
         fine_tuning: pretrained model from which training starts, if any.
         task: the task, fitted to the training rows.
-        spec: specification of the model, see `gtx.workflow.make_model_spec`.
+        spec: specification of the model, see `gtx.workflow.specs.make_model_spec`.
         marks: plain values that identify data and model.
     """
 
@@ -115,7 +119,7 @@ class Plan:
         shared = set(old) & set(self.task.targets)
         return [name for name in old if name not in shared] if shared else []
 
-    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[EnsembleMember], ModelHeader]:
+    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[EnsembleMember], ModelFileHeader]:
         """Train in a folder or resume there, see `gtx.training.fit`; return the members and their header."""
         members = fit(
             partial(_build, self.spec),
@@ -129,7 +133,7 @@ class Plan:
             start=() if self.fine_tuning is None else self.fine_tuning.members,
             transfer=PretrainedWeightLoader() if self.fine_tuning is None else self.fine_tuning.transfer(self.task),
         )
-        header = ModelHeader(
+        header = ModelFileHeader(
             self.task,
             self.data.featuriser,
             add_learned_arguments(self.spec, members[0].model),
@@ -144,7 +148,7 @@ class Plan:
         )
         return members, header
 
-    def blend(self, members: list[EnsembleMember], header: ModelHeader) -> Blended:
+    def blend(self, members: list[EnsembleMember], header: ModelFileHeader) -> Blended:
         """Blend the trained members with a kernel, and measure the domain of the model.
 
         If a foundation model has a part in the predictions, the header tells how many test molecules it has seen.

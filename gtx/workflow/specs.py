@@ -14,8 +14,8 @@ from gtx.data import FeatureColumns
 from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, CLOSED_FORM_MODELS, GraphTransformer, build_model
-from gtx.models.catalogue import WRITER
+from gtx.models import ARCHITECTURES, GraphTransformer, build_model
+from gtx.models.catalogue import CLOSED_FORM_MODELS, WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
 from gtx.tasks import Task

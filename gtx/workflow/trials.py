@@ -15,13 +15,13 @@ import torch
 from filelock import FileLock
 
 from gtx.data import MoleculeStore
-from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.errors import InputError, printable
 from gtx.files import locked
-from gtx.tasks import require_support
+from gtx.tasks import check_task_supports
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.workflow.outputs import data_lines
 from gtx.workflow.plan import Plan, prepare
 from gtx.workflow.specs import default_width
@@ -401,10 +401,10 @@ class Rows:
         """
         inputs = str((data.featuriser.to_dict(), data.features))
         if inputs not in self._read:
-            whole = load_dataset(
+            whole = load_training_table(
                 replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache
             )
-            require_support(whole.task, "tune")
+            check_task_supports(whole.task, "tune")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
             self.lines = data_lines(whole)

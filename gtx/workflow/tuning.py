@@ -17,14 +17,15 @@ import yaml
 
 from gtx.data import TableWriter
 from gtx.data.featurising import open_process_pool
-from gtx.dataset import DataSettings, collect_data_config
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
-from gtx.prediction import FOUNDATION_MODEL
-from gtx.tasks import require_support
+from gtx.prediction.foundation import FOUNDATION_MODEL
+from gtx.tasks import check_task_supports
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads
+from gtx.training_data import DataSettings
+from gtx.training_data.settings import collect_data_config
 from gtx.workflow.pipeline import train_model
 from gtx.workflow.plan import prepare
 from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
@@ -318,7 +319,7 @@ def _check(data: DataSettings, trials: int, hours: float | None, folds: int | No
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if folds is not None:
         replace(data, folds=folds)  # raises if it is out of range
-    require_support(data.task, "tune")
+    check_task_supports(data.task, "tune")
 
 
 def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:

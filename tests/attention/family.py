@@ -13,6 +13,7 @@ from gtx.attention import (
     BilinearScore,
     ClippedDotScore,
     DistanceAdjacencyBlend,
+    EdgeModulatedDotScore,
     GatedSoftmax,
     GATScore,
     GATv2Score,
@@ -22,12 +23,11 @@ from gtx.attention import (
     LearnedSumOverHeads,
     LinearHeadMerge,
     MaxOverHeads,
-    ModulatedDotScore,
     NoNormalisation,
     RelativeDotScore,
     ScaledDotScore,
     Score,
-    SigmoidGate,
+    Sigmoid,
     SiLUWithCutoff,
     Softmax,
 )
@@ -112,7 +112,7 @@ CASES: dict[str, Case] = {
     # normalisers
     "cold": Case(plain(normaliser=Softmax(0.3))),
     "hardmax": Case(plain(normaliser=Hardmax()), smooth=False),
-    "sigmoid": Case(with_edges(normaliser=SigmoidGate()), "random", sums_to_one=False),
+    "sigmoid": Case(with_edges(normaliser=Sigmoid()), "random", sums_to_one=False),
     "unnormalised": Case(with_edges(normaliser=NoNormalisation(), edge_value=True), "random", sums_to_one=False),
     # merges
     "weight tensor": Case(published(merge=lambda: LinearHeadMerge(H, D, 5))()),
@@ -152,12 +152,12 @@ CASES: dict[str, Case] = {
         "random",
     ),
     "Exphormer": Case(
-        published(K, score=lambda: ModulatedDotScore(H, 7, K))(key_channels=7, edge_bias=False), "random"
+        published(K, score=lambda: EdgeModulatedDotScore(H, 7, K))(key_channels=7, edge_bias=False), "random"
     ),
     "TorchMD-NET": Case(
         published(
             K,
-            score=lambda: ModulatedDotScore(H, D, K, scale=1.0, activation=nn.SiLU()),
+            score=lambda: EdgeModulatedDotScore(H, D, K, scale=1.0, activation=nn.SiLU()),
             normaliser=lambda: SiLUWithCutoff(),
         )(edge_bias=False),
         "random",

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import DistanceAdjacencyBlend, EdgeListAggregator, GatedSoftmax
+from gtx.attention import DistanceAdjacencyBlend, GatedSoftmax
+from gtx.attention.receivers import EdgeListAggregator
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, matrix_features, project
 

@@ -7,23 +7,22 @@ import torch
 from torch import Tensor
 
 from gtx.attention import (
-    CompleteGraphAggregator,
     DistanceAdjacencyBlend,
-    EdgeListAggregator,
     GatedSoftmax,
     Hardmax,
     NoNormalisation,
     Normaliser,
-    SigmoidGate,
+    Sigmoid,
     Softmax,
 )
+from gtx.attention.receivers import CompleteGraphAggregator, EdgeListAggregator
 
 B, N, H = 2, 6, 3
 NORMALISERS = {
     "softmax": lambda: Softmax(),
     "cold": lambda: Softmax(0.2),
     "hardmax": lambda: Hardmax(),
-    "sigmoid": lambda: SigmoidGate(),
+    "sigmoid": lambda: Sigmoid(),
     "unnormalised": lambda: NoNormalisation(),
     "MAT": lambda: DistanceAdjacencyBlend((0.5, 0.25, 0.25)),
     "MAT, exp": lambda: DistanceAdjacencyBlend(learned=True, kernel="exp"),
@@ -150,7 +149,7 @@ def test_hardmax_goes_backward_as_the_softmax(absent: Tensor) -> None:
 
 def test_sigmoid_and_unnormalised_see_each_edge_by_itself() -> None:
     score, _ = scores()
-    torch.testing.assert_close(one_receiver(SigmoidGate(), score[0, 0]), 1 / (1 + (-score[0, 0]).exp()))
+    torch.testing.assert_close(one_receiver(Sigmoid(), score[0, 0]), 1 / (1 + (-score[0, 0]).exp()))
     assert torch.equal(one_receiver(NoNormalisation(), score[0, 0]), score[0, 0])
 
 

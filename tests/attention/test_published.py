@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv
 
-from gtx.attention import GATScore, GATv2Score, HeadGate, ModulatedDotScore, RelativeDotScore, ScaledDotScore
+from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate, RelativeDotScore, ScaledDotScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
 
@@ -153,7 +153,9 @@ def test_graphormer_adds_a_ready_bias() -> None:
 def test_exphormer_multiplies_query_and_key_by_the_edge(clip: float | None) -> None:
     """Shirzad et al. 2023: softmax((W_E e ⊙ W_K x_s)ᵀ W_Q x_r / √d); the authors' code clips the score."""
     x, e = inputs(6, K)
-    layer = EdgeAttention(6, D, H, edge_dim=K, edge_bias=False, score=ModulatedDotScore(H, D, K, clip=clip)).double()
+    layer = EdgeAttention(
+        6, D, H, edge_dim=K, edge_bias=False, score=EdgeModulatedDotScore(H, D, K, clip=clip)
+    ).double()
     q, k, v = qkv(layer, x)
     factor = project(layer.score.lin_edge, e, H)
 

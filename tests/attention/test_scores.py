@@ -12,10 +12,10 @@ from gtx.attention import (
     AdditiveScore,
     BilinearScore,
     ClippedDotScore,
+    EdgeModulatedDotScore,
     GATScore,
     GATv2Score,
     GRITScore,
-    ModulatedDotScore,
     RelativeDotScore,
     ScaledDotScore,
     Score,
@@ -36,7 +36,7 @@ SCORES = {
     "R-MAT": lambda: RelativeDotScore(H, C, K),
     "EGT": lambda: ClippedDotScore(H, K, 0.5),
     "GRIT": lambda: GRITScore(H, C, K),
-    "Exphormer": lambda: ModulatedDotScore(H, C, K, clip=2.0),
+    "Exphormer": lambda: EdgeModulatedDotScore(H, C, K, clip=2.0),
 }
 
 
@@ -224,5 +224,5 @@ def test_reprs() -> None:
         "RelativeDotScore(3, 4, 5)",
         "ClippedDotScore(3, 5, clip=0.5)",
         "GRITScore(3, 4, 5)",
-        "ModulatedDotScore(3, 4, 5)",
+        "EdgeModulatedDotScore(3, 4, 5)",
     ]

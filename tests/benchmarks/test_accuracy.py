@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from gtx.data.public_datasets import load_public_dataset
-from gtx.dataset import DataSettings
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 
 pytestmark = pytest.mark.benchmark

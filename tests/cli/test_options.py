@@ -10,10 +10,10 @@ from gtx.cli import command_module, main, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.data.public_datasets import PUBLIC_DATASETS
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.tasks import AtomClassification, BondClassification, BondRegression, Regression, Task
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 
 pytestmark = pytest.mark.usefixtures("data_csv")
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gtx.cli import main
-from gtx.library import workers
+from gtx.folders import workers
 from gtx.termination import Terminated
 
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")

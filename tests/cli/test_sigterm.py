@@ -14,13 +14,13 @@ import torch
 
 import gtx.prediction.streaming
 from gtx.cli import main
-from gtx.dataset import loading
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, save_model
+from gtx.prediction import ModelFileHeader, save_model
 from gtx.tasks import Regression, TargetScaler
 from gtx.training import TrainingModule, TrainSettings
-from gtx.workflow import make_model_spec
+from gtx.training_data import loading
+from gtx.workflow.specs import make_model_spec
 from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_predicting_leaves_no_file_and_no_worker(
     featuriser = Featuriser()
     task = Regression("gap", scaler=TargetScaler.fit(torch.randn(9, 1)))
     spec = make_model_spec(TrainSettings(**TINY), featuriser, task, 60)
-    save_model(tmp_path / "model.gtx", [build_model(spec)], ModelHeader(task, featuriser, spec))
+    save_model(tmp_path / "model.gtx", [build_model(spec)], ModelFileHeader(task, featuriser, spec))
     monkeypatch.setattr(gtx.prediction.streaming, "default_chunk_size", lambda featuriser: 5)
     monkeypatch.setattr(gtx.prediction.streaming, "answer_rows", terminated(gtx.prediction.streaming.answer_rows, at=2))
     before, out = children(), tmp_path / "out" / "predictions.csv"

@@ -12,18 +12,10 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import from_smiles
 
-from gtx.data import (
-    ConstantShapeSampler,
-    ConstantShapeStore,
-    MoleculeStore,
-    PairBudgetSampler,
-    choose_batch_shape,
-    featurise,
-    from_pyg,
-    make_constant_shape_batch,
-)
+from gtx.data import MoleculeStore, PairBudgetSampler, featurise, from_pyg
+from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, choose_batch_shape, make_constant_shape_batch
 from gtx.errors import InputError
-from gtx.graph import BatchShape
+from gtx.graph.constant_shape import BatchShape
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import SMILES, store
 

@@ -14,13 +14,13 @@ from threading import Thread
 import numpy as np
 import pytest
 
+from gtx.data import InputFile
 from gtx.data.ledger import RowLedger
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, _object_array, load_public_dataset
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
-from gtx.dataset import InputFile
 from gtx.errors import InputError
-from gtx.tasks import InferredTask
+from gtx.tasks.inferred import InferredTask
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"
 

@@ -9,18 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gtx.data import (
-    SPLIT_METHODS,
-    RowLedger,
-    RowsToSplit,
-    Split,
-    SplitSettings,
-    count_shared_molecules,
-    featurise,
-    get_split_method,
-)
+from gtx.data import SPLIT_METHODS, RowLedger, Split, SplitSettings, featurise
 from gtx.data.similarity import find_nearest_neighbours
-from gtx.data.splits import SPLIT_PARTS, parse_times, time_split
+from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules, get_split_method, parse_times, time_split
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from tests.tables import molecules

@@ -13,7 +13,8 @@ from rdkit import rdBase
 from torch_geometric.data import Batch, Data
 
 import gtx.data.featurising as featurising
-from gtx.data import MoleculeStore, featurise, featurise_stream
+from gtx.data import MoleculeStore, featurise
+from gtx.data.featurising import featurise_stream
 from gtx.data.store import stored_texts
 from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser
 from tests.molecules_for_tests import SMILES, store
@@ -96,7 +97,7 @@ def test_targets_of_the_wrong_length_are_named(molecules: MoleculeStore) -> None
 
 
 def test_positions_travel_with_their_atoms() -> None:
-    from gtx.molecules import featurise_texts
+    from gtx.molecules.perception import featurise_texts
 
     turn = np.arange(6) * np.pi / 3
     ring = 1.39 * np.stack([np.cos(turn), np.sin(turn), np.zeros(6)], axis=1)

@@ -14,10 +14,10 @@ import pytest
 import gtx
 from gtx.data.featurising import DEADLY, make_process_pool, map_in_workers
 from gtx.errors import InputError
-from gtx.library.workers import Processes
+from gtx.folders.workers import Processes
 from gtx.prediction import predict_table
+from tests.folders.conftest import MODEL, dying
 from tests.forks import use_forks
-from tests.library.conftest import MODEL, dying
 from tests.training.distributed import FORKS
 
 pytestmark = pytest.mark.slow

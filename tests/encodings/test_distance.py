@@ -10,11 +10,11 @@ from torch_geometric.data import Batch, Data
 
 from gtx.encodings import (
     BesselDistance,
-    DistanceAdjacencyEncoding,
     Encoding,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
+    MATDistanceAndAdjacency,
 )
 from gtx.encodings.distance import envelope
 from gtx.graph import CompleteGraph
@@ -26,7 +26,7 @@ ALL = [
     FourierDistance(4, cutoff=8.0),
     GaussianDistance(8),
     GaussianDistance(8, cutoff=5.0, learned=True, pair_types=128),
-    DistanceAdjacencyEncoding(),
+    MATDistanceAndAdjacency(),
 ]
 
 
@@ -37,7 +37,7 @@ def test_unknown_coordinates_are_zeros_that_say_so(encoding: Encoding, batch: Ba
     assert 0 < unknown.sum() < graph.num_pairs
     assert values[:, -1].equal((~unknown).float())
     values = (
-        values[:, [0, 2]] if isinstance(encoding, DistanceAdjacencyEncoding) else values
+        values[:, [0, 2]] if isinstance(encoding, MATDistanceAndAdjacency) else values
     )  # its bonds are known all the same
     assert values[unknown].eq(0).all()
     assert values[~unknown].ne(0).any(1).all()
@@ -152,7 +152,7 @@ def test_learned_ones_start_as_the_fixed_ones_do(batch: Batch, graph: CompleteGr
 
 
 def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) -> None:
-    _, values = DistanceAdjacencyEncoding()(batch, graph)
+    _, values = MATDistanceAndAdjacency()(batch, graph)
     start, stop = batch.ptr[0], batch.ptr[1]
     of_first = values[: graph.pair_ptr[1]].view(stop, stop, 3)
     pos = batch.pos[start:stop]

@@ -13,17 +13,16 @@ from torch_geometric.utils import to_networkx
 
 import gtx.encodings
 from gtx.encodings import (
-    AddEncoding,
+    AddEncodingToData,
     AtomTypes,
     BesselDistance,
     BondFeatures,
-    DistanceAdjacencyEncoding,
-    DistanceWithCentrality,
     Encoding,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
     LaplacianEigenvectors,
+    MATDistanceAndAdjacency,
     NeighbourAtomTypes,
     NodeDegree,
     PairDirection,
@@ -34,6 +33,7 @@ from gtx.encodings import (
     ShortestPathLength,
     SimplePathCounts,
     SinusoidalPosition,
+    SpatialDistanceWithCentrality,
     SpatialMoments,
 )
 from gtx.graph import CompleteGraph
@@ -54,12 +54,12 @@ FOLLOWING = [  # the order of the atoms means nothing to them
     PathLengthMasks(3),
     SpatialMoments(GaussianDistance(8), ATOM_SIZES[0], 5, cutoff=2.5),
     NeighbourAtomTypes(ExpNormDistance(6, 3.0), ATOM_SIZES[0], 5),
-    DistanceAdjacencyEncoding(),
+    MATDistanceAndAdjacency(),
     RandomWalkProbabilities(6),
     SameRing(),
     ShortestPathLength(8),
     SimplePathCounts(5),
-    DistanceWithCentrality(ExpNormDistance(6, 3.0)),
+    SpatialDistanceWithCentrality(ExpNormDistance(6, 3.0)),
 ]
 SETTLED = [*FOLLOWING, SinusoidalPosition(6)]  # nothing in them is arbitrary
 ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]
@@ -151,17 +151,17 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
     for n in (1, 4):
         data = next(data for data in batch.to_data_list() if data.num_nodes == n)
         data.pos = torch.randn(n, 3)
-        data = AddEncoding(encoding)(data)
+        data = AddEncodingToData(encoding)(data)
         assert ("node_encoding" in data, "pair_encoding" in data) == (bool(encoding.node), bool(encoding.pair))
         if encoding.node:
             assert data.node_encoding.shape[0] == n and data.node_encoding.dim() == 2
         if encoding.pair:
             assert data.pair_encoding.shape[0] == n * n and data.pair_encoding.dim() == 2
-    assert repr(AddEncoding(encoding)) == f"AddEncoding({encoding})"
+    assert repr(AddEncodingToData(encoding)) == f"AddEncodingToData({encoding})"
 
 
 def test_transformed_molecules_batch_as_the_batch_itself(batch: Batch, graph: CompleteGraph) -> None:
-    transform = AddEncoding(RandomWalkProbabilities(4))
+    transform = AddEncodingToData(RandomWalkProbabilities(4))
     molecules = [transform(data) for data in batch.to_data_list()]
     together = Batch.from_data_list(molecules)
     node, pair = RandomWalkProbabilities(4)(batch, graph)

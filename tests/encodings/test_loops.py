@@ -17,7 +17,8 @@ from gtx.encodings import (
     SimplePathCounts,
 )
 from gtx.encodings.neighbours import compiled, neighbours
-from gtx.graph import BatchShape, CompleteGraph, ConstantShapeGraph
+from gtx.graph import CompleteGraph
+from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser
 from tests.encodings.rings_for_tests import RINGS
 from tests.molecules_for_tests import SMILES, whole_batch

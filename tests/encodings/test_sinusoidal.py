@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.encodings import SinusoidalPosition, sinusoidal_encoding
+from gtx.encodings import SinusoidalPosition
+from gtx.encodings.sinusoidal import sinusoidal_encoding
 from gtx.graph import CompleteGraph
 
 CONVENTIONS = ["interleaved", "halves"]

@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import gtx
-from gtx.dataset import DataSettings
 from gtx.molecules import morgan_counts
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, write
 

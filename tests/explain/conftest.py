@@ -11,7 +11,7 @@ import torch
 from gtx.data import featurise, random_split
 from gtx.models import ARCHITECTURES, build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import NumericTask, Regression, TargetScaler
 from gtx.training import TrainSettings, fit
 from tests.tables import molecules
@@ -31,7 +31,7 @@ def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     trained = fit(partial(build_model, model), Regression(TARGETS), train, val, settings, folder / "run")
     members = [member.model for member in trained]
-    return Predictor(members, ModelHeader(trained[0].task, featuriser, model), "cpu")
+    return Predictor(members, ModelFileHeader(trained[0].task, featuriser, model), "cpu")
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def untrained() -> Callable[..., Predictor]:
         network = build_model(model)
         network.observe(featurise(Featuriser(), molecules(120)["smiles"].tolist(), workers=0).store)
         scaler = TargetScaler(torch.full((1,), 5.0).double(), torch.full((1,), 2.0).double())
-        return Predictor([network], ModelHeader(task or Regression("y", scaler=scaler), featuriser, model), "cpu")
+        return Predictor([network], ModelFileHeader(task or Regression("y", scaler=scaler), featuriser, model), "cpu")
 
     return make
 

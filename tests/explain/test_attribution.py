@@ -11,10 +11,11 @@ import torch
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.explain import attribute_prediction, compute_shapley_values, explain_prediction
+from gtx.explain import compute_attribution, compute_shapley_values, explain_prediction
 from gtx.models import build_model, kernel_ridge
-from gtx.molecules import Featuriser, assign_substructures, read_smiles
-from gtx.prediction import ModelHeader, Predictor
+from gtx.molecules import Featuriser, read_smiles
+from gtx.molecules.fragments import assign_substructures
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import BinaryClassification, Regression
 from tests.explain.conftest import specification
@@ -50,7 +51,7 @@ def test_values_of_a_game_that_is_known() -> None:
 def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smiles: str) -> None:
     of_attention = explain_prediction(predictor, smiles, draws=1)
     for to in ("atoms", "substructures"):
-        found = attribute_prediction(predictor, smiles, to=to, draws=2)
+        found = compute_attribution(predictor, smiles, to=to, draws=2)
         assert found.prediction == pytest.approx(of_attention.prediction)
         assert found.contributions.values.sum() == pytest.approx(-of_attention.without, abs=1e-9)
         assert np.abs(found.contributions.values).max() > 1e-4
@@ -69,17 +70,17 @@ def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
     torch.manual_seed(0)
     network = build_model(model)
     network.observe(store)
-    header = ModelHeader(task, Featuriser(), model)
+    header = ModelFileHeader(task, Featuriser(), model)
     return Predictor([network], header, "cpu", KernelMember(own, torch.tensor([0.8])))
 
 
 @pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
 def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smiles: str) -> None:
     (said,) = mixed.predict([smiles])["y_pred"]
-    found = attribute_prediction(mixed, smiles, draws=2)
+    found = compute_attribution(mixed, smiles, draws=2)
     assert found.prediction == pytest.approx(said, abs=1e-4)
     assert found.contributions.values.sum() == pytest.approx(found.prediction - found.without, abs=1e-9)
-    alone = attribute_prediction(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
+    alone = compute_attribution(Predictor(mixed.members, mixed.header, "cpu"), smiles, draws=2)
     batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
     told, text = mixed.kernel_member.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
@@ -93,17 +94,15 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
 
 
 def test_symmetric_atoms_have_equal_values_and_others_do_not(predictor: Predictor) -> None:
-    values = attribute_prediction(predictor, "CC(C)(C)Cl").contributions.values
+    values = compute_attribution(predictor, "CC(C)(C)Cl").contributions.values
     np.testing.assert_allclose(values[[0, 2, 3]], values[0], atol=1e-9)
     assert abs(values[0] - values[4]) > 1e-6
-    ring = attribute_prediction(predictor, "c1ccncc1").contributions.values
+    ring = compute_attribution(predictor, "c1ccncc1").contributions.values
     np.testing.assert_allclose(ring[[1, 2]], ring[[5, 4]], atol=1e-9)
 
 
 def test_atoms_in_another_order_have_the_same_values(predictor: Predictor) -> None:
-    forward, backward = (
-        attribute_prediction(predictor, smiles).contributions.values for smiles in ("CCOC=O", "O=COCC")
-    )
+    forward, backward = (compute_attribution(predictor, smiles).contributions.values for smiles in ("CCOC=O", "O=COCC"))
     np.testing.assert_allclose(forward, backward[::-1], atol=1e-9)
 
 
@@ -114,7 +113,7 @@ def test_substructures_are_cut_where_brics_cuts() -> None:
 
 
 def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path) -> None:
-    found = attribute_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", to="substructures")
+    found = compute_attribution(predictor, "CC(=O)Nc1ccc(O)cc1", to="substructures")
     text = found.text()
     assert "C0 C1 O2" in text and "all sets" in text and "descriptors also reach the prediction" in text
     for name in ("a.svg", "a.html"):
@@ -122,4 +121,4 @@ def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path
         assert "<svg" in (tmp_path / name).read_text()
     assert "C0 C1 O2" in (tmp_path / "a.html").read_text()
     with pytest.raises(InputError, match="draws: expected 2 or more, got 1"):
-        attribute_prediction(predictor, "CCO", draws=1)
+        compute_attribution(predictor, "CCO", draws=1)

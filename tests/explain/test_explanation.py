@@ -13,9 +13,9 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 from gtx.errors import InputError
-from gtx.explain import explain_prediction, shortest_path_lengths
+from gtx.explain import explain_prediction
 from gtx.explain.explanation import most_uneven
-from gtx.explain.relevance import highest
+from gtx.explain.relevance import highest, shortest_path_lengths
 from gtx.explain.subject import copies
 from gtx.models import ARCHITECTURES
 from gtx.prediction import Predictor

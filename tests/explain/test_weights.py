@@ -21,14 +21,14 @@ from gtx.explain import (
     gradient_weighted_attention,
     measure_faithfulness,
     score_atoms_by_attention,
-    shortest_path_lengths,
     to_dense_attention,
 )
 from gtx.explain.rationales import Atoms, search
-from gtx.explain.relevance import highest
+from gtx.explain.relevance import highest, shortest_path_lengths
 from gtx.models import kernel_ridge as ridge
-from gtx.molecules import Featuriser, list_smaller_substructures, read_smiles, substructure_to_smiles
-from gtx.prediction import ModelHeader, Predictor
+from gtx.molecules import Featuriser, read_smiles
+from gtx.molecules.fragments import list_smaller_substructures, substructure_to_smiles
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import Regression
 from tests.tables import molecules
 
@@ -185,7 +185,7 @@ def nitriles() -> Predictor:
     kernel = ridge(1, labels=[[{"radius": 1, "atoms": [0], "bonds": [0]}]])
     fit_closed_form(kernel, task, store)
     spec = {"name": "tanimoto", "arguments": {"out_channels": 1, **kernel.learned_arguments}}
-    return Predictor([kernel], ModelHeader(task, featuriser, spec), "cpu")
+    return Predictor([kernel], ModelFileHeader(task, featuriser, spec), "cpu")
 
 
 def test_the_search_finds_what_is_planted_in_bounded_work() -> None:

@@ -25,7 +25,7 @@ from gtx.errors import InputError
 from gtx.export.program import check_exportable
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, foundation, save_model
+from gtx.prediction import ModelFileHeader, foundation, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.loading import attach_foundation, foundation_spec
 from gtx.tasks import BinaryClassification, CountRegression, MulticlassClassification, Regression, Task
@@ -52,7 +52,7 @@ def small_foundation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     name, spec = foundation.ASSAY_FOUNDATION_MODEL, {**SPEC, "arguments": SPEC["arguments"] | {"out_channels": 1}}
     task = Regression(("y",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
     torch.manual_seed(0)
-    save_model(folder / f"{name}.gtx", [build_model(spec)], ModelHeader(task, Featuriser(descriptors=False), spec))
+    save_model(folder / f"{name}.gtx", [build_model(spec)], ModelFileHeader(task, Featuriser(descriptors=False), spec))
     digest = hashlib.sha256((folder / f"{name}.gtx").read_bytes()).hexdigest()
     (folder / f"{name}.json").write_text(json.dumps({"sha256": digest}))
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +79,7 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
         ridge.solve(store, task.regressands(store) * 0.9**k, embeddings)
         solved.append(ridge)
     partner = {"name": "kernel", "arguments": {"out_channels": outputs, **ridge.learned_arguments}}
-    header = ModelHeader(task, FEATURISER, partner)
+    header = ModelFileHeader(task, FEATURISER, partner)
     if not networks:
         save_model(path, solved, replace(header, model={**partner, "arguments": partner["arguments"] | SIZES}))
         return path

@@ -19,13 +19,11 @@ from gtx.molecules import (
     BOND_FEATURE_VALUES,
     DESCRIPTOR_NAMES,
     Featuriser,
-    bond_edge_index,
     compute_descriptors,
-    encode_atoms,
-    encode_bonds,
     read_molblock,
     read_smiles,
 )
+from gtx.molecules.graphs import bond_edge_index, encode_atoms, encode_bonds
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 

@@ -21,7 +21,8 @@ from rdkit.Chem import AllChem
 
 import gtx.fast
 from gtx.fast import perception as fast
-from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts, perception
+from gtx.molecules import FeaturisedMolecules, Featuriser, perception
+from gtx.molecules.perception import featurise_texts
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
 from tests.molecules_for_tests import SMILES
 
@@ -126,7 +127,7 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for switch, name in (("1", "compiled"), ("0", "plain")):
         monkeypatch.setenv("GTX_FAST", switch)
         with monkeypatch.context() as replaced:
-            replaced.setattr(gtx.fast, "featurise_compiled", lambda *_: "compiled")
+            replaced.setattr(gtx.fast, "featurise_with_compiled_code", lambda *_: "compiled")
             replaced.setattr(perception, "featurise_with_rdkit", lambda *_: "plain")
             assert featurise_texts(Featuriser(), ["CCO"]) == name
 

@@ -11,8 +11,9 @@ from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 
 from gtx.fast.stereocentres import label_centres
-from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser, assign_stereo_labels, featurise_texts, read_smiles
-from gtx.molecules.graphs import quietly, stereo_label
+from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser, read_smiles
+from gtx.molecules.graphs import assign_stereo_labels, quietly, stereo_label
+from gtx.molecules.perception import featurise_texts
 from gtx.molecules.reading import skim_smiles
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import SYMMETRIC, rewritings, sample

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 
-from gtx.attention import AdditiveScore, GATv2Score, Hardmax, HeadGate, ScaledDotScore, SigmoidGate
-from gtx.graph import BipartiteGraph, CompleteGraph, list_source_to_target_edges
+from gtx.attention import AdditiveScore, GATv2Score, Hardmax, HeadGate, ScaledDotScore, Sigmoid
+from gtx.graph import BipartiteGraph, CompleteGraph, list_bipartite_edges
 from gtx.nn import EdgeAttention
 
 SOURCE = torch.tensor([0, 2, 2, 5, 45, 45, 46, 49])  # two graphs without senders
@@ -22,10 +22,7 @@ def graph(max_buckets: int = 4) -> BipartiteGraph:
 
 def test_its_edges_are_the_cross_edges() -> None:
     made = graph()
-    assert (
-        made.edge_index.equal(list_source_to_target_edges(SOURCE, TARGET))
-        and made.num_pairs == made.edge_index.shape[1]
-    )
+    assert made.edge_index.equal(list_bipartite_edges(SOURCE, TARGET)) and made.num_pairs == made.edge_index.shape[1]
     assert made.pair_ptr.diff().equal(SOURCE.diff() * TARGET.diff()) and made.num_nodes == 43
 
 
@@ -54,7 +51,7 @@ LAYERS = {
     "dot": {},
     "dropout off": {"dropout": 0.5},
     "hardmax": {"normaliser": Hardmax()},
-    "sigmoid": {"normaliser": SigmoidGate()},
+    "sigmoid": {"normaliser": Sigmoid()},
     "key width": {"key_channels": 5},
     "additive": {"score": GATv2Score(H, 4)},
     "concat": {"score": AdditiveScore(H, 4)},

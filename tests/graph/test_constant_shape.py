@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.graph import BatchShape, CompleteGraph, ConstantShapeGraph, ShapeNotConstantError, add_virtual_nodes
+from gtx.graph import CompleteGraph, add_virtual_nodes
+from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, ShapeNotConstantError
 
 SIZES = torch.tensor([7, 4, 4, 2, 1, 0])
 BATCH_SHAPE = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))

@@ -5,26 +5,26 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.graph import CompleteGraph, list_source_to_target_edges
+from gtx.graph import CompleteGraph, list_bipartite_edges
 from gtx.nn import EdgeAttention
 
 
 def test_every_pair_of_one_graph_receiver_major() -> None:
     source, target = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 3, 5])
     expected = [(s, t) for t, (lo, hi) in enumerate([(0, 2), (2, 2), (2, 2), (2, 5), (2, 5)]) for s in range(lo, hi)]
-    assert list_source_to_target_edges(source, target).T.tolist() == [list(pair) for pair in expected]
+    assert list_bipartite_edges(source, target).T.tolist() == [list(pair) for pair in expected]
 
 
 def test_of_one_set_with_itself_it_is_the_complete_graph() -> None:
     ptr = torch.tensor([0, 3, 3, 4, 9])
-    assert list_source_to_target_edges(ptr, ptr).equal(CompleteGraph.from_ptr(ptr).edge_index)
+    assert list_bipartite_edges(ptr, ptr).equal(CompleteGraph.from_ptr(ptr).edge_index)
 
 
 def test_cross_attention_is_the_dense_sum_and_a_target_without_source_gets_zeros() -> None:
     torch.manual_seed(0)
     layer = EdgeAttention((7, 5), 4, heads=2).double()
     atoms, tokens = torch.randn(5, 7, dtype=torch.float64), torch.randn(5, 5, dtype=torch.float64)
-    out = layer((atoms, tokens), list_source_to_target_edges(torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 3, 5])))
+    out = layer((atoms, tokens), list_bipartite_edges(torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 3, 5])))
     q = layer.lin_query(tokens).view(5, 2, 4)
     k, v = layer.lin_key(atoms).view(5, 2, 4), layer.lin_value(atoms).view(5, 2, 4)
     weights = (torch.einsum("thc,shc->ths", q[3:], k[2:]) / 2).softmax(-1)
@@ -34,4 +34,4 @@ def test_cross_attention_is_the_dense_sum_and_a_target_without_source_gets_zeros
 
 def test_numbers_of_graphs_must_agree() -> None:
     with pytest.raises(ValueError, match=r"as many graphs, got \[3\] and \[2\]"):
-        list_source_to_target_edges(torch.tensor([0, 1, 2]), torch.tensor([0, 1]))
+        list_bipartite_edges(torch.tensor([0, 1, 2]), torch.tensor([0, 1]))

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.data import MoleculeStore, make_constant_shape_batch
-from gtx.graph import BatchShape
+from gtx.data import MoleculeStore
+from gtx.data.batches import make_constant_shape_batch
+from gtx.graph.constant_shape import BatchShape
 from gtx.models import ARCHITECTURES, GraphTransformer
-from gtx.nn import UserFeatureProjection
+from gtx.nn.features import UserFeatureProjection
 from tests.molecules_for_tests import located, renumbered, store
 
 from .test_architectures import FEATURISER, NAMES, close

@@ -9,20 +9,14 @@ from torch import Tensor, nn
 from gtx.models import (
     TRANSFORMER_BASE,
     GraphTransformer,
-    MoleculeToSequence,
-    TokenEncoder,
+    MoleculeToSequenceModel,
+    TokenSequenceEncoder,
     molecule_to_sequence,
     standard,
 )
 from gtx.molecules import Featuriser
-from gtx.sequence import (
-    END_TOKEN,
-    START_TOKEN,
-    SequenceBatch,
-    TokenVocabulary,
-    beam_search,
-    greedy_search,
-)
+from gtx.sequence import SequenceBatch, TokenVocabulary, beam_search, greedy_search
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 VOCABULARY = TokenVocabulary.of(SMILES)
@@ -36,11 +30,11 @@ def encoder() -> GraphTransformer:
     return standard(1, **SIZES, channels=12, layers=1, heads=2, pair_channels=4)
 
 
-def model(kind: str = "molecules", **setting: object) -> MoleculeToSequence:
+def model(kind: str = "molecules", **setting: object) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    first = {"molecules": encoder, "sequences": lambda: TokenEncoder(9, **SMALL), "none": lambda: None}[kind]()
+    first = {"molecules": encoder, "sequences": lambda: TokenSequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
     width = 12 if kind == "molecules" else None
-    made = MoleculeToSequence(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
+    made = MoleculeToSequenceModel(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
         nn.init.normal_(p, std=0.3)  # so that what is written varies
     made.decoder.embedding.bias.data[END_TOKEN] = -2.0
@@ -71,7 +65,7 @@ def test_gradients_from_the_future_and_from_others_are_exactly_zero(kind: str) -
 class Rereading:
     """Decoding without a cache: every step reads all tokens again. It defines what decoding with a cache computes."""
 
-    def __init__(self, model: MoleculeToSequence) -> None:
+    def __init__(self, model: MoleculeToSequenceModel) -> None:
         self.model = model
         self.device = model.decoder.embedding.bias.device
 
@@ -181,7 +175,7 @@ def test_looks_are_weights_over_the_atoms_of_the_token_s_molecule() -> None:
 def test_base_is_torch_s_default_transformer_in_size() -> None:
     with torch.device("meta"):
         made, theirs = (
-            MoleculeToSequence(TokenEncoder(10, **TRANSFORMER_BASE), 10, **TRANSFORMER_BASE),
+            MoleculeToSequenceModel(TokenSequenceEncoder(10, **TRANSFORMER_BASE), 10, **TRANSFORMER_BASE),
             nn.Transformer(batch_first=True),
         )
     for ours, layers in ((made.encoder.layers, theirs.encoder.layers), (made.decoder.layers, theirs.decoder.layers)):

@@ -16,17 +16,9 @@ import pytest
 from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
-from gtx.molecules import (
-    ATOM_FEATURE_VALUES,
-    BOND_FEATURE_VALUES,
-    Featuriser,
-    MoleculeError,
-    bond_edge_index,
-    encode_atoms,
-    encode_bonds,
-    featurise_texts,
-    read_smiles,
-)
+from gtx.molecules import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, Featuriser, MoleculeError, read_smiles
+from gtx.molecules.graphs import bond_edge_index, encode_atoms, encode_bonds
+from gtx.molecules.perception import featurise_texts
 
 from .rewriting import CAGES, ODD, coloured_graph, labels, rewritings, sample
 

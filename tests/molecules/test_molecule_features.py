@@ -8,8 +8,9 @@ from rdkit import Chem
 from rdkit.Chem import Descriptors, MACCSkeys
 
 from gtx.errors import InputError
-from gtx.molecules import MOLECULE_FEATURES, Featuriser, featurise_texts, morgan_counts
-from gtx.molecules.descriptors import RDKIT_DESCRIPTORS
+from gtx.molecules import Featuriser, morgan_counts
+from gtx.molecules.descriptors import MOLECULE_FEATURES, RDKIT_DESCRIPTORS
+from gtx.molecules.perception import featurise_texts
 from tests.molecules_for_tests import SMILES
 
 ALL = tuple(MOLECULE_FEATURES)

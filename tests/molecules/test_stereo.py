@@ -11,9 +11,9 @@ from rdkit.Chem import AllChem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 from rdkit.Chem.inchi import MolToInchiKey
 
-from gtx.molecules import Featuriser, assign_stereo_labels, read_smiles
+from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules import graphs as stereo
-from gtx.molecules.graphs import LABEL
+from gtx.molecules.graphs import LABEL, assign_stereo_labels
 
 from .rewriting import SYMMETRIC, coloured_graph, labels, rewritings, sample
 

@@ -14,7 +14,7 @@ from gtx.attention import (
     GRITScore,
     RelativeDotScore,
 )
-from gtx.encodings import CategoricalFeatures, ContinuousFeatures
+from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, LearnedDegreeScaling, PairEmbedding, Readout
 
@@ -111,8 +111,8 @@ def test_nodes_of_another_number() -> None:
 
 def test_codes_are_embedded_and_values_may_stand_as_they_are() -> None:
     with refused("codes must be embedded: expected pair_channels, got None"):
-        PairEmbedding([ContinuousFeatures(3), CategoricalFeatures((4,))], None)
-    plain = PairEmbedding([ContinuousFeatures(3), ContinuousFeatures(2)], None)
+        PairEmbedding([ContinuousFeatureKind(3), CategoricalFeatureKind((4,))], None)
+    plain = PairEmbedding([ContinuousFeatureKind(3), ContinuousFeatureKind(2)], None)
     one, two = torch.randn(13, 3), torch.randn(13, 2)
     assert plain.width == 5 and torch.equal(plain([one, two]), torch.cat([one, two], 1))
     assert PairEmbedding([], 8).width is None and PairEmbedding([], 8)([]) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gtx.nn import BondVectorFromAtoms
+from gtx.nn.bonds import BondVectorFromAtoms
 
 
 def test_the_direction_of_a_bond_does_not_matter() -> None:

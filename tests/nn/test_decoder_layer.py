@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import GATv2Score, LinearHeadMerge, SigmoidGate
-from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph, list_source_to_target_edges
-from gtx.nn import DecoderLayer, EdgeAttention, KeyValueCache
+from gtx.attention import GATv2Score, LinearHeadMerge, Sigmoid
+from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph, list_bipartite_edges
+from gtx.nn import DecoderLayer, EdgeAttention
+from gtx.nn.decoder_layer import KeyValueCache
 from tests.attention.family import CASES
 
 D, H, HIDDEN = 12, 3, 20
@@ -62,7 +63,7 @@ def test_is_torch_s_transformer_decoder(norm_first: bool, gelu: bool) -> None:
     for a, b in zip(ours, theirs.layers, strict=True):
         copy(a, b)
     x, atoms = torch.randn(13, D).double(), torch.randn(12, D).double()
-    out, edges = x, list_source_to_target_edges(ATOMS, TOKENS)
+    out, edges = x, list_bipartite_edges(ATOMS, TOKENS)
     for part in ours:
         out = part(out, causal(TOKENS), atoms, edges)
     for i in range(3):
@@ -84,7 +85,7 @@ def test_over_all_pairs_without_cross_attention_it_is_torch_s_encoder_layer(norm
 
 def test_the_graphs_may_be_edge_lists() -> None:
     made, x, atoms = layer(), torch.randn(13, D).double(), torch.randn(12, D).double()
-    graph, edges = causal(TOKENS), list_source_to_target_edges(ATOMS, TOKENS)
+    graph, edges = causal(TOKENS), list_bipartite_edges(ATOMS, TOKENS)
     listed = made(x, graph.edge_index, atoms, edges)
     torch.testing.assert_close(made(x, graph, atoms, edges), listed)
     torch.testing.assert_close(made(x, graph, atoms, BipartiteGraph.between(ATOMS, TOKENS)), listed)
@@ -92,7 +93,7 @@ def test_the_graphs_may_be_edge_lists() -> None:
 
 def test_gradients_from_the_future_are_exactly_zero() -> None:
     made, x, atoms = layer(), torch.randn(13, D).double().requires_grad_(), torch.randn(12, D).double()
-    out = made(x, causal(TOKENS), atoms, list_source_to_target_edges(ATOMS, TOKENS))
+    out = made(x, causal(TOKENS), atoms, list_bipartite_edges(ATOMS, TOKENS))
     for t in range(13):
         (grad,) = torch.autograd.grad(out[t].square().sum(), x, retain_graph=True)
         seen = grad.ne(0).any(1)
@@ -104,9 +105,7 @@ def same_step_by_step(made: DecoderLayer) -> None:
     """Six tokens of two rows, at once and one after the other."""
     x, atoms = torch.randn(2, 6, D).double(), torch.randn(2, 4, D).double()
     ptr, read = torch.tensor([0, 6, 12]), torch.tensor([0, 4, 8])
-    whole = made(x.flatten(0, 1), causal(ptr), atoms.flatten(0, 1), list_source_to_target_edges(read, ptr)).view(
-        2, 6, D
-    )
+    whole = made(x.flatten(0, 1), causal(ptr), atoms.flatten(0, 1), list_bipartite_edges(read, ptr)).view(2, 6, D)
     past, source = KeyValueCache.empty(made.attention, 2, 9, like=x), None
     if made.cross is not None:
         of_atoms = made.cross.keys_and_values(atoms.flatten(0, 1))
@@ -143,7 +142,7 @@ def test_a_step_is_a_row_of_the_whole_with_every_attention(name: str) -> None:
         lambda: {"value_activation": nn.LeakyReLU(0.1)},
         lambda: {"value_activation": nn.LayerNorm(D)},
         lambda: {"edge_value": "state", "score": GATv2Score(H, D // H)},
-        lambda: {"project": True, "bias": False, "normaliser": SigmoidGate()},
+        lambda: {"project": True, "bias": False, "normaliser": Sigmoid()},
         lambda: {"merge": LinearHeadMerge(H, D // H, D)},
     ],
 )
@@ -161,7 +160,7 @@ def test_a_step_takes_the_mean_of_the_heads_as_the_whole_does() -> None:
 
 def test_weights_into_a_token_sum_to_one() -> None:
     made, weights = layer(), []
-    edges = list_source_to_target_edges(ATOMS, TOKENS)
+    edges = list_bipartite_edges(ATOMS, TOKENS)
     made(torch.randn(13, D).double(), causal(TOKENS), torch.randn(12, D).double(), edges, weights)
     total = torch.zeros(13, H).double().index_add_(0, edges[1], weights[0])
     torch.testing.assert_close(total, torch.ones_like(total))

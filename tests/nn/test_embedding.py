@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from gtx.encodings import CategoricalFeatures, ContinuousFeatures
-from gtx.nn import CategoricalEmbedding, CategoryVocabulary, ClippedStandardScaler, make_embedding
+from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
+from gtx.nn import CategoricalEmbedding
+from gtx.nn.embedding import CategoryVocabulary, make_embedding
+from gtx.nn.features import ClippedStandardScaler
 
 
 def test_code_embedding_is_the_sum_over_columns() -> None:
@@ -14,8 +16,8 @@ def test_code_embedding_is_the_sum_over_columns() -> None:
     torch.testing.assert_close(out, torch.stack([layer.table[2] + layer.table[4], layer.table[0] + layer.table[3]]))
     assert repr(layer) == "CategoricalEmbedding([3, 2], 4)"
     assert (
-        isinstance(make_embedding(CategoricalFeatures((3,)), 4), CategoricalEmbedding)
-        and make_embedding(ContinuousFeatures(3), 4).in_features == 3
+        isinstance(make_embedding(CategoricalFeatureKind((3,)), 4), CategoricalEmbedding)
+        and make_embedding(ContinuousFeatureKind(3), 4).in_features == 3
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from gtx.encodings import CategoricalFeatures, ContinuousFeatures
+from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
 from gtx.nn import PairEmbedding
 
-FEATURES = [ContinuousFeatures(3), CategoricalFeatures((4, 2))]
+FEATURES = [ContinuousFeatureKind(3), CategoricalFeatureKind((4, 2))]
 
 
 def inputs() -> list[torch.Tensor]:

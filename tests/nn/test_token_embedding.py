@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from gtx.encodings import sinusoidal_encoding
-from gtx.nn import TokenEmbedding
+from gtx.encodings.sinusoidal import sinusoidal_encoding
+from gtx.nn.decoder_layer import TokenEmbedding
 
 
 def test_is_the_scaled_table_and_the_sinusoids() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.encodings import DistanceWithCentrality, GaussianDistance, NodeDegree, ShortestPathLength
+from gtx.encodings import GaussianDistance, NodeDegree, ShortestPathLength, SpatialDistanceWithCentrality
 from gtx.graph import CompleteGraph
 from gtx.nn import GraphAndSpaceEncoding
 from tests.molecules_for_tests import whole_batch
@@ -31,7 +31,7 @@ def graph(batch: Batch) -> CompleteGraph:
 def make(modes: Sequence[float] = (0.2, 0.5, 0.3)) -> GraphAndSpaceEncoding:
     torch.manual_seed(0)
     return GraphAndSpaceEncoding(
-        [NodeDegree(), ShortestPathLength(4)], [DistanceWithCentrality(GaussianDistance(6))], 5, 4, modes
+        [NodeDegree(), ShortestPathLength(4)], [SpatialDistanceWithCentrality(GaussianDistance(6))], 5, 4, modes
     )
 
 
@@ -74,4 +74,4 @@ def test_bad_settings_are_named() -> None:
         with pytest.raises(ValueError, match="the probabilities of three modes, with sum 1, got"):
             make(modes)
     with pytest.raises(ValueError, match=r"expected encodings of the graph .* got none"):
-        GraphAndSpaceEncoding([], [DistanceWithCentrality(GaussianDistance(6))], 5, 4)
+        GraphAndSpaceEncoding([], [SpatialDistanceWithCentrality(GaussianDistance(6))], 5, 4)

@@ -17,10 +17,11 @@ from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor, save_model
-from gtx.sequence import CHARACTER_TOKENIZER, TokenVocabulary, beam_search
+from gtx.prediction import ModelFileHeader, Predictor, save_model
+from gtx.sequence import TokenVocabulary, beam_search
 from gtx.sequence.task import scores
-from gtx.tasks import GeneratedTexts, SequenceGeneration
+from gtx.sequence.tokens import CHARACTER_TOKENIZER
+from gtx.tasks import GeneratedTexts, SequenceGenerationTask
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)
@@ -41,8 +42,8 @@ def make() -> Callable[..., Predictor]:
         with torch.no_grad():
             model.decoder.embedding.bias[1] += end
         spec = {"name": "molecule_to_sequence", "arguments": arguments}
-        task = SequenceGeneration("product", vocabulary=vocabulary, limit=8, beams=beams)
-        return Predictor([model], ModelHeader(task, FEATURISER, spec), "cpu")
+        task = SequenceGenerationTask("product", vocabulary=vocabulary, limit=8, beams=beams)
+        return Predictor([model], ModelFileHeader(task, FEATURISER, spec), "cpu")
 
     return made
 

@@ -10,7 +10,8 @@ import pytest
 
 from gtx.data import MoleculeStore, featurise
 from gtx.molecules import Featuriser
-from gtx.report import DatasetCard, NumericReport
+from gtx.report import DatasetCard
+from gtx.report.context import NumericReport
 from gtx.tasks import NumericTask, Regression
 
 ENDS = ["C", "O", "N", "F", "S", "C(=O)O", "C#N", "c1ccccc1", "C(C)C", "OC"]

@@ -10,12 +10,12 @@ import pytest
 
 from gtx.closed_form import fit_closed_form
 from gtx.data.targets import FEWEST_REPEATED, MeasurementNoise, measure_noise
-from gtx.dataset import Dataset, DataSettings, load_dataset
 from gtx.kernel import LearningCurve
 from gtx.models import kernel_ridge
 from gtx.report import figures
 from gtx.report.context import FACTOR, Attainable
 from gtx.tasks import BinaryClassification, Regression
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.workflow.outputs import attainable_errors
 from tests.report.conftest import SMILES, SPLIT, additive
 
@@ -61,7 +61,7 @@ def test_the_words_say_what_is_known_and_no_more() -> None:
 
 
 def test_the_page_shows_it_beside_the_score_and_in_a_picture(make_report, tmp_path: Path) -> None:
-    from gtx.report import write_report
+    from gtx.report.page import write_report
 
     def page(**changes: object) -> str:
         assert write_report(tmp_path / "report.html", make_report(**changes)) == []
@@ -91,7 +91,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     lines = [f"{smiles},{additive(smiles) + len(smiles) % 3},{k}" for smiles, k in zip(SMILES, part, strict=True)]
     table = tmp_path_factory.mktemp("table") / "chains.csv"
     table.write_text("\n".join(["smiles,y,split", *lines]))
-    return load_dataset(DataSettings(str(table), ("y",), split_column="split"))
+    return load_training_table(DataSettings(str(table), ("y",), split_column="split"))
 
 
 def test_test_rows_have_no_part_in_the_curve(dataset: Dataset) -> None:

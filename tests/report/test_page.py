@@ -10,8 +10,9 @@ import pytest
 from markupsafe import Markup
 from rdkit import Chem
 
-from gtx.report import RunReport, write_report, write_run_report
+from gtx.report import RunReport, write_run_report
 from gtx.report.kinds import number
+from gtx.report.page import write_report
 from gtx.tasks import BinaryClassification, Regression, Task
 
 from .conftest import SMILES, SPLIT

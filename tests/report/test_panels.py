@@ -12,8 +12,9 @@ from sklearn.metrics import f1_score
 
 from gtx.data import similarity
 from gtx.molecules import murcko_scaffold
-from gtx.report import count_atoms, figures
+from gtx.report import figures
 from gtx.report.comparison import MEAN, compare, comparison_figure, corrected_resampled_t, write_figure
+from gtx.report.context import count_atoms
 from gtx.report.headline import headline
 from gtx.report.kinds import number
 from gtx.report.molecules import Gallery, Panel, compared, group_scores, groups, neighbours, scaffold_kinds

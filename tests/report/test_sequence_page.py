@@ -9,7 +9,7 @@ from gtx.data import featurise
 from gtx.molecules import Featuriser
 from gtx.report import DatasetCard
 from gtx.sequence.report import SequenceReport, write_sequence_report
-from gtx.tasks import SequenceGeneration
+from gtx.tasks import SequenceGenerationTask
 
 from .test_page import Page
 
@@ -33,7 +33,7 @@ def page(folder: Path, **changes: object) -> Page:
         "settings": {"training": {"epochs": 4}},
         "versions": {"gtx": "0.1.0"},
         "model_file": "run/model.gtx",
-        "metrics": SequenceGeneration.metrics,
+        "metrics": SequenceGenerationTask.metrics,
         "target": "product",
         "truth": SMILES,
         "written": ["CCO", "CCN", "CCC", "CO", "CO", "C("],

@@ -14,7 +14,7 @@ from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, save_model
+from gtx.prediction import ModelFileHeader, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import Regression
@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = kernel_ridge(1, num_descriptors=train.descriptors.shape[1])
     fit_closed_form(own, task, train)
     training = TrainingRows.sample(done.smiles, list(range(1, 81)), {"gap": rows["gap"].astype(str).tolist()})
-    header = ModelHeader(task, featuriser, spec, training=training)
+    header = ModelFileHeader(task, featuriser, spec, training=training)
     of_kernel = {"name": "kernel", "arguments": {"out_channels": 1, **own.learned_arguments}}
     networks = [build_model(spec).eval() for _ in range(2)]
     save_model(

@@ -365,10 +365,10 @@ def made(beside: FeatureColumns) -> Predictor:
     from gtx.data import featurise
     from gtx.models import build_model
     from gtx.molecules import Featuriser
-    from gtx.prediction import ModelHeader
+    from gtx.prediction import ModelFileHeader
     from gtx.tasks import Regression
     from gtx.training import TrainSettings
-    from gtx.workflow import make_model_spec
+    from gtx.workflow.specs import make_model_spec
     from tests.tables import TINY
 
     read = Featuriser()
@@ -376,4 +376,4 @@ def made(beside: FeatureColumns) -> Predictor:
     task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
     spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)
     torch.manual_seed(0)
-    return Predictor([build_model(spec)], ModelHeader(task, read, spec, features=beside), "cpu")
+    return Predictor([build_model(spec)], ModelFileHeader(task, read, spec, features=beside), "cpu")

@@ -21,15 +21,15 @@ from gtx.tasks import (
     BondClassification,
     BondRegression,
     CountRegression,
-    InferredTask,
     MoleculeAtomBondTask,
     MulticlassClassification,
     NumericTask,
     Regression,
-    SequenceGeneration,
+    SequenceGenerationTask,
     ShareRegression,
     Task,
 )
+from gtx.tasks.inferred import InferredTask
 from gtx.tasks.metrics import has_values
 from gtx.tasks.task import Metric
 
@@ -192,7 +192,7 @@ CASES = {
         ("gap_pred", "gap_low", "gap_high", "charge_pred", "order_pred"),
     ),
     "sequence": Case(
-        SequenceGeneration("product"),
+        SequenceGenerationTask("product"),
         lambda t: {"product": _blanks(t.smiles.tolist())},
         ("product_pred", "product_log_probability", "product_valid"),
     ),

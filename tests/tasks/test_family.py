@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import gtx
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.tasks import TASKS, CountRegression
 from gtx.testing import check_task
 from gtx.training import TrainingModule, TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
@@ -142,7 +142,7 @@ def test_every_task_of_gtx_is_in_the_list() -> None:
 def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path: Path) -> None:
     for name in ("two labels", "multiclass"):
         case = CASES[name]
-        data = load_dataset(table(case, tmp_path / "data.csv"))
+        data = load_training_table(table(case, tmp_path / "data.csv"))
         weighted, plain = (replace(data.task, class_weights=w).fitted(data.store) for w in ("balanced", "none"))
         output = torch.zeros(len(data.store), weighted.out_channels)
         y = torch.from_numpy(data.y).float()

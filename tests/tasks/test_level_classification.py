@@ -16,8 +16,8 @@ from torch import nn
 
 import gtx
 from gtx.cli.printing import score_table
-from gtx.data import ConstantShapeStore, MoleculeStore, featurise
-from gtx.dataset import DataSettings, load_dataset
+from gtx.data import MoleculeStore, featurise
+from gtx.data.batches import ConstantShapeStore
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
@@ -32,6 +32,7 @@ from gtx.tasks import (
 )
 from gtx.tasks.atoms_and_bonds import LevelClassification
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
@@ -143,7 +144,9 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
     one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
     two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
-    data = load_dataset(DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0))
+    data = load_training_table(
+        DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0)
+    )
     errors = data.files[0].ledger.errors
     assert sorted(errors) == [2, 5, 6]
     assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
@@ -164,7 +167,7 @@ def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
     }
     pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
     task = AtomClassification(["ring", "kind"])
-    data = load_dataset(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
+    data = load_training_table(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
     assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].ledger.errors
     np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
 
@@ -178,7 +181,7 @@ def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
         ("one", "'one' holds only the class '1'; atom-classes needs two or more"),
     ):
         with pytest.raises(InputError, match=reason):
-            load_dataset(DataSettings(str(path), task=AtomClassification(name)))
+            load_training_table(DataSettings(str(path), task=AtomClassification(name)))
 
 
 # the loss

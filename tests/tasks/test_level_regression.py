@@ -14,16 +14,17 @@ from rdkit import Chem
 from torch import Tensor, nn
 
 import gtx
-from gtx.data import ConstantShapeStore, FeatureColumns, MoleculeStore, featurise
-from gtx.dataset import DataSettings, load_dataset
+from gtx.data import FeatureColumns, MoleculeStore, featurise
+from gtx.data.batches import ConstantShapeStore
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import AtomRegression, BondRegression, MoleculeAtomBondTask, Regression
 from gtx.tasks.atoms_and_bonds import LevelRegression
 from gtx.tasks.levels import means_of_alike
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from gtx.workflow.fine_tuning import PretrainedModel
 from tests.tables import TINY, molecules, write
@@ -120,7 +121,7 @@ def test_those_alike_are_of_training_alone() -> None:
 def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
     cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
     path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
-    data = load_dataset(DataSettings(str(path), task=AtomRegression("q"), split_column="split", workers=0))
+    data = load_training_table(DataSettings(str(path), task=AtomRegression("q"), split_column="split", workers=0))
     errors = data.files[0].ledger.errors
     assert list(errors) == [5, 2, 6]
     assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
@@ -137,7 +138,7 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
         [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
         ["smiles", "b", "split"],
     )
-    data = load_dataset(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
+    data = load_training_table(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
     assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].ledger.errors[3]
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
 
@@ -242,14 +243,14 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
     columns = FeatureColumns(("temperature", "total"), blanks=True)
     asked = AtomRegression("q", sum_to="total")
     with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
-        load_dataset(DataSettings(str(path), task=asked, split_column="split", workers=0))
+        load_training_table(DataSettings(str(path), task=asked, split_column="split", workers=0))
     known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))
-    data = load_dataset(known)
+    data = load_training_table(known)
     task = data.task.fitted(data.store)
     assert task.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
     model, read = network(task, further=columns.width), Featuriser()
     spec = {"name": "standard", "arguments": ARGUMENTS | sizes(columns.width) | {"out_channels": 2, "per": "atom"}}
-    header = ModelHeader(task.reading(columns), read, spec, features=columns)
+    header = ModelFileHeader(task.reading(columns), read, spec, features=columns)
     Predictor([model], header).save(tmp_path / "m.gtx")
     given = pd.DataFrame({"smiles": ["CCO", "CC"], "temperature": [1, 2], "total": [4.5, None]})
     found = gtx.load(tmp_path / "m.gtx", "cpu").predict(given)

@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from sklearn import metrics as sk
 
-from gtx.data import ConstantShapeStore
-from gtx.dataset import DataSettings, load_dataset
+from gtx.data.batches import ConstantShapeStore
 from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, CountRegression, MulticlassClassification, Regression, ShareRegression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 from gtx.tasks.scaling import ELEMENTS, TargetScaler
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import ALONE, TINY, molecules, write
@@ -280,15 +280,15 @@ def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path: Path) -> N
     cells = ["1", "", "-1", "0", "heavy", "2.5", *["1"] * 14]
     rows = [["C" * (i + 1), i, cell] for i, cell in enumerate(cells)]
     path = str(write(tmp_path / "t.csv", rows, ["smiles", "y", "w"]))
-    data = load_dataset(DataSettings(path, ("y",), weight_column="w", workers=0))
+    data = load_training_table(DataSettings(path, ("y",), weight_column="w", workers=0))
     errors = data.files[0].ledger.errors
     assert sorted(errors) == [2, 3, 5] and "expected" in errors[2] and 'column "w"' in errors[2]
     assert data.store.weights.tolist()[:3] == [1, 0, 2.5]
     assert 1 not in data.split["train"]  # the row of weight 0
     with pytest.raises(InputError, match="'y' is a target"):
-        load_dataset(DataSettings(path, ("y",), weight_column="y", workers=0))
+        load_training_table(DataSettings(path, ("y",), weight_column="y", workers=0))
     with pytest.raises(InputError, match="v"):
-        load_dataset(DataSettings(path, ("y",), weight_column="v", workers=0))
+        load_training_table(DataSettings(path, ("y",), weight_column="v", workers=0))
 
 
 def test_an_estimator_takes_them(weighted: Path) -> None:

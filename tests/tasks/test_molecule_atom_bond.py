@@ -12,7 +12,6 @@ from rdkit import Chem
 from torch import Tensor
 
 import gtx
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
@@ -26,6 +25,7 @@ from gtx.tasks import (
 )
 from gtx.tasks.molecule_atom_bond import join_scores
 from gtx.training import MoleculeDataModule, TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from tests.tables import TINY, molecules, write
 
@@ -76,7 +76,7 @@ def test_one_model_finds_three_rules(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> MoleculeDataModule:
-    dataset = load_dataset(table(tmp_path_factory.mktemp("data") / "t.csv", 60))
+    dataset = load_training_table(table(tmp_path_factory.mktemp("data") / "t.csv", 60))
     store = dataset.task.labelled(dataset.store)
     return MoleculeDataModule(dataset.task.fitted(store), store, store)
 

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gtx.data import InputFile
 from gtx.data.columns import Row
 from gtx.data.ledger import RowLedger
 from gtx.data.targets import BLANK_WORDS
-from gtx.dataset import InputFile
 from gtx.errors import InputError
-from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassification, Regression, Task
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
+from gtx.tasks.inferred import InferredTask
 
 COLUMNS = ["smiles", "y", "z"]
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.tasks import TargetScaler, count_elements, has_element_column
+from gtx.tasks import TargetScaler
+from gtx.tasks.scaling import count_elements, has_element_column
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules
 

@@ -13,10 +13,10 @@ from torch import nn
 
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.models import MoleculeToSequence, TokenEncoder, standard
+from gtx.models import MoleculeToSequenceModel, TokenSequenceEncoder, standard
 from gtx.sequence import SequenceBatch, SequenceExamples, TokenVocabulary, greedy_search
 from gtx.sequence.task import count, exact_match_share, metrics
-from gtx.tasks import SequenceGeneration
+from gtx.tasks import SequenceGenerationTask
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.training import TrainingModule, TrainSettings, fit
 from tests.training.task import FEATURISER, SMILES
@@ -34,13 +34,13 @@ def last_first(start: int, stop: int) -> SequenceExamples:
     return SequenceExamples.of(SequenceBatch.of(tokens), SequenceBatch.of([[one[-1], one[0]] for one in tokens]))
 
 
-TASK = SequenceGeneration("text")
+TASK = SequenceGenerationTask("text")
 TRAIN, VAL = last_first(0, 300), last_first(300, 400)
 
 
-def model() -> MoleculeToSequence:
+def model() -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    return MoleculeToSequence(TokenEncoder(6, **SMALL), 6, **SMALL)
+    return MoleculeToSequenceModel(TokenSequenceEncoder(6, **SMALL), 6, **SMALL)
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(TrainingModule, "training_step", step)
     torch.manual_seed(0)
     settings = TrainSettings(epochs=1, batch_molecules=17, threads=1, progress=False, accelerator="cpu")
-    fit(MoleculeToSequence(None, 4, **SMALL), TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
+    fit(MoleculeToSequenceModel(None, 4, **SMALL), TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
     total = sum(n for _, n in plain)
     assert total == len(targets.items) + 60 and len(losses) == 4
     expected = sum(loss * n for loss, n in plain) / total
@@ -84,7 +84,7 @@ def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
     examples = SequenceExamples.of(store, vocabulary.encode_all(SMILES).sequences)
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     encoder = standard(1, **sizes, channels=16, layers=1, heads=2)
-    made = MoleculeToSequence(encoder, len(vocabulary), **SMALL)
+    made = MoleculeToSequenceModel(encoder, len(vocabulary), **SMALL)
     settings = replace(SETTINGS, epochs=2, batch_pairs=2000)
     (done,) = fit(made, TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
     assert done.history[1]["train_loss"] < done.history[0]["train_loss"]
@@ -130,7 +130,7 @@ def test_of_nothing_is_none() -> None:
 
 def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
     torch.manual_seed(0)
-    model = MoleculeToSequence(None, 6, channels=8, layers=1, heads=2).double().eval()
+    model = MoleculeToSequenceModel(None, 6, channels=8, layers=1, heads=2).double().eval()
     ended = False
     while not ended:  # draw weights until something is written to its end
         for p in model.parameters():

@@ -17,7 +17,7 @@ from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Predictions
 from gtx.tasks.uncertainty.methods import distance_slopes
 from gtx.training import TrainSettings
-from gtx.workflow import check_training_rows_option
+from gtx.workflow.specs import check_training_rows_option
 from tests.molecules_for_tests import store
 
 GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelHeader, Predictor
+from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import Regression
 from gtx.tasks.calibration import conformal_interval, relative
 from gtx.tasks.scaling import TargetScaler
@@ -133,7 +133,7 @@ def predictor(uncertainty: str, seed: int = 0) -> Predictor:
     small = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": featuriser.num_descriptors}
     spec = {"name": "standard", "arguments": {"out_channels": task.out_channels, **sizes, **small}}
     torch.manual_seed(seed)
-    return Predictor([build_model(spec).eval()], ModelHeader(task, featuriser, spec), "cpu")
+    return Predictor([build_model(spec).eval()], ModelFileHeader(task, featuriser, spec), "cpu")
 
 
 @pytest.mark.slow

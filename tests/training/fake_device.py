@@ -25,7 +25,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gtx.attention.fast import ragged
-from gtx.data import ConstantShapeStore, MoleculeStore, precompute_encodings
+from gtx.data import MoleculeStore
+from gtx.data.batches import ConstantShapeStore, precompute_encodings
 from gtx.models import standard
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.training import TrainSettings

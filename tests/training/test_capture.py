@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from gtx.data import ConstantShapeStore
+from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, capture
 from gtx.training.capture import WholeStep, obstacle_to_capture

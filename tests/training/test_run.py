@@ -19,8 +19,9 @@ from gtx.cli import main
 from gtx.errors import InputError
 from gtx.files import CLAIMS, LOCK, claim, differences, discard, locked
 from gtx.tasks import Regression
-from gtx.training import RunFolder, TrainSettings, collect_run_config, distributed_group, is_main_process
-from gtx.training.ranks import lock_output_folder, machines
+from gtx.training import TrainSettings
+from gtx.training.ranks import distributed_group, is_main_process, lock_output_folder, machines
+from gtx.training.run import RunFolder, collect_run_config
 from tests.tables import XTB9, molecules, write
 
 from .task import train

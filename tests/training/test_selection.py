@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.tasks import BinaryClassification, CountRegression, Regression, SequenceGeneration
+from gtx.tasks import BinaryClassification, CountRegression, Regression, SequenceGenerationTask
 from gtx.tasks.scaling import TargetScaler
 from gtx.training.optimise import check_selection, validation_scorer
 
@@ -62,7 +62,7 @@ def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(t
     with pytest.raises(
         InputError, match="expected one of token_accuracy, perplexity, loss for sequence, got 'invalid'"
     ):
-        check_selection(SequenceGeneration("y"), "invalid", validated=True)
+        check_selection(SequenceGenerationTask("y"), "invalid", validated=True)
     with pytest.raises(InputError, match="for counts, got 'roc_auc'"):
         check_selection(CountRegression("y"), "roc_auc", validated=True)
     with pytest.raises(InputError, match="keep_by: no rows validate, so no epoch has a validation mae"):

@@ -14,7 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.data import ConstantShapeStore, MoleculeStore, featurise
+from gtx.data import MoleculeStore, featurise
+from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import Regression
 from gtx.training import EnsembleMember, TrainSettings, capture, fit
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from gtx.data import Split
-from gtx.dataset import Dataset, DataSettings, LabelledMolecules, load_dataset
 from gtx.molecules import murcko_scaffold
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
+from gtx.training_data import Dataset, DataSettings, load_training_table
+from gtx.training_data.settings import LabelledMolecules
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
 from gtx.workflow.plan import Plan
 from tests.tables import molecules, write
@@ -33,7 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 @pytest.fixture(scope="module")
 def dataset(data: DataSettings) -> Dataset:
-    return load_dataset(data)
+    return load_training_table(data)
 
 
 def assert_folds(dataset: Dataset, splits: list[Split], group) -> None:

@@ -16,12 +16,12 @@ from safetensors.torch import load_file, save
 import gtx
 from gtx.cli import main
 from gtx.data import MoleculeStore
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
 from gtx.prediction import Predictor, load_networks
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from gtx.workflow.blending import blend_weights, fitted_kernel, obstacle_to_blend
 from gtx.workflow.specs import kernel_spec

@@ -15,7 +15,6 @@ import gtx
 from gtx.cli import main
 from gtx.data import FeatureColumns
 from gtx.data.columns import RowFeatures
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.models import build_model
@@ -23,6 +22,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, load_networks, save_model
 from gtx.prediction.streaming import _answer
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import PretrainedModel, RunResult, train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 

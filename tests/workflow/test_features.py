@@ -12,12 +12,12 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.data import FeatureColumns
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
@@ -122,7 +122,9 @@ def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) ->
     frame = pd.DataFrame({"smiles": ["CCO", "CCO"], "temperature": [None, 340.0]})
     low, high = told.predict(frame)["y_pred"]
     assert low < 250 < 300 < high
-    refusing = load_dataset(DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0))
+    refusing = load_training_table(
+        DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0)
+    )
     blank = sum(row[1] == "" for row in rows(blanks=True))
     assert refusing.files[0].ledger.num_errors == blank and len(refusing.store) == 120 - blank
 

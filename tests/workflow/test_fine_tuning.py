@@ -17,16 +17,16 @@ from safetensors.torch import load_file, save_file
 import gtx
 from experiments.foundation import pretrain
 from gtx.cli import main
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
-from gtx.prediction import ModelHeader, foundation, load_networks, save_model
+from gtx.prediction import ModelFileHeader, foundation, load_networks, save_model
 from gtx.tasks import AtomRegression, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.training.pretrained_weights import TRANSFER_MATCHING
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import PretrainedModel, train_model
 from tests.tables import ALONE, TINY, molecules, write
 
@@ -45,7 +45,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = Regression(PRETRAINED, scaler=TargetScaler(torch.zeros(3).double(), torch.ones(3).double()))
     torch.manual_seed(0)
     spec = {"name": "standard", "arguments": arguments}
-    header = ModelHeader(task, featuriser, spec, settings={"tuning": TUNING})
+    header = ModelFileHeader(task, featuriser, spec, settings={"tuning": TUNING})
     save_model(folder / "foundation.gtx", [build_model(spec)], header, half=True)
     return carded(folder)
 
@@ -175,7 +175,7 @@ def test_outputs_of_known_targets_are_kept_and_those_of_others_added(
 
 def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: tuple[DataSettings, Path]) -> None:
     data, start = two
-    before, now = load_dataset(data).split, load_dataset(replace(data, seed=1))
+    before, now = load_training_table(data).split, load_training_table(replace(data, seed=1))
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
     said = PretrainedModel.open(start, data, TrainSettings()).warnings(now)
     assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]
@@ -307,7 +307,7 @@ def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) ->
     spec = {"name": "standard", "arguments": arguments}
     task = AtomRegression(("charge",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
     of_atoms = build_model(spec)
-    save_model(tmp_path / "atoms.gtx", [of_atoms], ModelHeader(task, featuriser, spec))
+    save_model(tmp_path / "atoms.gtx", [of_atoms], ModelFileHeader(task, featuriser, spec))
     fine_tuning = PretrainedModel.open(tmp_path / "atoms.gtx", DataSettings("table.csv"), TrainSettings())
     assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
     own = build_model(fine_tuning.spec(Regression("y"))).state_dict()

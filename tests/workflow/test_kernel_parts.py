@@ -16,13 +16,13 @@ import gtx.kernel.regression
 import gtx.prediction.foundation
 from gtx.cli import main
 from gtx.data import featurise
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
-from gtx.explain import attribute_prediction
+from gtx.explain import compute_attribution
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
@@ -80,14 +80,14 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
 
 def test_atoms_share_what_the_embedding_brings(blend: Path) -> None:
     predictor = gtx.load(blend, device="cpu")
-    forward, backward = (attribute_prediction(predictor, smiles, draws=2) for smiles in ("CCOC=O", "O=COCC"))
+    forward, backward = (compute_attribution(predictor, smiles, draws=2) for smiles in ("CCOC=O", "O=COCC"))
     assert forward.prediction == pytest.approx(predictor.predict("CCOC=O")["gap_pred"][0], abs=1e-4)
     assert forward.contributions.values.sum() == pytest.approx(forward.prediction - forward.without, abs=1e-9)
     np.testing.assert_allclose(forward.contributions.values, backward.contributions.values[::-1], atol=1e-6)
     kernel = predictor.kernel_member.kernel.double()
     batch = featurise(predictor.header.featuriser, ["CCOC=O"], workers=0).store.batch(torch.tensor([0]))
     share, sd = float(predictor.kernel_member.share[0]), float(predictor.task.scaler.sd[0])
-    network = attribute_prediction(Predictor(predictor.members, predictor.header, "cpu"), "CCOC=O", draws=2)
+    network = compute_attribution(Predictor(predictor.members, predictor.header, "cpu"), "CCOC=O", draws=2)
     counts = kernel.contributions(batch)[0][:, 0].numpy()
     rest = forward.contributions.values - (1 - share) * network.contributions.values - share * sd * counts
     assert share > 0 and np.abs(rest).max() > 1e-4  # what remains is the embedding's

@@ -9,11 +9,11 @@ import pytest
 
 import gtx
 from gtx.cli import main
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
 from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 

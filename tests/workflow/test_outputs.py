@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gtx.dataset import DataSettings, load_dataset
-from gtx.dataset.loading import outlier_lines
+from gtx.training_data import DataSettings, load_training_table
+from gtx.training_data.loading import outlier_lines
 from gtx.workflow.outputs import data_lines
 from tests.tables import molecules, write
 
@@ -17,7 +17,7 @@ def test_a_column_of_molecules_that_was_found_by_its_cells_is_said_and_the_first
     rows[3][0], rows[5][1] = "C1CC", "high"
     for column, said in ("structure", True), ("SMILES", False):
         source = write(tmp_path / "data.csv", rows, [column, "gap"])
-        lines = data_lines(load_dataset(DataSettings(str(source), ("gap",))))
+        lines = data_lines(load_training_table(DataSettings(str(source), ("gap",))))
         assert (f"{source}: the molecules are those of column 'structure'" in lines) is said
         assert f'{source}: the first error: row 4, column "{column}", value "C1CC"' in lines[1]
 
@@ -26,7 +26,9 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
     rows = [[s, i] for i, s in enumerate(molecules(40)["smiles"])]
     rows[5][1], rows[7][1], rows[9][1] = "", "NA", "#NV"
     rows += [[rows[0][0], 2.5], [rows[0][0], ""], [rows[1][0], 1]]
-    dataset = load_dataset(DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0))
+    dataset = load_training_table(
+        DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
+    )
     lines = data_lines(dataset)
     assert "in none of the sets: 4 molecules without any target value" in lines
     named = "2 molecules fill 5 rows, 1 of them with conflicting labels: y is 0 in row 1, 2.5 in row 41"
@@ -41,7 +43,7 @@ def test_values_far_from_the_others_are_told(tmp_path: Path) -> None:
     y = np.random.default_rng(0).normal(5, 1, 40)
     for change, said in (({}, []), ({7: 5000.0, 9: -200.0}, ["2 values far from the others, half of which lie from "])):
         rows = [[s, change.get(i, y[i])] for i, s in enumerate(molecules(40)["smiles"])]
-        dataset = load_dataset(
+        dataset = load_training_table(
             DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
         )
         lines = outlier_lines(dataset)

@@ -15,16 +15,17 @@ from rdkit.Chem import AllChem
 
 import gtx
 from gtx.data import FeatureColumns, featurise, open_table
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
-from gtx.explain import attribute_prediction, explain_prediction, find_rationale
-from gtx.library import DataFramePredictor
+from gtx.explain import compute_attribution, explain_prediction, find_rationale
+from gtx.folders import DataFramePredictor
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering
 from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings
-from gtx.workflow import check_model_settings, train_model
+from gtx.training_data import DataSettings, load_training_table
+from gtx.workflow import train_model
+from gtx.workflow.specs import check_model_settings
 from tests.tables import ALONE, TINY, molecules, read
 
 pytestmark = pytest.mark.slow
@@ -193,11 +194,11 @@ def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor
     for row, expected in zip(said, wrong, strict=True):
         assert expected in row["error"]
     data = DataSettings(str(tmp_path / "t.csv"), ("ya",), features=BOTH, workers=0, test=str(file), val=str(file))
-    errors = load_dataset(data).files[0].ledger.errors
+    errors = load_training_table(data).files[0].ledger.errors
     assert sorted(errors) == [2, 3, 4, 5, 6, 7]
     assert all(expected in errors[number] for number, expected in enumerate(wrong, 2))
     with pytest.raises(InputError, match='row 2, column "smiles", value "CCO": column "shift" has 2 numbers'):
-        load_dataset(replace(data, on_error="fail"))
+        load_training_table(replace(data, on_error="fail"))
     with pytest.raises(InputError, match="this model needs the feature 'shift'"):
         predictor.predict(["CCO"])
     with pytest.raises(InputError, match="feature column 'order': there is no column 'order'"):
@@ -213,7 +214,7 @@ def test_blanks_count_as_the_mean_and_are_told(tmp_path: Path) -> None:
     frame = pd.DataFrame({"smiles": ["CCO", "CC", "C"], "q": [[1.0, None, 3.0], None, [5.0]], "y": [0.0, 1.0, 2.0]})
     frame.to_parquet(tmp_path / "t.parquet")
     data = DataSettings(str(tmp_path / "t.parquet"), ("y",), features=FeatureColumns((), True, ("q",)), workers=0)
-    values = load_dataset(data).store.atom_features
+    values = load_training_table(data).store.atom_features
     expected = [[1, 0], [np.nan, 1], [3, 0], [np.nan, 1], [np.nan, 1], [5, 0]]
     np.testing.assert_array_equal(values, np.array(expected, np.float32))
 
@@ -264,7 +265,7 @@ def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
     seen = explain_prediction(predictor, "CCO", draws=1, features=given).prediction
     told = pd.DataFrame({"smiles": ["CCO"], **{name: [value] for name, value in given.items()}})
     assert seen == pytest.approx(answers(predictor, told)[0, 0], rel=1e-4)
-    assert np.isfinite(attribute_prediction(predictor, "CCO", draws=2, features=given).prediction)
+    assert np.isfinite(compute_attribution(predictor, "CCO", draws=2, features=given).prediction)
     with pytest.raises(
         InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
     ):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.dataset import DataSettings
 from gtx.errors import InputError
-from gtx.tasks import SequenceGeneration
+from gtx.tasks import SequenceGenerationTask
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
 from gtx.workflow import RunResult, train_model
 from tests.tables import molecules, read, write
 
@@ -37,7 +37,7 @@ def table(path: Path) -> Path:
 
 
 def settings(path: Path, **options: object) -> DataSettings:
-    return DataSettings(str(path), task=SequenceGeneration("product", **options), split_column="part", workers=0)
+    return DataSettings(str(path), task=SequenceGenerationTask("product", **options), split_column="part", workers=0)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_the_model_file_writes_the_same_alone(run: tuple[Path, RunResult]) -> No
 def test_any_text_will_do(tmp_path: Path) -> None:
     cells = [[s, f"{len(s)} é"] for s in molecules(30)["smiles"]]
     path = write(tmp_path / "data.csv", cells, ["smiles", "name"])
-    data = DataSettings(str(path), task=SequenceGeneration("name", tokens="characters"), workers=0)
+    data = DataSettings(str(path), task=SequenceGenerationTask("name", tokens="characters"), workers=0)
     outcome = train_model(data, SETTINGS, tmp_path / "out")
     assert set(outcome.metrics["test"]["per_target"]["name"]) == {"perplexity", "token_accuracy", "exact_accuracy"}
     assert "name_valid" not in read(tmp_path / "out" / "predictions.csv")[0]

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.dataset import DataSettings, collect_data_config, load_dataset
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
+from gtx.training_data.settings import collect_data_config
 from gtx.workflow import RunResult, train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 
@@ -101,7 +102,7 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     cells = [[s, i] for i, s in enumerate([*molecules(40)["smiles"]] * 2)]
     cells[40:] = [[f"{s}.[Na+]" if i % 9 == 0 else s, y] for i, (s, y) in enumerate(cells[40:])]
     data = DataSettings(str(write(tmp_path / "data.csv", cells, ["smiles", "y"])), ("y",), workers=0)
-    together, apart = load_dataset(data), load_dataset(replace(data, group_duplicates=False))
+    together, apart = load_training_table(data), load_training_table(replace(data, group_duplicates=False))
     assert together.leaked == {} and together.split_summary == "random, seed 0, each repeated molecule in one part"
     assert ("train", "test") in apart.leaked and apart.split_summary == "random, seed 0"
     assert [len(rows) for rows in together.split.values()] == [len(rows) for rows in apart.split.values()] == [64, 8, 8]
@@ -110,7 +111,7 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     assert "group_duplicates" not in collect_data_config(replace(data, group_duplicates=False))
     for other in ({"split": "scaffold"}, {"split_column": "y"}):
         assert "group_duplicates" not in collect_data_config(replace(data, **other))
-    once = load_dataset(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
+    once = load_training_table(replace(data, data=str(write(tmp_path / "once.csv", cells[:40], ["smiles", "y"]))))
     assert once.split_summary == "random, seed 0"
 
 
@@ -193,7 +194,7 @@ def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
     frame = molecules(90)[["smiles", "gap"]].to_numpy().tolist()
     a, b, c = (str(write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"])) for i, name in enumerate("abc"))
     for val, counts in ((b, [30, 30, 30]), (None, [26, 4, 30])):
-        split = load_dataset(DataSettings(a, ("gap",), val=val, test=c, workers=0)).split
+        split = load_training_table(DataSettings(a, ("gap",), val=val, test=c, workers=0)).split
         assert [len(split[part]) for part in ("train", "val", "test")] == counts
 
 
@@ -280,13 +281,13 @@ def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tm
     rows[4][2], rows[7][2] = "", "soon"
     source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "year"]))
     data = DataSettings(source, ("y",), split="time", split_by="year", workers=0)
-    dataset = load_dataset(data)
+    dataset = load_training_table(data)
     assert sorted(np.concatenate(list(dataset.split.values())).tolist()) == [*range(4), 5, 6, *range(8, 60)]
     assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_summary == "time by column 'year'"
     assert collect_data_config(data)["split_by"] == "year" and "split_by" not in collect_data_config(
         DataSettings(source, ("y",))
     )
     with pytest.raises(InputError, match=r"data.csv: there is no column 'yera'; did you mean 'year'\?"):
-        load_dataset(replace(data, split_by="yera"))
-    fold = load_dataset(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
+        load_training_table(replace(data, split_by="yera"))
+    fold = load_training_table(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
     assert fold.split_summary == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12

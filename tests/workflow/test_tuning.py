@@ -20,10 +20,10 @@ import yaml
 
 from gtx.baselines import Baselines
 from gtx.cli import main
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
 from gtx.files import claim
 from gtx.training import TrainingModule, TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import pipeline, plan, tuning
 from gtx.workflow import trials as tuning_trial
 from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
@@ -285,7 +285,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
 ) -> None:
     """Their targets can be anything, and nothing changes; and they are not in the data that trials get."""
     rows = molecules(40)[COLUMNS].to_numpy().tolist()
-    outer = load_dataset(replace(data, folds=2, fold=2))
+    outer = load_training_table(replace(data, folds=2, fold=2))
     for i in outer.rows[outer.split["test"]]:
         rows[i][1] = 1e4 * (i + 1)
     other = replace(data, data=str(write(tmp_path / "t.csv", rows, COLUMNS)))

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gtx.graph import CompleteGraph, MoleculesBySize
+from gtx.graph import CompleteGraph
+from gtx.graph.packing import MoleculesBySize
 
 _TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
 LARGEST = 64  # of these are launched; larger ones spill registers, and were never measured against matrix products

@@ -24,7 +24,9 @@ from torch.utils._pytree import tree_map_only
 from gtx.attention import BilinearScore, Hardmax, ProjectedEdgeFeatures, ScaledDotScore, Softmax, attend
 from gtx.attention.complete import attend_pairs
 from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
-from gtx.graph import BatchShape, BipartiteGraph, CompleteGraph, ConstantShapeGraph, MoleculesBySize, SizeBucket
+from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
+from gtx.graph.packing import MoleculesBySize, SizeBucket
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, complete
 from tests.training import task

@@ -9,7 +9,8 @@ from torch_geometric.nn import GINEConv
 from gtx.attention.fast import building
 from gtx.models import GraphTransformer
 from gtx.molecules import Featuriser
-from gtx.nn import BondMessagePassing, CategoricalEmbedding, LazyBondEmbedding
+from gtx.nn import BondMessagePassing, CategoricalEmbedding
+from gtx.nn.bonds import LazyBondEmbedding
 from tests.molecules_for_tests import featurised
 
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")

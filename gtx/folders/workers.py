@@ -24,7 +24,7 @@ from gtx.data.columns import Table
 from gtx.data.featurising import default_worker_count, make_process_pool, stop_workers
 from gtx.data.ledger import RowLedger
 from gtx.errors import InputError
-from gtx.library.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
+from gtx.folders.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
 
 # --- The job, and a worker that does it for one shard after the other.
 

@@ -16,12 +16,12 @@ import torch
 
 import gtx
 from gtx.cli import main
-from gtx.dataset import DataSettings, load_dataset
 from gtx.errors import InputError
-from gtx.library import stored
-from gtx.library.preparing import prepare_store, prepared_shards
-from gtx.library.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
+from gtx.folders import stored
+from gtx.folders.preparing import prepare_store, prepared_shards
+from gtx.folders.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
 from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 
 HEADS, TAILS = ("C", "N", "O", "CC", "OC", "NC", "CN", "CO", "CCC", "COC"), ("F", "Cl", "C#N", "C=O", "S", "Br", "[Si]")
@@ -51,7 +51,7 @@ def read(prepared: Path, cache: Path, *targets: str, **more: Any) -> stored.Stor
 
 
 def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = load_dataset(DataSettings(str(prepared / "a.csv"), ("y",), split_column="part", workers=0))
+    whole = load_training_table(DataSettings(str(prepared / "a.csv"), ("y",), split_column="part", workers=0))
     there = read(prepared, tmp_path, split_column="part")
     assert there.counts == {part: len(index) for part, index in whole.split.items()}
     for part in ("train", "val", "test"):

@@ -11,7 +11,7 @@ import pytest
 
 import gtx
 from gtx.errors import InputError
-from gtx.library import DataFramePredictor, frames
+from gtx.folders import DataFramePredictor, frames
 from gtx.prediction import predict_table
 
 MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
@@ -54,8 +54,13 @@ def test_frames_without_rows_have_the_same_columns_and_types(predict: DataFrameP
 def test_it_is_pickled_small_and_loads_the_model_once(
     predict: DataFramePredictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded, own = [], frames.load
-    monkeypatch.setattr(frames, "load", lambda *given, **options: loaded.append(given) or own(*given, **options))
+    loaded, own = [], frames.load_predictor
+
+    def recorded(*given: object, **options: object) -> object:
+        loaded.append(given)
+        return own(*given, **options)
+
+    monkeypatch.setattr(frames, "load_predictor", recorded)
     predict(FRAME)
     packed = pickle.dumps(predict)
     assert len(packed) < 1000

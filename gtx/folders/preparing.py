@@ -20,8 +20,8 @@ from gtx.data.table_writer import TableWriter, find_unused_column_name, output_h
 from gtx.data.tables import open_table
 from gtx.data.targets import add_component_columns
 from gtx.errors import InputError
-from gtx.library.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
-from gtx.library.workers import (
+from gtx.folders.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
+from gtx.folders.workers import (
     Engine,
     InProcess,
     LibraryOutcome,
@@ -31,7 +31,8 @@ from gtx.library.workers import (
     process_library,
     shard_result,
 )
-from gtx.molecules import FeaturisedMolecules, Featuriser, featurise_texts
+from gtx.molecules import FeaturisedMolecules, Featuriser
+from gtx.molecules.perception import featurise_texts
 
 MOLECULES = "_molecules"
 """Folder of the tensors; readers of data sets skip it because of the underscore."""

@@ -66,7 +66,7 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Read the molecules and print a summary; return 2 if a file or all rows could not be used."""
     from gtx.cli.options import featuriser_from
-    from gtx.library.preparing import prepare_store
+    from gtx.folders.preparing import prepare_store
 
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
@@ -105,7 +105,7 @@ def add_folder_options(parser: Parser) -> None:
 def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
     from gtx.cli.predict import opened, selected, status
-    from gtx.library.predicting import predict_folder
+    from gtx.folders.predicting import predict_folder
 
     if arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")

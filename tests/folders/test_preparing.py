@@ -12,8 +12,8 @@ import pytest
 from gtx.data import MoleculeStore, featurise
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
-from gtx.library import preparing
-from gtx.library.preparing import ShardReader, prepare_store, prepared_shards
+from gtx.folders import preparing
+from gtx.folders.preparing import ShardReader, prepare_store, prepared_shards
 from gtx.molecules import Featuriser
 
 TEXTS = [f"{'C' * (1 + i % 7)}{'NOS'[i % 3]}" for i in range(19)] + ["C1CC", "C[Si]", "CCO"]

@@ -12,22 +12,23 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from gtx.data import (
-    DuplicateSummary,
     FeatureColumns,
     MoleculeStore,
     NearestNeighbours,
     Row,
     Split,
     SplitSettings,
-    find_column,
     find_nearest_neighbours,
 )
+from gtx.data.columns import find_column
 from gtx.data.ledger import InputFile
+from gtx.data.targets import DuplicateSummary
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
-from gtx.tasks import InferredTask, Task, require_support
+from gtx.tasks import Task, check_task_supports
 from gtx.tasks.classification import ClassTask
+from gtx.tasks.inferred import InferredTask
 
 # --- Settings.
 
@@ -42,7 +43,7 @@ class DataSettings:
         data: path of the table, or name of a public data set.
         target_columns: names of the target columns, unless `task` names the targets.
         smiles_column: name of the column of molecules; for the default, see `gtx.data.open_table`.
-        task: kind of target; default: inferred, see `gtx.tasks.InferredTask`.
+        task: kind of target; default: inferred, see `gtx.tasks.inferred.InferredTask`.
         split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
         split_by: column that the split reads: groups for the split "group", numbers or dates for the split "time".
         split_column: column with the part (train, val, test) of each row.
@@ -93,7 +94,7 @@ class DataSettings:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
         if self.featuriser.components:
-            require_support(self.task, "components")
+            check_task_supports(self.task, "components")
         if self.features:
             self.features.check(self.featuriser)
         if self.folds is not None and (self.val or self.test or self.split_column):
@@ -126,7 +127,7 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
             return None
         path = Path(source)
         if path.is_dir():
-            return {"file": path.name, "sha256": annex("library", "a store").compute_store_checksum(path)}
+            return {"file": path.name, "sha256": annex("folders.preparing", "a store").compute_store_checksum(path)}
         return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
 
     marks: dict[str, Any] = settings.split_settings.to_dict()

@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from gtx.data import default_chunk_size
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
 from gtx.data.feature_columns import cell_text
+from gtx.data.featurising import default_chunk_size
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
-from gtx.library.predicting import row_chunk
+from gtx.folders.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATION_MODELS
 from gtx.prediction.loading import load_predictor
-from gtx.prediction.model_file import ModelHeader
+from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, answer_rows, predict_stream
 
 _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames without rows
@@ -74,7 +74,7 @@ class DataFramePredictor:
         return map(self, frames)
 
     def _table(self, frame: pd.DataFrame) -> Table:
-        header: ModelHeader = self.predictor.header
+        header: ModelFileHeader = self.predictor.header
         columns, components = list(map(str, frame.columns)), header.featuriser.components
         cells = frame.astype(object).where(frame.notna(), "")
         smiles_column = components[0] if components else self.smiles_column

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gtx.errors import InputError
-from gtx.library import DataFramePredictor, predict_folder
+from gtx.folders import DataFramePredictor, predict_folder
 
 from .conftest import MODEL, dying
 

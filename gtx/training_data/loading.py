@@ -11,28 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data import (
-    FeaturisationResult,
-    MoleculeStore,
-    Row,
-    RowLedger,
-    RowsToSplit,
-    Split,
-    SplitSettings,
-    add_component_columns,
-    count_shared_molecules,
-    featurise,
-    find_column,
-    find_duplicates,
-    open_table,
-    split_by_column,
-)
-from gtx.data.columns import listed
+from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLedger, Split, SplitSettings, featurise, open_table
+from gtx.data.columns import find_column, listed
 from gtx.data.ledger import InputFile, named, plural
-from gtx.data.targets import read_weights
-from gtx.dataset.settings import Dataset, DataSettings
+from gtx.data.splits import RowsToSplit, count_shared_molecules, split_by_column
+from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.errors import InputError, printable
-from gtx.tasks import InferredTask, Task
+from gtx.tasks import Task
+from gtx.tasks.inferred import InferredTask
+from gtx.training_data.settings import Dataset, DataSettings
 
 # --- Outliers among the targets: typing errors, other units, or values that span magnitudes.
 
@@ -171,7 +158,7 @@ def get_stratification_labels(task: Task, y: np.ndarray) -> np.ndarray | None:
 # --- Loading: from a table to molecules with labels.
 
 
-def load_dataset(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
+def load_training_table(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
     """Load a table for training: read and check its rows, featurise the molecules, and split them.
 
     Args:

@@ -14,11 +14,11 @@ import pytest
 import gtx
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
-from gtx.library import predict_folder, predicting
-from gtx.library.predicting import ShardPredictor
-from gtx.library.tables import Shard
-from gtx.library.workers import InProcess, LibraryOutcome, WorkerDied
-from gtx.prediction import RowFilter, predict_table
+from gtx.folders import predict_folder, predicting
+from gtx.folders.predicting import ShardPredictor
+from gtx.folders.tables import Shard
+from gtx.folders.workers import InProcess, LibraryOutcome, WorkerDied
+from gtx.prediction import PredictionFilter, predict_table
 
 from .conftest import MODEL, dying
 
@@ -95,7 +95,7 @@ def test_predictions_of_something_else_are_left_alone(predict: Callable, library
     with pytest.raises(InputError, match=r"holds other predictions with .*: shard_rows .10 there, 20 now.\. Choose"):
         predict(shard_rows=20)
     with pytest.raises(InputError, match=r"holds other predictions with .*: conditions "):
-        predict(selection=RowFilter.read("y_pred > 1"))
+        predict(selection=PredictionFilter.read("y_pred > 1"))
     (library / "a.csv").write_text("smiles\nC\n")
     with pytest.raises(InputError, match=r"a\.csv has changed since .*a\.csv-000000000000.parquet was written"):
         predict()
@@ -140,7 +140,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     predict: Callable, library: Path, tmp_path: Path
 ) -> None:
     name = f"{gtx.load(MODEL).header.targets[0]}_pred"
-    selection = RowFilter.read(f"{name} > -100", 7, name, lowest=True)
+    selection = PredictionFilter.read(f"{name} > -100", 7, name, lowest=True)
     outcome = predict(selection=selection, shard_rows=5)
     tables = [alone(library, file, tmp_path) for file in FILES]
     whole = pa.concat_tables(tables, promote_options="permissive").to_pandas()
@@ -149,7 +149,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     pd.testing.assert_frame_equal(pd.read_parquet(outcome.path), expected.reset_index(drop=True))
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(outcome.path))
     with pytest.raises(InputError, match="there is no column 'y'"):
-        predict_folder(MODEL, library, tmp_path / "other", selection=RowFilter(top=1, by="y"), device="cpu")
+        predict_folder(MODEL, library, tmp_path / "other", selection=PredictionFilter(top=1, by="y"), device="cpu")
 
 
 # Workers that die

@@ -19,29 +19,23 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from gtx.data import (
-    DuplicateSummary,
-    MoleculeStore,
-    PairBudgetSampler,
-    Row,
-    RowLedger,
-    find_column,
-    find_unused_column_name,
-)
-from gtx.data.columns import listed
+from gtx.data import MoleculeStore, PairBudgetSampler, Row, RowLedger
+from gtx.data.columns import find_column, listed
 from gtx.data.ledger import InputFile
 from gtx.data.parquet import strings
 from gtx.data.splits import parse_split
-from gtx.data.targets import read_weights
-from gtx.dataset.settings import Dataset, DataSettings
+from gtx.data.table_writer import find_unused_column_name
+from gtx.data.targets import DuplicateSummary, read_weights
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
-from gtx.library.preparing import PreparedShard, prepared_shards, store_facts
+from gtx.folders.preparing import PreparedShard, prepared_shards, store_facts
 from gtx.molecules import Featuriser
-from gtx.tasks import InferredTask, Task, require_support
+from gtx.tasks import Task, check_task_supports
+from gtx.tasks.inferred import InferredTask
 from gtx.training.data import MoleculeDataModule, OnDisk
 from gtx.training.module import spread_seed
 from gtx.training.settings import TrainSettings
+from gtx.training_data.settings import Dataset, DataSettings
 
 PARTS = ("train", "val", "test")
 WINDOW = 8
@@ -104,7 +98,7 @@ def use_prepared_featuriser(settings: DataSettings) -> DataSettings:
     }
     if options := [name for name, value in refused.items() if value]:
         raise InputError(f"{options[0]} needs a table; a store that gtx prepare made does not support it")
-    require_support(settings.task, "store")
+    check_task_supports(settings.task, "store")
     return replace(settings, featuriser=featuriser)
 
 

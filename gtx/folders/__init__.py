@@ -1,0 +1,20 @@
+"""Annex: prediction of folders of tables and data frames, shard by shard, and stores on disk to train from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gtx.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gtx.folders.frames import DataFramePredictor
+    from gtx.folders.predicting import predict_folder
+    from gtx.folders.preparing import prepare_store
+
+__getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = [
+    "DataFramePredictor",
+    "predict_folder",
+    "prepare_store",
+]
