@@ -14,8 +14,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from gtx.data import InputFile
-from gtx.data.ledger import RowLedger
+from gtx.data.ledger import InputFile, RowLedger
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, _object_array, load_public_dataset
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table

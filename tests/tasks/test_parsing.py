@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gtx.data import InputFile
 from gtx.data.columns import Row
-from gtx.data.ledger import RowLedger
+from gtx.data.ledger import InputFile, RowLedger
 from gtx.data.targets import BLANK_WORDS
 from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
