@@ -41,9 +41,8 @@ def whole_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[An
             os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
-        if (
-            error.filename is None and error.errno is not None
-        ):  # an error while writing, for which the system gives no file name
+        # an error while writing has no file name, and that of opening a hidden one
+        if error.filename in (None, os.fspath(part)) and error.errno is not None:
             raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
         raise
     finally:

@@ -50,9 +50,12 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Adapt, and print how much better the descriptors are now."""
+    from gtx.errors import InputError
     from gtx.training import TrainSettings
     from gtx.workflow import adapt_pretrained_model
 
+    if not arguments.out.endswith(".gtx"):
+        raise InputError(f"--out: expected the name of a model file that ends in .gtx, got {arguments.out!r}")
     names = ("epochs", "lr", "seed", "threads", "accelerator")
     settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
     more = {name: getattr(arguments, name) for name in ("smiles_column", "workers", "overwrite")}

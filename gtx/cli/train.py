@@ -85,7 +85,7 @@ def add(parser: Parser) -> None:
         "--baselines",
         action=BooleanOptionalAction,
         default=True,
-        help="train a linear model and a random forest on the same rows, for comparison",
+        help="train a linear model, a random forest and a kernel model on the training rows, for comparison",
     )
     run.add_argument(
         "--report",

@@ -92,6 +92,9 @@ def smiles_index(
         why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
     if len(found) != 1:
         raise InputError(f"which column holds the SMILES? {why}: {remedy}; the columns are {listed(columns)}")
+    name = columns[found[0]].strip()
+    if len(name) > 1 and name.lower() not in wanted.names and is_molecule(name):  # no name, but the first molecule
+        raise InputError(f"the header has the molecule {printable(name)!r}: put a line with names above it: smiles,y")
     return found[0]
 
 

@@ -28,6 +28,7 @@ Lines = Iterator[str | None]
 STDIN = "standard input"
 
 _COUNTS_LINE = re.compile(r".*\bV[23]000\s*$", re.DOTALL)  # the fourth line of a mol block
+_DELIMITER_LINE = re.compile(r"\s*\"?sep=([,;\t])\"?\s*$")
 
 
 def open_table(
@@ -177,6 +178,8 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
     header = next((line for line in lines if line is None or line.strip()), "")
     if not header:
         raise InputError(f"{name} is empty" if header == "" else f"the header of {name} {limits.too_long()}")
+    if named := _DELIMITER_LINE.match(header):  # a line of Excel's, before the header
+        header, default = next(lines, "") or "", named[1]
     delimiter = sniff(header, wanted.names, default)
     stream = records(chain([header], lines), delimiter)
     columns, broken = next(stream)

@@ -193,7 +193,7 @@ def describe(findings: Findings) -> str:
     random = f" (random weights: {e.random.prediction:.4g})"
     lines = [
         *headline(e.smiles, len(e.atoms), e.quantity, e.prediction, e.blend, random),
-        f"drawn: {name_layer(e)}; receiver {e.atoms[e.receiver]}",
+        f"drawn: {name_layer(e)}, counted from 0; receiver {e.atoms[e.receiver]}",
         "",
         f"{'atom':>6}  {'rollout':>9}  {'gradient':>9}",
         *(f"{a:>6}  {r:>9.4f}  {g:>9.2e}" for a, r, g in zip(e.atoms, e.rollout, e.gradient, strict=True)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
+import os
 import platform
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -443,6 +445,8 @@ def read_model(
                 return members, header, None
             return members, header, read_kernel_member(file, spec, header.task.num_predictions)
     except FileNotFoundError:
+        if Path(path).exists():  # safetensors says so of a file that may not be read
+            raise InputError(f"cannot read {path}: {os.strerror(errno.EACCES)}") from None
         near = did_you_mean(str(path), FOUNDATION_MODELS)
         raise InputError(f"no such file: {path}{near}") from None
     except OSError as reason:

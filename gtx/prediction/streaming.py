@@ -136,6 +136,7 @@ class Sieve:
 
     Attributes:
         written: number of rows selected so far.
+        without_numbers: positions of the columns of the selection in which no row had a number so far.
     """
 
     def __init__(
@@ -150,10 +151,12 @@ class Sieve:
         self._best: list[tuple[float, int, Line]] = []
         self._seen = 0
         self.written: int = 0
+        self.without_numbers: set[int] = {place for place, _, _ in places} | ({by} if by is not None else set())
 
     def select(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield the rows that are selected whatever rows follow; with `top` there are none."""
         for line in lines:
+            self.without_numbers -= {i for i in self.without_numbers if math.isfinite(number_of(line[0][i]))}
             if not all(holds(number_of(line[0][place]), number) for place, holds, number in self._places):
                 continue
             if self._order is None:
@@ -423,6 +426,7 @@ def predict_table(
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
+    notes += [f"column {header[i]!r} holds no numbers, so no row is selected" for i in sorted(sieve.without_numbers)]
     metrics = scores.metrics()
     overlap = None if trained is None or metrics is None else trained.overlap()
     return TableOutcome(ledger, metrics, notes, sieve.written, overlap)

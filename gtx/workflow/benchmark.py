@@ -38,6 +38,7 @@ from gtx.training.run import RunFolder
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.loading import describe_duplicates, get_stratification_labels, select_rows_to_split
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
+from gtx.workflow.blending import kernel_baseline
 from gtx.workflow.plan import Plan
 from gtx.workflow.specs import check_model_settings
 
@@ -100,7 +101,8 @@ class Fold:
         predictions = {GTX: blended.predictions.mean[test]}
         seconds = time.perf_counter() - start
         y, inputs = molecules.y, baseline_inputs(molecules.store, task)
-        options = {"seed": plan.settings.seed, **inputs, "kernel": blended.kernel}
+        kernel = kernel_baseline(blended, molecules.store, molecules.split["train"], plan.settings)
+        options = {"seed": plan.settings.seed, **inputs, "kernel": kernel}
         for name, prediction, _ in predict_baselines(molecules.smiles, y, molecules.split, task, **options):
             predictions[name] = prediction[test]
         result = {

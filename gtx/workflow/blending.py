@@ -158,6 +158,20 @@ def blend_with_kernel(
     return calibrated(both, kernel_member.blend(outputs, kernel_outputs), kernel, note, alone)
 
 
+def kernel_baseline(
+    blended: Blended, store: MoleculeStore, train: np.ndarray, settings: TrainSettings
+) -> KernelRidge | None:
+    """Return the kernel that is scored as a baseline: that of the blend before its last fit, or a new one of the same
+    settings; None for a task that no kernel learns.
+    """
+    header, rows = blended.predictor.header, store.subset(train)
+    task = header.task
+    if blended.kernel is not None or not isinstance(task, NumericTask) or closed_form_targets(task, rows) is None:
+        return blended.kernel
+    parts = kernel_parts(settings, header.featuriser)
+    return fitted_kernel(kernel_spec(task, header.featuriser, header.features, parts=parts), task, rows)
+
+
 def fitted_kernel(spec: Mapping[str, Any], task: NumericTask, molecules: MoleculeStore) -> KernelRidge:
     """Make a kernel and fit it to molecules with a fitted task."""
     kernel = attach_foundation(build_model(spec))
@@ -174,7 +188,7 @@ def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> s
     most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
         few = f"{plural(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"
-        return f"{few}, which takes {MIN_ROWS}; --model kernel needs none, and gtx benchmark compares them"
+        return f"{few}, which takes {MIN_ROWS}; --model kernel is fitted without them, and gtx benchmark compares them"
     return None
 
 

@@ -28,6 +28,7 @@ from gtx.training.ranks import (
 )
 from gtx.training.run import CONFIG, MEMBERS, RunFolder
 from gtx.training_data import Dataset, DataSettings, load_training_table
+from gtx.workflow.blending import kernel_baseline
 from gtx.workflow.outputs import (
     attainable_errors,
     attainable_lines,
@@ -186,7 +187,8 @@ def train_model(
         notes = [*notes, f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}"]
     scored = Baselines({}, {})
     if baselines:
-        scored = score_baselines(dataset, task, settings.seed, settings.progress, blended.kernel)
+        kernel = kernel_baseline(blended, dataset.store, dataset.split["train"], settings)
+        scored = score_baselines(dataset, task, settings.seed, settings.progress, kernel)
     metrics["baseline"] = scored.scores
     attainable = attainable_errors(task, dataset, blended.kernel)
     notes = [*notes, *attainable_lines(attainable, metrics, plan.units)]

@@ -169,6 +169,14 @@ def test_a_column_whose_cells_are_molecules_needs_no_name(tmp_path, name):
     assert open_table(tmp_path / name, usual_column="name").smiles_column == "name"
 
 
+def test_a_first_molecule_in_place_of_a_header_and_a_line_of_excel(table_of):
+    with pytest.raises(InputError, match="the header has the molecule 'CCO'"):
+        table_of("CCO,1\nCCC,2\n")
+    assert table_of("CCO,1\nCCC,2\n", smiles_column="CCO").columns == ["CCO", "1"]
+    table = table_of("sep=;\nsmiles;y\nC;1,5\n")
+    assert table.columns == ["smiles", "y"] and [row.cells for row in table.rows] == [["C", "1,5"]]
+
+
 @pytest.mark.parametrize(
     ("content", "asked", "message"),
     [

@@ -70,7 +70,7 @@ def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smil
 
 def test_the_text_has_every_number(explanation: Explanation) -> None:
     text = explanation.text()
-    assert "drawn: layer 1 of 2, mean of 2 heads; receiver O2" in text
+    assert "drawn: layer 1 of 2, mean of 2 heads, counted from 0; receiver O2" in text
     for account in (explanation, explanation.random):
         for table in account.faithfulness.values():
             assert all(f"{r.change:+.3g}" in text and f"{r.mean:.3g} ± {r.sd:.2g}" in text for r in table)

@@ -382,6 +382,9 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     selection = PredictionFilter.read("id >= 3", 5, "gap_pred")
     with pytest.raises(InputError, match="it is read as input"):
         predict_table(predictor, tmp_path / "in.parquet", tmp_path / "in.parquet", selection=selection)
+    of_texts = PredictionFilter(top=1, by="smiles")
+    texts = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "t.csv", selection=of_texts)
+    assert texts.written == 0 and texts.notes == ["column 'smiles' holds no numbers, so no row is selected"]
     best = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "best.parquet", selection=selection)
     whole, found = pd.read_parquet(tmp_path / "all.parquet"), pd.read_parquet(tmp_path / "best.parquet")
     expected = whole[whole["id"] >= 3].sort_values("gap_pred", ascending=False, kind="stable").head(5)

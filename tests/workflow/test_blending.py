@@ -186,7 +186,7 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
     outcome = learn(table, tmp_path / "few", "above", sizes=(0.9, 0.05, 0.05), epochs=1)
     (said,) = [note for note in outcome.notes if note.startswith("the network alone")]
     few = "the network alone: 6 validation rows are too few to weigh a kernel beside it, which takes 10"
-    assert said == f"{few}; --model kernel needs none, and gtx benchmark compares them"
+    assert said == f"{few}; --model kernel is fitted without them, and gtx benchmark compares them"
     assert outcome.metrics["alone"] == {} and gtx.load(tmp_path / "few" / "model.gtx").kernel_member is None
     val = store(["C"] * 20).with_targets(torch.zeros(20, 1))
 
