@@ -12,7 +12,7 @@ from pytorch_lightning import Trainer
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.training import EnsembleMember, MoleculeDataModule, TrainingModule
+from gtx.training import MoleculeDataModule, TrainedEnsembleMember, TrainingModule
 from gtx.training.optimise import BestEpoch, WeightAverage
 from gtx.training_data import DataSettings
 
@@ -41,7 +41,7 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
 
     model.load_state_dict(best.weights)
     (scores,) = trainer.test(module, data)
-    member = EnsembleMember(model.cpu().eval(), data.task, [], best.epoch, best.score)
+    member = TrainedEnsembleMember(model.cpu().eval(), data.task, [], best.epoch, best.score)
     Predictor.of([member], read, spec=spec).save(file)
     return scores
 

@@ -26,7 +26,7 @@ from gtx.errors import InputError
 from gtx.files import whole_file
 from gtx.models import build_model
 from gtx.prediction import load_predictor
-from gtx.training import EnsembleMember, TrainSettings, fit
+from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training_data.settings import hash_file
 from gtx.workflow import adapt_pretrained_model, train_model
 from gtx.workflow.specs import make_model_spec
@@ -243,7 +243,7 @@ def fit_network(
 
 
 @torch.inference_mode()
-def network_outputs(member: EnsembleMember, store: MoleculeStore) -> np.ndarray:
+def network_outputs(member: TrainedEnsembleMember, store: MoleculeStore) -> np.ndarray:
     """Predict float64 `[m, T]` in the targets' own units, by any model that takes a batch."""
     output = torch.empty(len(store), member.task.out_channels, dtype=torch.float64)
     for rows in PairBudgetSampler(store.sizes, 50_000, max_molecules=256, shuffle=False):

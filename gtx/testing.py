@@ -24,7 +24,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.attention import Score
 from gtx.data import featurise
-from gtx.encodings import CategoricalFeatureKind, Encoding
+from gtx.encodings import CategoricalFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.models import GraphTransformer
 from gtx.molecules import Featuriser
@@ -355,9 +355,9 @@ def check_encoding(
                     feature is values, f"{what} as declared, {feature}", "no tensor" if values is None else "one"
                 )
                 continue
-            width = len(feature.sizes) if isinstance(feature, CategoricalFeatureKind) else feature.channels
+            width = len(feature.sizes) if isinstance(feature, CategoricalFeatureSpec) else feature.channels
             block.require(values.shape == (count, width), f"{what} of shape {[count, width]}", [*values.shape])
-            if isinstance(feature, CategoricalFeatureKind):
+            if isinstance(feature, CategoricalFeatureSpec):
                 block.require(values.dtype == torch.long, f"{what} as int64 codes", values.dtype)
                 inside = ((values >= 0) & (values < torch.tensor(feature.sizes))).all()
                 expected = f"codes from 0 to less than {feature.sizes}"

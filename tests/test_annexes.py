@@ -81,6 +81,6 @@ def test_the_command_of_an_annex_is_one_of_gtx(capsys: pytest.CaptureFixture[str
 
 
 def test_an_annex_that_is_gone_is_none_until_it_is_needed() -> None:
-    assert annex("folders").prepare_store and annex("no_such_room") is None
+    assert annex("folders").prepare_molecule_store and annex("no_such_room") is None
     with pytest.raises(gtx.InputError, match="a table needs gtx/no_such_room"):
         annex("no_such_room", "a table")

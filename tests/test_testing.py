@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import global_add_pool
 
 from gtx.attention import ScaledDotScore, Score
-from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind, Encoding
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.models import standard
 from gtx.molecules import Featuriser
@@ -75,7 +75,7 @@ def test_a_broken_normaliser() -> None:
 class OfPairs(Encoding):
     """A pair feature, computed by a function of x `[N, 1]` and the pairs."""
 
-    pair = ContinuousFeatureKind(1)
+    pair = ContinuousFeatureSpec(1)
 
     def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
         return x[sender] - 2 * x[receiver]
@@ -85,11 +85,11 @@ class OfPairs(Encoding):
 
 
 class Wide(OfPairs):
-    pair = ContinuousFeatureKind(2)
+    pair = ContinuousFeatureSpec(2)
 
 
 class CodesBeyond(OfPairs):
-    pair = CategoricalFeatureKind((4,))
+    pair = CategoricalFeatureSpec((4,))
 
     def values(self, x: Tensor, sender: Tensor, receiver: Tensor) -> Tensor:
         return x[sender].long()

@@ -1,7 +1,7 @@
 """Modules of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
 
 from gtx.attention.complete import AttentionResult, HeadMerge, LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
-from gtx.attention.edge_states import ClippedDotScore, GRITScore, ProjectedEdgeFeatures
+from gtx.attention.edge_states import ClippedDotScore, GRITScore
 from gtx.attention.normalisers import (
     DistanceAdjacencyBlend,
     GatedSoftmax,
@@ -19,7 +19,7 @@ from gtx.attention.scores import (
     EdgeModulatedDotScore,
     GATScore,
     GATv2Score,
-    RelativeDotScore,
+    RMATScore,
     ScaledDotScore,
     Score,
 )
@@ -44,8 +44,7 @@ __all__ = [
     "MaxOverHeads",
     "NoNormalisation",
     "Normaliser",
-    "ProjectedEdgeFeatures",
-    "RelativeDotScore",
+    "RMATScore",
     "ScaledDotScore",
     "Score",
     "SiLUWithCutoff",

@@ -216,7 +216,7 @@ class GatedSoftmax(Normaliser):
 class SiLUWithCutoff(Normaliser):
     r"""Normaliser of TorchMD-NET: \(b_k = \mathrm{SiLU}(s_k)\, \phi_k\), weights that fall to 0 at a cutoff distance.
 
-    The factor \(\phi_k\) is the last channel of the edge features from `gtx.encodings.PairDirection`; it falls from 1
+    The factor \(\phi_k\) is the last channel of the edge features from `gtx.encodings.PairUnitVector`; it falls from 1
     at a distance of 0 to 0 at the cutoff. The weights into a receiver need not sum to 1.
 
     Source: Thölke & De Fabritiis 2022, TorchMD-NET (arXiv:2202.02541).

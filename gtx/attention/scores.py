@@ -261,7 +261,7 @@ class GATScore(Score):
 # --- R-MAT's score: relative embeddings of a pair beside query and key.
 
 
-class RelativeDotScore(Score):
+class RMATScore(Score):
     r"""Score of R-MAT (Relative Molecule Attention Transformer), with a relative embedding of each pair of atoms.
 
     The score sums dot products of query, key and the embedding \(b_{rs} = W e_{rs}\), and two global terms.
@@ -311,7 +311,7 @@ class RelativeDotScore(Score):
         return dots(query / root + self.content, key) + of_receiver + of_sender
 
     def __repr__(self) -> str:
-        return f"RelativeDotScore({', '.join(map(str, self.edge.shape))})"
+        return f"RMATScore({', '.join(map(str, self.edge.shape))})"
 
 
 # --- A score in which the edge scales every channel of query and key.

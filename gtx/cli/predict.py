@@ -217,7 +217,7 @@ def opened(
     """Load a model, with the predictions of its members and a comparison with training rows on request, or with an
     average over tautomers.
     """
-    from gtx.prediction import PredictorWithNeighbours, TautomerAveragingPredictor, load_predictor
+    from gtx.prediction import NeighbourReportingPredictor, TautomerAveragingPredictor, load_predictor
 
     predictor = load_predictor(model, device, beams)
     if average is not None:
@@ -225,7 +225,9 @@ def opened(
             raise InputError("--average tautomers cannot be combined with --members, --neighbours or --domain")
         return TautomerAveragingPredictor(predictor)
     predictor = predictor.with_members() if members else predictor
-    return predictor if neighbours is None and not domain else PredictorWithNeighbours(predictor, neighbours, domain)
+    return (
+        predictor if neighbours is None and not domain else NeighbourReportingPredictor(predictor, neighbours, domain)
+    )
 
 
 def status(ledger: RowLedger) -> int:

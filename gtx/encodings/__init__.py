@@ -9,10 +9,10 @@ from gtx.encodings.distance import (
     MATDistanceAndAdjacency,
     SpatialDistanceWithCentrality,
 )
-from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureKind, ContinuousFeatureKind, Encoding
-from gtx.encodings.paths import PathLengthMasks, ShortestPathBonds, ShortestPathLength, SimplePathCounts
+from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
+from gtx.encodings.paths import PathLengthOneHot, ShortestPathBonds, ShortestPathLength, SimplePathCounts
 from gtx.encodings.sinusoidal import SinusoidalPosition
-from gtx.encodings.space import NeighbourAtomTypes, PairDirection, SpatialMoments
+from gtx.encodings.space import NeighbourAtomTypes, PairUnitVector, SpatialMoments
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
 
 __all__ = [
@@ -20,8 +20,8 @@ __all__ = [
     "AtomTypes",
     "BesselDistance",
     "BondFeatures",
-    "CategoricalFeatureKind",
-    "ContinuousFeatureKind",
+    "CategoricalFeatureSpec",
+    "ContinuousFeatureSpec",
     "Encoding",
     "ExpNormDistance",
     "FourierDistance",
@@ -30,8 +30,8 @@ __all__ = [
     "MATDistanceAndAdjacency",
     "NeighbourAtomTypes",
     "NodeDegree",
-    "PairDirection",
-    "PathLengthMasks",
+    "PairUnitVector",
+    "PathLengthOneHot",
     "RandomWalkProbabilities",
     "SameRing",
     "ShortestPathBonds",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import CategoricalFeatureKind, Encoding
+from gtx.encodings.encoding import CategoricalFeatureSpec, Encoding
 from gtx.encodings.neighbours import check_edges, ragged
 from gtx.graph import CompleteGraph
 
@@ -30,7 +30,7 @@ class AtomTypes(Encoding):
         ValueError: `size` is 0.
     """
 
-    node: CategoricalFeatureKind
+    node: CategoricalFeatureSpec
     constant_shapes = True
     fixed = True
 
@@ -38,7 +38,7 @@ class AtomTypes(Encoding):
         super().__init__()
         if size < 1:
             raise ValueError(f"expected at least one code, got {size}")
-        self.node = CategoricalFeatureKind((size,))
+        self.node = CategoricalFeatureSpec((size,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         return data.x[:, :1], None
@@ -64,7 +64,7 @@ class NodeDegree(Encoding):
     def __init__(self, largest: int = 8) -> None:
         super().__init__()
         self.largest = largest
-        self.node: CategoricalFeatureKind = CategoricalFeatureKind((largest + 2,))
+        self.node: CategoricalFeatureSpec = CategoricalFeatureSpec((largest + 2,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         receiver = data.edge_index[1]
@@ -91,13 +91,13 @@ class BondFeatures(Encoding):
         ValueError: in `forward`, `edge_attr` of another shape; on a CPU, an edge that is not within a molecule.
     """
 
-    pair: CategoricalFeatureKind
+    pair: CategoricalFeatureSpec
     constant_shapes = True
     fixed = True
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.pair = CategoricalFeatureKind(tuple(size + 1 for size in sizes))
+        self.pair = CategoricalFeatureSpec(tuple(size + 1 for size in sizes))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         shape = (data.edge_index.shape[1], len(self.pair.sizes))
@@ -153,7 +153,7 @@ class SameRing(Encoding):
         if largest < 3:
             raise ValueError(f"expected rings of at least 3 bonds, got {largest}")
         self.largest = largest
-        self.pair: CategoricalFeatureKind = CategoricalFeatureKind((2,))
+        self.pair: CategoricalFeatureSpec = CategoricalFeatureSpec((2,))
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import ContinuousFeatureKind, Encoding
+from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 
 # --- A polynomial that leads to zero smoothly.
@@ -74,13 +74,13 @@ class RadialBasis(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair: ContinuousFeatureKind
+    pair: ContinuousFeatureSpec
     constant_shapes = True
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
-        self.pair = ContinuousFeatureKind(channels + 1)
+        self.pair = ContinuousFeatureSpec(channels + 1)
 
     def basis(self, distance: Tensor) -> Tensor:
         """Compute the K functions of distances `[num_pairs]`: `[num_pairs, K]`, finite also for a distance of 0."""
@@ -325,7 +325,7 @@ class MATDistanceAndAdjacency(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    pair: ContinuousFeatureKind = ContinuousFeatureKind(3)
+    pair: ContinuousFeatureSpec = ContinuousFeatureSpec(3)
 
     constant_shapes = True
 
@@ -365,8 +365,8 @@ class SpatialDistanceWithCentrality(Encoding):
     def __init__(self, distance: RadialBasis) -> None:
         super().__init__()
         self.distance = distance
-        self.node: ContinuousFeatureKind = ContinuousFeatureKind(distance.channels)
-        self.pair: ContinuousFeatureKind = distance.pair
+        self.node: ContinuousFeatureSpec = ContinuousFeatureSpec(distance.channels)
+        self.pair: ContinuousFeatureSpec = distance.pair
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         with torch.autocast(graph.ptr.device.type, enabled=False):

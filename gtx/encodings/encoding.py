@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 from gtx.graph import CompleteGraph
 
 
-class CategoricalFeatureKind(NamedTuple):
+class CategoricalFeatureSpec(NamedTuple):
     """Integer features int64 `[*, len(sizes)]` for learned embeddings; column c has the codes 0 to `sizes[c] - 1`.
 
     Attributes:
@@ -23,13 +23,13 @@ class CategoricalFeatureKind(NamedTuple):
     sizes: tuple[int, ...]
 
 
-class ContinuousFeatureKind(NamedTuple):
+class ContinuousFeatureSpec(NamedTuple):
     """Real-valued features `[*, channels]`."""
 
     channels: int
 
 
-Feature = CategoricalFeatureKind | ContinuousFeatureKind
+Feature = CategoricalFeatureSpec | ContinuousFeatureSpec
 """Declaration of what an encoding yields: integer codes or real numbers."""
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import CategoricalFeatureKind, ContinuousFeatureKind, Encoding
+from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.neighbours import compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_rules import adjacency, flatten
@@ -45,7 +45,7 @@ class ShortestPathLength(Encoding):
         if largest < 1:
             raise ValueError(f"expected a largest distance of at least 1, got {largest}")
         self.largest = largest
-        self.pair: CategoricalFeatureKind = CategoricalFeatureKind((largest + 3,))
+        self.pair: CategoricalFeatureSpec = CategoricalFeatureSpec((largest + 3,))
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -96,7 +96,7 @@ class ShortestPathLength(Encoding):
 # --- Hop masks: for every number of bonds, which pairs are so far apart.
 
 
-class PathLengthMasks(Encoding):
+class PathLengthOneHot(Encoding):
     r"""Encoding of pairs of atoms by masks: channel k is 1 where the shortest path has exactly k bonds, else 0.
 
     The channels of a pair with shortest-path distance d are \([d_{rs} = 0, d_{rs} = 1, \ldots, d_{rs} = K]\). Pairs
@@ -111,14 +111,14 @@ class PathLengthMasks(Encoding):
     The encoding reads `edge_index` `[2, E]`, undirected. The encoding yields pair values `[num_pairs, K + 1]`.
     """
 
-    pair: ContinuousFeatureKind
+    pair: ContinuousFeatureSpec
     constant_shapes = True
     fixed = True
 
     def __init__(self, largest: int = 3) -> None:
         super().__init__()
         self.distance: ShortestPathLength = ShortestPathLength(largest)
-        self.pair = ContinuousFeatureKind(largest + 1)
+        self.pair = ContinuousFeatureSpec(largest + 1)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         _, distance = self.distance(data, graph)
@@ -126,7 +126,7 @@ class PathLengthMasks(Encoding):
         return None, (hops == distance.T).float().T
 
     def __repr__(self) -> str:
-        return f"PathLengthMasks({self.pair.channels - 1})"
+        return f"PathLengthOneHot({self.pair.channels - 1})"
 
 
 # --- All simple paths between two atoms, by their length.
@@ -164,7 +164,7 @@ class SimplePathCounts(Encoding):
         super().__init__()
         if longest < 1:
             raise ValueError(f"expected paths of at least 1 bond, got {longest}")
-        self.pair: ContinuousFeatureKind = ContinuousFeatureKind(longest)
+        self.pair: ContinuousFeatureSpec = ContinuousFeatureSpec(longest)
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
@@ -259,7 +259,7 @@ class ShortestPathBonds(Encoding):
         self.length = length
         self.farthest = farthest
         self.distance: ShortestPathLength = ShortestPathLength(farthest)
-        self.pair: ContinuousFeatureKind = ContinuousFeatureKind(length * bond_size)
+        self.pair: ContinuousFeatureSpec = ContinuousFeatureSpec(length * bond_size)
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.encoding import ContinuousFeatureKind, Encoding
+from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 
 Convention = Literal["interleaved", "halves"]
@@ -67,13 +67,13 @@ class SinusoidalPosition(Encoding):
         ValueError: as `sinusoidal_encoding` does.
     """
 
-    node: ContinuousFeatureKind
+    node: ContinuousFeatureSpec
 
     def __init__(self, channels: int, convention: Convention = "interleaved") -> None:
         super().__init__()
         _check(channels, convention)
         self.convention = convention
-        self.node = ContinuousFeatureKind(channels)
+        self.node = ContinuousFeatureSpec(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         place = torch.arange(graph.num_nodes, device=graph.ptr.device) - graph.ptr[graph.batch]

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.encodings.distance import RadialBasis, check_basis, envelope, pair_distance
-from gtx.encodings.encoding import ContinuousFeatureKind, Encoding
+from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 
 # --- Directions from receivers to senders.
 
 
-class PairDirection(Encoding):
+class PairUnitVector(Encoding):
     r"""Encoding of pairs of atoms by the unit vector from receiver to sender, and a smooth cutoff of their distance.
 
     \[ \bigl[\, u_{rs} = (x_s - x_r) / d_{rs} \;\|\; \phi(d_{rs} / c) \,\bigr] \]
@@ -33,7 +33,7 @@ class PairDirection(Encoding):
         ValueError: a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    pair: ContinuousFeatureKind = ContinuousFeatureKind(4)
+    pair: ContinuousFeatureSpec = ContinuousFeatureSpec(4)
     constant_shapes = True
 
     def __init__(self, cutoff: float = 5.0) -> None:
@@ -50,7 +50,7 @@ class PairDirection(Encoding):
         return None, torch.cat([along / torch.where(apart, distance, 1.0)[:, None], near[:, None]], -1)
 
     def __repr__(self) -> str:
-        return f"PairDirection({self.cutoff})"
+        return f"PairUnitVector({self.cutoff})"
 
 
 # --- Invariants of the moments of the surroundings of an atom in space.
@@ -93,7 +93,7 @@ class SpatialMoments(Encoding):
         ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
     """
 
-    node: ContinuousFeatureKind
+    node: ContinuousFeatureSpec
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int = 128, cutoff: float = 5.0) -> None:
@@ -107,7 +107,7 @@ class SpatialMoments(Encoding):
         self.left: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
         self.right: nn.Parameter = nn.Parameter(torch.randn(2, channels, channels) / math.sqrt(channels))
         self.norm: nn.LayerNorm = nn.LayerNorm(3 * channels)
-        self.node = ContinuousFeatureKind(3 * channels)
+        self.node = ContinuousFeatureSpec(3 * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         directions = self.directions(data, graph)
@@ -182,7 +182,7 @@ class NeighbourAtomTypes(Encoding):
         ValueError: in `forward`, if there are no coordinates.
     """
 
-    node: ContinuousFeatureKind
+    node: ContinuousFeatureSpec
     constant_shapes = True
 
     def __init__(self, distance: RadialBasis, types: int, channels: int) -> None:
@@ -190,7 +190,7 @@ class NeighbourAtomTypes(Encoding):
         self.distance = distance
         self.filter: nn.Linear = nn.Linear(distance.channels, channels, bias=False)
         self.types: nn.Embedding = nn.Embedding(types, channels)
-        self.node = ContinuousFeatureKind(channels)
+        self.node = ContinuousFeatureSpec(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         sender, receiver = graph.pair_index

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
 from gtx.elementwise import GELU
-from gtx.encodings.encoding import ContinuousFeatureKind, Encoding
+from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_rules import adjacency
@@ -54,8 +54,8 @@ class RandomWalkProbabilities(Encoding):
         if steps < 1:
             raise ValueError(f"expected at least one step, got {steps}")
         self.steps = steps
-        self.node: ContinuousFeatureKind | None = ContinuousFeatureKind(steps) if nodes else None
-        self.pair: ContinuousFeatureKind | None = ContinuousFeatureKind(steps) if pairs else None
+        self.node: ContinuousFeatureSpec | None = ContinuousFeatureSpec(steps) if nodes else None
+        self.pair: ContinuousFeatureSpec | None = ContinuousFeatureSpec(steps) if pairs else None
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
@@ -180,7 +180,7 @@ class LaplacianEigenvectors(Encoding):
         ValueError: k below 1, or another word for signs.
     """
 
-    node: ContinuousFeatureKind
+    node: ContinuousFeatureSpec
 
     def __init__(self, k: int = 8, signs: Signs = "random", channels: int = 8) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ class LaplacianEigenvectors(Encoding):
         self.k = k
         self.signs = signs
         self.invariant: SignInvariant | None = SignInvariant(channels) if signs == "invariant" else None
-        self.node = ContinuousFeatureKind(2 * k if self.invariant is None else k * channels)
+        self.node = ContinuousFeatureSpec(2 * k if self.invariant is None else k * channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         vectors, values = self.eigenvectors(data.edge_index, graph)

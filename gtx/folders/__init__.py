@@ -8,13 +8,13 @@ from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gtx.folders.frames import DataFramePredictor
-    from gtx.folders.predicting import predict_folder
-    from gtx.folders.preparing import prepare_store
+    from gtx.folders.predicting import predict_folder_of_tables
+    from gtx.folders.preparing import prepare_molecule_store
 
 __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "DataFramePredictor",
-    "predict_folder",
-    "prepare_store",
+    "predict_folder_of_tables",
+    "prepare_molecule_store",
 ]

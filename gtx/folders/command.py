@@ -66,11 +66,11 @@ def add(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """Read the molecules and print a summary; return 2 if a file or all rows could not be used."""
     from gtx.cli.options import featuriser_from
-    from gtx.folders.preparing import prepare_store
+    from gtx.folders.preparing import prepare_molecule_store
 
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
-        outcome = prepare_store(
+        outcome = prepare_molecule_store(
             arguments.molecules,
             arguments.out,
             featuriser=featuriser_from(vars(arguments)),
@@ -105,13 +105,13 @@ def add_folder_options(parser: Parser) -> None:
 def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
     from gtx.cli.predict import opened, selected, status
-    from gtx.folders.predicting import predict_folder
+    from gtx.folders.predicting import predict_folder_of_tables
 
     if arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
-        outcome = predict_folder(
+        outcome = predict_folder_of_tables(
             arguments.model,
             molecules,
             arguments.out,

@@ -52,7 +52,7 @@ SHARD_ROWS = 50_000
 BEST = "top.parquet"
 
 
-def predict_folder(
+def predict_folder_of_tables(
     model: str | os.PathLike[str],
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],

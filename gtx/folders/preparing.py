@@ -40,7 +40,7 @@ SHARD_ROWS = 10_000
 """Rows of a shard: some 13 MB of drug-like molecules."""
 
 
-def prepare_store(
+def prepare_molecule_store(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -117,7 +117,7 @@ class Preparation(ShardJob):
     """Job of reading all shards.
 
     Attributes:
-        featuriser, smiles_column: as in `prepare_store`.
+        featuriser, smiles_column: as in `prepare_molecule_store`.
     """
 
     featuriser: Featuriser
@@ -195,12 +195,12 @@ def prepared_shards(folder: Path) -> Iterator[PreparedShard]:
 
 
 def is_prepared_store(source: str | os.PathLike[str]) -> bool:
-    """Return whether a folder is a store of featurised molecules, as `prepare_store` makes them."""
+    """Return whether a folder is a store of featurised molecules, as `prepare_molecule_store` makes them."""
     return Path(source).is_dir() and "hash" in store_facts(source)
 
 
 def store_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the options with which `prepare_store` made a store; empty if the folder is no store."""
+    """Read the options with which `prepare_molecule_store` made a store; empty if the folder is no store."""
     file = Path(folder) / FACTS
     try:
         found = json.loads(file.read_text()) if file.is_file() else {}

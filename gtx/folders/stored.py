@@ -30,7 +30,7 @@ from gtx.errors import InputError, printable
 from gtx.files import whole_file
 from gtx.folders.preparing import PreparedShard, prepared_shards, store_facts
 from gtx.molecules import Featuriser
-from gtx.tasks import Task, check_task_supports
+from gtx.tasks import Task, check_task_capability
 from gtx.tasks.inferred import InferredTask
 from gtx.training.data import MoleculeDataModule, OnDisk
 from gtx.training.module import spread_seed
@@ -98,7 +98,7 @@ def use_prepared_featuriser(settings: DataSettings) -> DataSettings:
     }
     if options := [name for name, value in refused.items() if value]:
         raise InputError(f"{options[0]} needs a table; a store that gtx prepare made does not support it")
-    check_task_supports(settings.task, "store")
+    check_task_capability(settings.task, "store")
     return replace(settings, featuriser=featuriser)
 
 

@@ -40,7 +40,7 @@ def hash_atom_environments(
 ) -> Tensor:
     r"""Hash the circular environment of each atom up to radius 0, 1, ... bonds; equal environments have equal hashes.
 
-    The hashes are the labels \(l_i^r\) of `gtx.nn.SubstructureEmbedding`.
+    The hashes are the labels \(l_i^r\) of `gtx.nn.SubstructureCountEmbedding`.
 
     Args:
         batch: molecules, with `x` `[N, A]`, `edge_index` `[2, E]` and `edge_attr` `[E, F]`.

@@ -19,7 +19,7 @@ from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
-from gtx.nn import SubstructureEmbedding
+from gtx.nn import SubstructureCountEmbedding
 from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
 
@@ -123,6 +123,8 @@ def _check(make: Callable[..., nn.Module], further: type[nn.Module], arguments: 
     kinds: dict[str, Kind] = {**kinds_of(further.__init__), **kinds_of(make)}
     Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)
     if isinstance(arguments.get("substructures"), Mapping):
-        Record({}, kinds_of(SubstructureEmbedding.__init__)).check(arguments["substructures"], f"{entry}.substructures")
+        Record({}, kinds_of(SubstructureCountEmbedding.__init__)).check(
+            arguments["substructures"], f"{entry}.substructures"
+        )
     if isinstance(arguments.get("encoder"), Mapping):
         _check(standard, GraphTransformer, arguments["encoder"], f"{entry}.encoder")

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.errors import InputError
-from gtx.nn import SubstructureEmbedding
+from gtx.nn import SubstructureCountEmbedding
 from gtx.nn.embedding import CategoryVocabulary
 
 PER = ("molecule", "atom", "bond")
@@ -38,7 +38,7 @@ def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) ->
     ignored = [name for name in OF_LAYERS if given[name] != usual[name].default]
     if ignored and given["layer"] is not None:
         raise ValueError(f"layer makes the layers and decides {', '.join(ignored)} itself: leave them out")
-    for name, kind in (("score", Score), ("normaliser", Normaliser), ("substructures", SubstructureEmbedding)):
+    for name, kind in (("score", Score), ("normaliser", Normaliser), ("substructures", SubstructureCountEmbedding)):
         if given[name] is not None and not isinstance(given[name], kind):
             home = kind.__module__.rpartition(".")[0]
             raise ValueError(f"expected a {kind.__name__} of {home}, a module, got {given[name]!r}")

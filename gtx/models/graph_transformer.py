@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
-from gtx.encodings import ContinuousFeatureKind, Encoding
+from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph import AllPairEdges, CompleteGraph, EdgeRule
 from gtx.models.checks import check_arguments, check_batch, unseen_codes
 from gtx.nn import (
@@ -28,7 +28,7 @@ from gtx.nn import (
     GraphTransformerLayer,
     PairEmbedding,
     Readout,
-    SubstructureEmbedding,
+    SubstructureCountEmbedding,
 )
 from gtx.nn.bonds import BondVectorFromAtoms, LazyBondEmbedding, OriginalAndVirtualNodes
 from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, make_embedding
@@ -210,7 +210,7 @@ class GraphTransformer(nn.Module):
         edge_value: bool = True,
         local: bool = True,
         readout: Sequence[str] = ("sum", "mean", "max"),
-        substructures: SubstructureEmbedding | None = None,
+        substructures: SubstructureCountEmbedding | None = None,
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
@@ -252,7 +252,7 @@ class GraphTransformer(nn.Module):
             raise ValueError("a model that embeds neither bonds nor pairs cannot read bond_features")
         self.bonds_as_pairs: bool = embeds_pairs and bond_features > 0
         if self.bonds_as_pairs:
-            pairs.append(ContinuousFeatureKind(bond_features))
+            pairs.append(ContinuousFeatureSpec(bond_features))
         self.pair_embedding: PairEmbedding = PairEmbedding(pairs, pair_channels, pair_mlp)
         width = pair_channels if bond_tokens else self.pair_embedding.width
         self.tokens: AddBondNodes | None = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gtx.attention import DistanceAdjacencyBlend, RelativeDotScore
+from gtx.attention import DistanceAdjacencyBlend, RMATScore
 from gtx.encodings import (
     BesselDistance,
     BondFeatures,
@@ -14,7 +14,7 @@ from gtx.encodings import (
     MATDistanceAndAdjacency,
     NeighbourAtomTypes,
     NodeDegree,
-    PairDirection,
+    PairUnitVector,
     ShortestPathBonds,
     ShortestPathLength,
     SpatialDistanceWithCentrality,
@@ -22,7 +22,7 @@ from gtx.encodings import (
 from gtx.graph import DistanceCutoffEdges
 from gtx.models.all_pairs import layer_with_biases
 from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
-from gtx.nn import EquivariantAttentionLayer, GraphAndSpaceEncoding, GraphTransformerLayer
+from gtx.nn import EquivariantAttentionLayer, GraphTransformerLayer, TransformerMPairEncoding
 
 # --- The Molecule Attention Transformer.
 
@@ -105,7 +105,7 @@ def rmat(
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
-        score = RelativeDotScore(of.heads, of.head_channels, pair_channels)
+        score = RMATScore(of.heads, of.head_channels, pair_channels)
         attention = of.attention(score=score, edge_bias=False, edge_value=True)
         return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout)
 
@@ -166,7 +166,7 @@ def torchmd_net(
     return GraphTransformer(
         out_channels,
         atom_sizes,
-        encodings=[around, ExpNormDistance(radial, cutoff), PairDirection(cutoff)],
+        encodings=[around, ExpNormDistance(radial, cutoff), PairUnitVector(cutoff)],
         channels=channels,
         pair_channels=None,
         dropout=dropout,
@@ -226,7 +226,7 @@ def transformer_m(
         out_channels,
         atom_sizes,
         bond_sizes,
-        encodings=[GraphAndSpaceEncoding(flat, space, channels, pair_channels, modes)],
+        encodings=[TransformerMPairEncoding(flat, space, channels, pair_channels, modes)],
         channels=channels,
         heads=heads,
         pair_channels=heads,

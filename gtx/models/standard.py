@@ -17,7 +17,7 @@ from gtx.encodings import (
 )
 from gtx.kernel import KernelRidge
 from gtx.models.graph_transformer import GraphTransformer
-from gtx.nn import SubstructureEmbedding
+from gtx.nn import SubstructureCountEmbedding
 from gtx.nn.features import FARTHEST
 from gtx.schema import Record, text, whole
 
@@ -54,8 +54,9 @@ def standard(
         encodings: names of the encodings of the graph; "ring" (`gtx.encodings.SameRing`) is for atoms whose codes
             contain no information on rings; "simple_paths" (`gtx.encodings.SimplePathCounts`) counts paths of up to 8
             bonds.
-        substructures: arguments of `gtx.nn.SubstructureEmbedding` by name, such as the columns `atoms` and `bonds`; the
-            embedding is concatenated to the readout. None for no counts of substructures, {} for the default arguments.
+        substructures: arguments of `gtx.nn.SubstructureCountEmbedding` by name, such as the columns `atoms` and
+            `bonds`; the embedding is concatenated to the readout. None for no counts of substructures, {} for the
+            default arguments.
         steps: number of steps of the random walks.
         farthest: longest path distance with a separate code, in bonds.
         cutoff: cutoff of the distance encoding, in Å.
@@ -88,7 +89,7 @@ def standard(
         for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
             if wrong := [i for i in substructures.get(columns) or () if not 0 <= i < len(sizes)]:
                 raise ValueError(f"substructures: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
-        counted = SubstructureEmbedding(channels, **substructures)
+        counted = SubstructureCountEmbedding(channels, **substructures)
     return GraphTransformer(
         out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments
     )

@@ -4,8 +4,8 @@ from gtx.elementwise import GELU, Dropout
 from gtx.nn.bonds import AddBondNodes, AddVirtualNodes, BondMessagePassing
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.embedding import CategoricalEmbedding, GraphAndSpaceEncoding, PairEmbedding
-from gtx.nn.features import SubstructureEmbedding
+from gtx.nn.embedding import CategoricalEmbedding, PairEmbedding, TransformerMPairEncoding
+from gtx.nn.features import SubstructureCountEmbedding
 from gtx.nn.readout import LearnedDegreeScaling, Readout
 from gtx.nn.transformer_layer import EdgeStateUpdate, GPSLayer, GraphTransformerLayer
 from gtx.nn.triplet_attention import TripletAttention
@@ -23,11 +23,11 @@ __all__ = [
     "EdgeStateUpdate",
     "EquivariantAttentionLayer",
     "GPSLayer",
-    "GraphAndSpaceEncoding",
     "GraphTransformerLayer",
     "LearnedDegreeScaling",
     "PairEmbedding",
     "Readout",
-    "SubstructureEmbedding",
+    "SubstructureCountEmbedding",
+    "TransformerMPairEncoding",
     "TripletAttention",
 ]

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gtx.attention import ProjectedEdgeFeatures
 from gtx.attention.complete import attend_receiver_block
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.elementwise import Dropout
 from gtx.encodings.sinusoidal import sinusoidal_encoding

@@ -14,7 +14,8 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
-from gtx.attention import HeadMerge, Normaliser, ProjectedEdgeFeatures, ScaledDotScore, Score, Softmax, attend
+from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax, attend
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.receivers import EdgeListAggregator
 from gtx.elementwise import dropout
 from gtx.graph import BipartiteGraph, CompleteGraph

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from gtx.elementwise import GELU
-from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind, Encoding
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.encoding import Feature
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.bipartite import split_by_receivers
@@ -63,7 +63,7 @@ class CategoricalEmbedding(nn.Module):
 
 def make_embedding(feature: Feature, channels: int) -> nn.Module:
     """Make the module that embeds a feature: an embedding table for categories, a linear map for real values."""
-    if isinstance(feature, CategoricalFeatureKind):
+    if isinstance(feature, CategoricalFeatureSpec):
         return CategoricalEmbedding(feature.sizes, channels)
     return nn.Linear(feature.channels, channels)
 
@@ -136,7 +136,7 @@ class PairEmbedding(nn.Module):
         self.mlp: nn.Sequential | None = None
         self.width = channels if features else None
         if channels is None:
-            values = [feature for feature in features if isinstance(feature, ContinuousFeatureKind)]
+            values = [feature for feature in features if isinstance(feature, ContinuousFeatureSpec)]
             if len(values) < len(features):
                 raise ValueError("codes must be embedded: expected pair_channels, got None")
             self.width = sum(feature.channels for feature in values) or None
@@ -192,7 +192,7 @@ class ChunkedPairEmbedding(NamedTuple):
 # --- Encodings of the graph and of space side by side, of which either may be off for a molecule.
 
 
-class GraphAndSpaceEncoding(Encoding):
+class TransformerMPairEncoding(Encoding):
     r"""Encoding of pairs for molecules with or without coordinates: one channel for the graph and one for space.
 
     \[ g^{2D}_b \sum_{f \in 2D} W_f f \;+\; g^{3D}_b\, \mathrm{MLP}\Bigl(\sum_{f \in 3D} W_f f\Bigr) \]
@@ -219,8 +219,8 @@ class GraphAndSpaceEncoding(Encoding):
         ValueError: no encoding of the graph, or modes that are no three probabilities.
     """
 
-    node: ContinuousFeatureKind
-    pair: ContinuousFeatureKind
+    node: ContinuousFeatureSpec
+    pair: ContinuousFeatureSpec
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class GraphAndSpaceEncoding(Encoding):
         if not flat:
             raise ValueError("expected encodings of the graph for molecules without coordinates, got none")
         self.modes: tuple[float, ...] = tuple(modes)
-        self.node, self.pair = ContinuousFeatureKind(channels), ContinuousFeatureKind(pair_channels)
+        self.node, self.pair = ContinuousFeatureSpec(channels), ContinuousFeatureSpec(pair_channels)
         self.flat: _Channel = _Channel(flat, channels, pair_channels, mlp=False)
         self.space: _Channel | None = _Channel(space, channels, pair_channels, mlp=True) if space else None
         self.constant_shapes: bool = all(encoding.constant_shapes for encoding in (*flat, *space))
@@ -263,7 +263,7 @@ class GraphAndSpaceEncoding(Encoding):
         return ~(known & only_space), known & ~only_flat
 
     def __repr__(self) -> str:
-        return f"GraphAndSpaceEncoding({self.node.channels}, {self.pair.channels}, modes={self.modes})"
+        return f"TransformerMPairEncoding({self.node.channels}, {self.pair.channels}, modes={self.modes})"
 
 
 class _Channel(nn.Module):

@@ -147,7 +147,7 @@ FARTHEST = 20
 """The largest radius, in bonds; a substructure as large hardly occurs in a second molecule."""
 
 
-class SubstructureEmbedding(nn.Module):
+class SubstructureCountEmbedding(nn.Module):
     r"""Linear map of the logarithms of the counts of circular substructures of each molecule.
 
     Every atom starts with a label computed from its codes. In each round, the label is combined with the labels of the
@@ -227,6 +227,5 @@ class SubstructureEmbedding(nn.Module):
         return self.embedding(self.dropout(counts.to(self.embedding.weight.dtype).log1p()))
 
     def __repr__(self) -> str:
-        return (
-            f"SubstructureEmbedding({self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p})"
-        )
+        sizes = f"{self.width}, radius={self.radius}, folded={self.folded}, dropout={self.dropout.p}"
+        return f"SubstructureCountEmbedding({sizes})"

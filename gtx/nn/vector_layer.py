@@ -35,7 +35,7 @@ class EquivariantAttentionLayer(nn.Module):
 
     Shapes:
         nodes `[N, C]`, whose vectors are 0 yet, or `[N, 4 C]`, x and then v `[3, C]`, to `[N, 4 C]`, or `[N, C]` from
-        the last layer; edge_attr `[E, radial + 4]`, u and phi last as `gtx.encodings.PairDirection` yields them.
+        the last layer; edge_attr `[E, radial + 4]`, u and phi last as `gtx.encodings.PairUnitVector` yields them.
     """
 
     def __init__(self, channels: int, heads: int, radial: int, last: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.prediction.extended import PredictorWithNeighbours, TautomerAveragingPredictor
+    from gtx.prediction.extended import NeighbourReportingPredictor, TautomerAveragingPredictor
     from gtx.prediction.loading import load_predictor
     from gtx.prediction.model_file import ModelFileHeader, load_networks, save_model
     from gtx.prediction.predictor import Predictor
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ModelFileHeader",
+    "NeighbourReportingPredictor",
     "PredictionFilter",
     "Predictor",
-    "PredictorWithNeighbours",
     "TautomerAveragingPredictor",
     "load_networks",
     "load_predictor",

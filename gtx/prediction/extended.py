@@ -84,7 +84,7 @@ MOST = 1000
 """Maximum number of neighbours of a row; each has columns of its own."""
 
 
-class PredictorWithNeighbours(ExtendedPredictor):
+class NeighbourReportingPredictor(ExtendedPredictor):
     """Predictor that also compares each molecule with its most similar training molecules.
 
     The predictor adds the column `similarity`, the similarity to the nearest training molecule. With `domain`, the

@@ -142,7 +142,8 @@ class RunReport:
         split: row indices of "train", "val" and "test".
         scores: scores of the model for `train`, `val` and `test`, as in `metrics.json`.
         data: the data card.
-        histories: history of each ensemble member, with one row per epoch, as `gtx.training.EnsembleMember.history`.
+        histories: history of each ensemble member, with one row per epoch, as
+            `gtx.training.TrainedEnsembleMember.history`.
         best_epochs: best epoch of each ensemble member, marked in figures if given.
         settings: settings of the run, possibly nested mappings.
         versions: versions of the libraries.

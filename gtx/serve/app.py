@@ -22,7 +22,7 @@ import gtx
 from gtx.errors import InputError
 from gtx.explain.subject import list_explainable_outputs
 from gtx.molecules import MoleculeError
-from gtx.prediction import Predictor, PredictorWithNeighbours
+from gtx.prediction import NeighbourReportingPredictor, Predictor
 from gtx.prediction.streaming import PredictorLike
 from gtx.serve import requests as bodies
 from gtx.serve.answering import Answer, Busy, Pictures, RequestBatcher, answer, drawing
@@ -86,13 +86,13 @@ def make_app(
         hosts: host names and addresses that requests may use; empty for any.
         separate: whether molecules are read in a separate process; otherwise a slow molecule delays all responses.
         domain: whether responses contain the band of similarity to the training rows, see
-            `gtx.prediction.PredictorWithNeighbours`.
+            `gtx.prediction.NeighbourReportingPredictor`.
 
     Raises:
         InputError: the model file has no domain.
     """
     limits, metrics = limits or ServiceLimits(), Metrics()
-    answering: PredictorLike = PredictorWithNeighbours(predictor, None, domain=True) if domain else predictor
+    answering: PredictorLike = NeighbourReportingPredictor(predictor, None, domain=True) if domain else predictor
     batcher, pictures = RequestBatcher(answering, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
     metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
 

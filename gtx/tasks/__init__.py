@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gtx.tasks.numbers import NumericTask
     from gtx.tasks.regression import Regression
     from gtx.tasks.scaling import TargetScaler
-    from gtx.tasks.task import Metric, Predictions, Task, check_task_supports
+    from gtx.tasks.task import Metric, Predictions, Task, check_task_capability
 
 
 # the command line lists tasks without torch
@@ -45,6 +45,6 @@ __all__ = [
     "ShareRegression",
     "TargetScaler",
     "Task",
-    "check_task_supports",
+    "check_task_capability",
     "make_task",
 ]

@@ -22,7 +22,7 @@ from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
 from gtx.tasks.options import WeightOptions
-from gtx.tasks.task import Predictions, Task, check_task_supports, fresh_columns, targets_of
+from gtx.tasks.task import Predictions, Task, check_task_capability, fresh_columns, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -519,7 +519,7 @@ def require_numeric(task: Task, capability: str) -> NumericTask:
         InputError: it does not.
         TypeError: it is of another kind.
     """
-    check_task_supports(task, capability)
+    check_task_capability(task, capability)
     if not isinstance(task, NumericTask):
         raise TypeError(f"expected a NumericTask, got {type(task).__name__}")
     return task

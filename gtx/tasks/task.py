@@ -108,7 +108,7 @@ class Capable(Protocol):
     def supports(self) -> frozenset[str]: ...
 
 
-def check_task_supports(task: Capable | None, capability: str) -> None:
+def check_task_capability(task: Capable | None, capability: str) -> None:
     """Raise InputError unless a task supports a capability, such as "tune" or "explain".
 
     None means a task of numbers or classes that is chosen from the table.
@@ -173,7 +173,7 @@ class Task(ABC):
         metrics: metrics by name, the main metric first.
         discrete: whether targets are classes.
         writes: whether the model generates sequences.
-        supports: capabilities that work with the task (keys of `CAPABILITIES`), see `check_task_supports`.
+        supports: capabilities that work with the task (keys of `CAPABILITIES`), see `check_task_capability`.
         unsaved: fields that are used only in training and not stored in a model file.
         page: module with a function `write_run_report`, for tasks with a separate report.
         per: level of the predictions, as for `gtx.models.GraphTransformer`: "molecule", "atom" or "bond".

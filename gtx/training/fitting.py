@@ -43,7 +43,7 @@ from gtx.training.logging import (
 )
 from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
-from gtx.training.pretrained_weights import TRANSFER_MATCHING, EnsembleMember, PretrainedWeightLoader
+from gtx.training.pretrained_weights import TRANSFER_MATCHING, PretrainedWeightLoader, TrainedEnsembleMember
 from gtx.training.ranks import distributed_group, is_main_process, lock_output_folder, run_in_main_process
 from gtx.training.run import RunFolder, TerminationCallback, collect_run_config, interruptible, quiet, torch_threads
 from gtx.training.settings import TrainSettings
@@ -64,10 +64,10 @@ def fit(
     *,
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
-    start: Sequence[EnsembleMember] = (),
+    start: Sequence[TrainedEnsembleMember] = (),
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING,
     watch: Watch | None = None,
-) -> list[EnsembleMember]:
+) -> list[TrainedEnsembleMember]:
     """Train one network, or an ensemble, in a folder; a second call with the same arguments resumes the training.
 
     Finished ensemble members are read from the folder, and an interrupted member continues from its last complete
@@ -147,7 +147,7 @@ class Problem:
     train: Any
     val: Any
     settings: TrainSettings
-    start: Sequence[EnsembleMember] = ()
+    start: Sequence[TrainedEnsembleMember] = ()
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
     bar: bool = True
@@ -207,7 +207,7 @@ class Observer(Protocol):
         """Learn the codes and the scales of descriptors; with `more` only add codes."""
 
 
-def train_member(problem: Problem, number: int, folder: Path) -> EnsembleMember:
+def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsembleMember:
     """Train member `number`, resume it, or read it if it is finished.
 
     Args:
@@ -223,13 +223,13 @@ def train_member(problem: Problem, number: int, folder: Path) -> EnsembleMember:
     problem.task.check(model, settings.ensemble)
     if isinstance(model, KernelRidge):  # takes a second or so, and is deterministic
         fit_closed_form(model, problem.task, problem.train)
-        return EnsembleMember(model.eval(), problem.task, [], 0, math.inf)
+        return TrainedEnsembleMember(model.eval(), problem.task, [], 0, math.inf)
     file = folder / "trained.pt"
     trained = run_in_main_process(lambda: _read(file))
     if trained is not None:
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
-            return EnsembleMember(model.cpu().float().eval(), problem.task, **trained)
+            return TrainedEnsembleMember(model.cpu().float().eval(), problem.task, **trained)
     if isinstance(problem.train, OnDisk):
         data = problem.train.data(problem.task, problem.val, settings, seed)
     else:
@@ -244,7 +244,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> EnsembleMember:
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
-    return EnsembleMember(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
+    return TrainedEnsembleMember(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
 
 
 def _read(file: Path) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from gtx.tasks import Task
 
 
 @dataclass
-class EnsembleMember:
+class TrainedEnsembleMember:
     """Trained network of an ensemble, with its task, best epoch and validation score.
 
     Attributes:

@@ -26,7 +26,7 @@ from gtx.data.targets import DuplicateSummary
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
-from gtx.tasks import Task, check_task_supports
+from gtx.tasks import Task, check_task_capability
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.inferred import InferredTask
 
@@ -94,7 +94,7 @@ class DataSettings:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
         if self.featuriser.components:
-            check_task_supports(self.task, "components")
+            check_task_capability(self.task, "components")
         if self.features:
             self.features.check(self.featuriser)
         if self.folds is not None and (self.val or self.test or self.split_column):

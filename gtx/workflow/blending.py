@@ -23,7 +23,7 @@ from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumericTask, Task
 from gtx.tasks.task import Answers, Predictions
-from gtx.training import EnsembleMember, TrainSettings
+from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.workflow.specs import add_learned_arguments, kernel_parts, kernel_spec
 
 MIN_ROWS = 10
@@ -96,7 +96,7 @@ class Blended:
 
 
 def blend_with_kernel(
-    members: Sequence[EnsembleMember],
+    members: Sequence[TrainedEnsembleMember],
     header: ModelFileHeader,
     store: MoleculeStore,
     split: Mapping[str, np.ndarray],

@@ -24,9 +24,9 @@ from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelFileHeader, Predictor, load_networks, save_model
 from gtx.prediction.foundation import resolve_model_path
-from gtx.tasks import NumericTask, Regression, Task, check_task_supports
+from gtx.tasks import NumericTask, Regression, Task, check_task_capability
 from gtx.tasks.inferred import InferredTask
-from gtx.training import EnsembleMember, TrainSettings, fit
+from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.fitting import check_machine
 from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings
@@ -55,7 +55,7 @@ class PretrainedModel:
     """
 
     header: ModelFileHeader
-    members: list[EnsembleMember]
+    members: list[TrainedEnsembleMember]
     featuriser: Featuriser
     file: str
     sha256: str
@@ -71,7 +71,7 @@ class PretrainedModel:
         """
         networks, header = load_networks(path)
         _refuse_contradictions(data, settings, header)
-        members = [EnsembleMember(network, header.task, [], 0, np.inf) for network in networks]
+        members = [TrainedEnsembleMember(network, header.task, [], 0, np.inf) for network in networks]
         source = data if "tuning" in header.settings else header  # a pretrained model gets a new readout
         featuriser = replace(header.featuriser, descriptors=source.featuriser.descriptors)
         features = source.features
@@ -157,8 +157,8 @@ class PretrainedModel:
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelFileHeader) -> None:
     """Refuse options that contradict the settings that the start model fixes."""
-    check_task_supports(header.task, "fine-tuning")
-    check_task_supports(data.task, "fine-tuning")
+    check_task_capability(header.task, "fine-tuning")
+    check_task_capability(data.task, "fine-tuning")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
             "a model that is trained further keeps its architecture: leave out model and model_arguments "
@@ -270,7 +270,7 @@ def adapt_pretrained_model(
         folder,
         marks={"from": origin["sha256"], "molecules": store.checksum(), "model": header.model},
         overwrite=overwrite,
-        start=[EnsembleMember(network, task, [], 0, np.inf) for network in networks],
+        start=[TrainedEnsembleMember(network, task, [], 0, np.inf) for network in networks],
     )
     score = task.validation(val)
     before, after = (

@@ -21,7 +21,7 @@ from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
-from gtx.training import EnsembleMember
+from gtx.training import TrainedEnsembleMember
 from gtx.training_data import Dataset
 from gtx.training_data.loading import describe_duplicates, outlier_lines
 from gtx.workflow.specs import describe_model
@@ -176,7 +176,7 @@ def report_facts(
     dataset: Dataset,
     predictor: Predictor,
     metrics: dict[str, Any],
-    members: Sequence[EnsembleMember],
+    members: Sequence[TrainedEnsembleMember],
     seconds: float,
     notes: Sequence[str],
 ) -> dict[str, Any]:

@@ -188,6 +188,8 @@ def train_model(
     scored = Baselines({}, {})
     if baselines:
         kernel = kernel_baseline(blended, dataset.store, dataset.split["train"], settings)
+        if predictor.kernel_member:
+            notes = [*notes, "the baselines are fitted to the training rows alone, the kernel of the blend to more"]
         scored = score_baselines(dataset, task, settings.seed, settings.progress, kernel)
     metrics["baseline"] = scored.scores
     attainable = attainable_errors(task, dataset, blended.kernel)

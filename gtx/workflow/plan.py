@@ -18,7 +18,7 @@ from gtx.prediction.foundation import FOUNDATION_MODELS, describe_pretraining_ov
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import NumericTask, Task
-from gtx.training import EnsembleMember, TrainSettings, fit
+from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.logging import Watch
 from gtx.training.pretrained_weights import PretrainedWeightLoader
 from gtx.training.run import collect_run_config
@@ -119,7 +119,7 @@ class Plan:
         shared = set(old) & set(self.task.targets)
         return [name for name in old if name not in shared] if shared else []
 
-    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[EnsembleMember], ModelFileHeader]:
+    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
         """Train in a folder or resume there, see `gtx.training.fit`; return the members and their header."""
         members = fit(
             partial(_build, self.spec),
@@ -148,7 +148,7 @@ class Plan:
         )
         return members, header
 
-    def blend(self, members: list[EnsembleMember], header: ModelFileHeader) -> Blended:
+    def blend(self, members: list[TrainedEnsembleMember], header: ModelFileHeader) -> Blended:
         """Blend the trained members with a kernel, and measure the domain of the model.
 
         If a foundation model has a part in the predictions, the header tells how many test molecules it has seen.

@@ -17,7 +17,7 @@ from filelock import FileLock
 from gtx.data import MoleculeStore
 from gtx.errors import InputError, printable
 from gtx.files import locked
-from gtx.tasks import check_task_supports
+from gtx.tasks import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer
@@ -404,7 +404,7 @@ class Rows:
             whole = load_training_table(
                 replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache
             )
-            check_task_supports(whole.task, "tune")
+            check_task_capability(whole.task, "tune")
             if not len(whole.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
             self.lines = data_lines(whole)

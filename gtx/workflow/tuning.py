@@ -20,7 +20,7 @@ from gtx.data.featurising import open_process_pool
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction.foundation import FOUNDATION_MODEL
-from gtx.tasks import check_task_supports
+from gtx.tasks import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads
@@ -319,7 +319,7 @@ def _check(data: DataSettings, trials: int, hours: float | None, folds: int | No
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if folds is not None:
         replace(data, folds=folds)  # raises if it is out of range
-    check_task_supports(data.task, "tune")
+    check_task_capability(data.task, "tune")
 
 
 def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:

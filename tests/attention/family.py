@@ -24,7 +24,7 @@ from gtx.attention import (
     LinearHeadMerge,
     MaxOverHeads,
     NoNormalisation,
-    RelativeDotScore,
+    RMATScore,
     ScaledDotScore,
     Score,
     Sigmoid,
@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
         "matrix",
         False,
     ),
-    "R-MAT": Case(published(K, score=lambda: RelativeDotScore(H, D, K))(edge_bias=False, edge_value=True), "random"),
+    "R-MAT": Case(published(K, score=lambda: RMATScore(H, D, K))(edge_bias=False, edge_value=True), "random"),
     "Graphormer": Case(published(3)(edge_bias=nn.Identity(), project=True), "matrix"),
     "EGT": Case(
         published(K, score=lambda: ClippedDotScore(H, K, 1.0), normaliser=lambda: GatedSoftmax(H, K))(edge_bias=False),

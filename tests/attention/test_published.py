@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv
 
-from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate, RelativeDotScore, ScaledDotScore
+from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate, RMATScore, ScaledDotScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
 
@@ -101,7 +101,7 @@ def test_gaan() -> None:
 def relative_layer() -> EdgeAttention:
     torch.manual_seed(0)
     return EdgeAttention(
-        6, D, H, edge_dim=K, score=RelativeDotScore(H, D, K), edge_bias=False, edge_value=True, project=True
+        6, D, H, edge_dim=K, score=RMATScore(H, D, K), edge_bias=False, edge_value=True, project=True
     ).double()
 
 

@@ -14,7 +14,7 @@ import pytest
 import gtx
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
-from gtx.folders import predict_folder, predicting
+from gtx.folders import predict_folder_of_tables, predicting
 from gtx.folders.predicting import ShardPredictor
 from gtx.folders.tables import Shard
 from gtx.folders.workers import InProcess, LibraryOutcome, WorkerDied
@@ -31,7 +31,7 @@ FILES = ["a.csv", "c.parquet", "more/b.smi.gz"]
 def predict(library: Path, tmp_path: Path) -> Callable[..., LibraryOutcome]:
     """Of the library, in this process unless told otherwise."""
     usual = {"device": "cpu", "workers": 0, "shard_rows": 10}
-    return lambda **options: predict_folder(MODEL, library, tmp_path / "out", **usual | options)
+    return lambda **options: predict_folder_of_tables(MODEL, library, tmp_path / "out", **usual | options)
 
 
 def parts(out: Path, file: str) -> pa.Table:
@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_predicted(
     assert outcome.problems[1].startswith("more/b.smi.gz: cannot read ")
     assert len(outcome.problems) == 2 and outcome.ledger.rows == 35
     with pytest.raises(InputError, match=r"a\.csv: row 20, "):
-        predict_folder(MODEL, library, tmp_path / "failing", workers=0, on_error="fail", device="cpu")
+        predict_folder_of_tables(MODEL, library, tmp_path / "failing", workers=0, on_error="fail", device="cpu")
 
 
 def test_each_file_of_a_folder_counts_once_and_what_is_no_file_is_named(
@@ -149,7 +149,9 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     pd.testing.assert_frame_equal(pd.read_parquet(outcome.path), expected.reset_index(drop=True))
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(outcome.path))
     with pytest.raises(InputError, match="there is no column 'y'"):
-        predict_folder(MODEL, library, tmp_path / "other", selection=PredictionFilter(top=1, by="y"), device="cpu")
+        predict_folder_of_tables(
+            MODEL, library, tmp_path / "other", selection=PredictionFilter(top=1, by="y"), device="cpu"
+        )
 
 
 # Workers that die

@@ -13,7 +13,7 @@ from gtx.data import MoleculeStore, featurise
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
 from gtx.folders import preparing
-from gtx.folders.preparing import ShardReader, prepare_store, prepared_shards
+from gtx.folders.preparing import ShardReader, prepare_molecule_store, prepared_shards
 from gtx.molecules import Featuriser
 
 TEXTS = [f"{'C' * (1 + i % 7)}{'NOS'[i % 3]}" for i in range(19)] + ["C1CC", "C[Si]", "CCO"]
@@ -35,7 +35,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_shards_hold_what_reading_all_at_once_gives(tables: Path, tmp_path: Path) -> None:
-    outcome = prepare_store(tables, tmp_path / "store", workers=0, shard_rows=10)
+    outcome = prepare_molecule_store(tables, tmp_path / "store", workers=0, shard_rows=10)
     assert outcome.ledger.summary().startswith("34 rows: 33 read, 1 error (1 with an unusable molecule)")
     assert (outcome.shards, outcome.kept, outcome.problems) == (5, 33, [])
     shards = list(prepared_shards(tmp_path / "store"))
@@ -74,7 +74,7 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_is_lost_or_made_twice(
             own(*given)
 
         preparing.MoleculeStore.save = save
-        prepare_store(tables, out, **usual)
+        prepare_molecule_store(tables, out, **usual)
 
     child = get_context("fork").Process(target=killed, args=(2,))
     child.start()
@@ -83,28 +83,28 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_is_lost_or_made_twice(
     made = {name: content for name, content in contents(out).items() if name.startswith("_molecules")}
     made_anew, own = [], ShardReader.work
     monkeypatch.setattr(ShardReader, "work", lambda self, shard: made_anew.append(shard.part) or own(self, shard))
-    outcome = prepare_store(tables, out, **usual)
+    outcome = prepare_molecule_store(tables, out, **usual)
     assert outcome.before == 2 and len(made_anew) == 3 and outcome.ledger.rows == 34
-    prepare_store(tables, tmp_path / "at once", **usual)
+    prepare_molecule_store(tables, tmp_path / "at once", **usual)
     assert contents(out) == contents(tmp_path / "at once") and made.items() <= contents(out).items()
     next((out / "_molecules").glob("a*")).write_bytes(b"damaged")
     made_anew.clear()
-    prepare_store(tables, out, **usual)
+    prepare_molecule_store(tables, out, **usual)
     assert len(made_anew) == 1 and contents(out) == contents(tmp_path / "at once")
 
 
 def test_shards_of_something_else_are_refused(tables: Path, tmp_path: Path) -> None:
     out = tmp_path / "store"
-    prepare_store(tables, out, workers=0)
+    prepare_molecule_store(tables, out, workers=0)
     with pytest.raises(InputError, match=r"holds another store with .*: shard_rows .10000 there, 5 now.\. Choose"):
-        prepare_store(tables, out, workers=0, shard_rows=5)
+        prepare_molecule_store(tables, out, workers=0, shard_rows=5)
     with pytest.raises(InputError, match=r"holds another store with .*: featuriser\.hydrogens .false there"):
-        prepare_store(tables, out, workers=0, featuriser=Featuriser(hydrogens=True))
+        prepare_molecule_store(tables, out, workers=0, featuriser=Featuriser(hydrogens=True))
     with pytest.raises(InputError, match=r"more is within .*: a store would be taken for molecules"):
-        prepare_store(tables, tables / "more", workers=0)
+        prepare_molecule_store(tables, tables / "more", workers=0)
     (tables / "a.csv").write_text("smiles\nC\n")
     with pytest.raises(InputError, match=r"a\.csv has changed since .*a\.csv-000000000000.safetensors was written"):
-        prepare_store(tables, out, workers=0)
+        prepare_molecule_store(tables, out, workers=0)
 
 
 @pytest.mark.usefixtures("forks")
@@ -120,7 +120,7 @@ def test_a_row_that_kills_workers_has_an_error_and_a_shard_without_molecules_is_
 
     monkeypatch.setattr(preparing, "featurise_texts", reading)
     (tmp_path / "a.smi").write_text("CCO\nC1CC\nCCCCCS\nCN\n")
-    outcome = prepare_store(tmp_path / "a.smi", tmp_path / "store", workers=2, shard_rows=1)
+    outcome = prepare_molecule_store(tmp_path / "a.smi", tmp_path / "store", workers=2, shard_rows=1)
     assert outcome.ledger.error_counts == {"with an unusable molecule": 1, "with a broken row": 1} and outcome.kept == 2
     shards = list(prepared_shards(tmp_path / "store"))
     assert [len(MoleculeStore.open(made.tensors)) for made in shards] == [1, 0, 0, 1]

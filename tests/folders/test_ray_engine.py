@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gtx.errors import InputError
-from gtx.folders import DataFramePredictor, predict_folder
+from gtx.folders import DataFramePredictor, predict_folder_of_tables
 
 from .conftest import MODEL, dying
 
@@ -49,10 +49,10 @@ def test_actors_write_what_processes_do_though_one_of_them_is_killed(
             os.kill(os.getpid(), signal.SIGKILL)
 
     load = dying(the_first_to_see_ten_atoms)
-    outcome = predict_folder(MODEL, library, tmp_path / "out", engine="ray", shard_rows=10, load=load)
+    outcome = predict_folder_of_tables(MODEL, library, tmp_path / "out", engine="ray", shard_rows=10, load=load)
     assert once.exists() and ray.is_initialized()
     assert (outcome.ledger.rows, outcome.shards, outcome.problems) == (55, 7, [])
-    predict_folder(MODEL, library, tmp_path / "here", workers=0, shard_rows=10, device="cpu")
+    predict_folder_of_tables(MODEL, library, tmp_path / "here", workers=0, shard_rows=10, device="cpu")
     parts = sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.parquet"))
     assert len(parts) == 7
     for part in parts:
@@ -77,4 +77,4 @@ def test_the_example_of_the_page_runs(session: None) -> None:
 
 def test_more_actors_than_there_is_room_for_are_refused(session: None, library: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="workers: expected 1 to 2, for which Ray has room, got 3"):
-        predict_folder(MODEL, library, tmp_path / "out", engine="ray", workers=3)
+        predict_folder_of_tables(MODEL, library, tmp_path / "out", engine="ray", workers=3)

@@ -18,7 +18,7 @@ import gtx
 from gtx.cli import main
 from gtx.errors import InputError
 from gtx.folders import stored
-from gtx.folders.preparing import prepare_store, prepared_shards
+from gtx.folders.preparing import prepare_molecule_store, prepared_shards
 from gtx.folders.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
@@ -40,7 +40,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table["part"] = ["val" if i % 6 == 0 else "test" if i % 6 == 1 else "train" for i in range(len(TEXTS))]
     table.loc[3, "y"] = np.nan
     table.to_csv(folder / "a.csv", index=False)
-    prepare_store(folder / "a.csv", folder / "store", workers=0, shard_rows=10)
+    prepare_molecule_store(folder / "a.csv", folder / "store", workers=0, shard_rows=10)
     return folder
 
 

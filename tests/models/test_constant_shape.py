@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeSampler, make_constant_shape_batch, precompute_encodings
-from gtx.encodings import ContinuousFeatureKind, Encoding
+from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph.constant_shape import BatchShape
 from gtx.models import GraphTransformer
 from tests.molecules_for_tests import store
@@ -100,7 +100,7 @@ def test_a_model_that_writes_its_edges_out_takes_plain_batches() -> None:
 
 def test_an_encoding_that_does_not_say_so_takes_plain_batches() -> None:
     class Own(Encoding):
-        node = ContinuousFeatureKind(1)
+        node = ContinuousFeatureSpec(1)
 
     model = make("standard")
     assert model.constant_shapes

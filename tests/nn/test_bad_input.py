@@ -12,9 +12,9 @@ from gtx.attention import (
     GATScore,
     GATv2Score,
     GRITScore,
-    RelativeDotScore,
+    RMATScore,
 )
-from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, LearnedDegreeScaling, PairEmbedding, Readout
 
@@ -54,7 +54,7 @@ def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        {"score": RelativeDotScore(2, 4, 5)},
+        {"score": RMATScore(2, 4, 5)},
         {"score": ClippedDotScore(2, 5)},
         {"score": GRITScore(2, 4, 5)},
         {"normaliser": GatedSoftmax(2, 5)},
@@ -111,8 +111,8 @@ def test_nodes_of_another_number() -> None:
 
 def test_codes_are_embedded_and_values_may_stand_as_they_are() -> None:
     with refused("codes must be embedded: expected pair_channels, got None"):
-        PairEmbedding([ContinuousFeatureKind(3), CategoricalFeatureKind((4,))], None)
-    plain = PairEmbedding([ContinuousFeatureKind(3), ContinuousFeatureKind(2)], None)
+        PairEmbedding([ContinuousFeatureSpec(3), CategoricalFeatureSpec((4,))], None)
+    plain = PairEmbedding([ContinuousFeatureSpec(3), ContinuousFeatureSpec(2)], None)
     one, two = torch.randn(13, 3), torch.randn(13, 2)
     assert plain.width == 5 and torch.equal(plain([one, two]), torch.cat([one, two], 1))
     assert PairEmbedding([], 8).width is None and PairEmbedding([], 8)([]) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.nn import CategoricalEmbedding
 from gtx.nn.embedding import CategoryVocabulary, make_embedding
 from gtx.nn.features import ClippedStandardScaler
@@ -16,8 +16,8 @@ def test_code_embedding_is_the_sum_over_columns() -> None:
     torch.testing.assert_close(out, torch.stack([layer.table[2] + layer.table[4], layer.table[0] + layer.table[3]]))
     assert repr(layer) == "CategoricalEmbedding([3, 2], 4)"
     assert (
-        isinstance(make_embedding(CategoricalFeatureKind((3,)), 4), CategoricalEmbedding)
-        and make_embedding(ContinuousFeatureKind(3), 4).in_features == 3
+        isinstance(make_embedding(CategoricalFeatureSpec((3,)), 4), CategoricalEmbedding)
+        and make_embedding(ContinuousFeatureSpec(3), 4).in_features == 3
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.nn import PairEmbedding
 
-FEATURES = [ContinuousFeatureKind(3), CategoricalFeatureKind((4, 2))]
+FEATURES = [ContinuousFeatureSpec(3), CategoricalFeatureSpec((4, 2))]
 
 
 def inputs() -> list[torch.Tensor]:

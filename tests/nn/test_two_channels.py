@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 
 from gtx.encodings import GaussianDistance, NodeDegree, ShortestPathLength, SpatialDistanceWithCentrality
 from gtx.graph import CompleteGraph
-from gtx.nn import GraphAndSpaceEncoding
+from gtx.nn import TransformerMPairEncoding
 from tests.molecules_for_tests import whole_batch
 
 
@@ -28,9 +28,9 @@ def graph(batch: Batch) -> CompleteGraph:
     return CompleteGraph.from_batch(batch.batch)
 
 
-def make(modes: Sequence[float] = (0.2, 0.5, 0.3)) -> GraphAndSpaceEncoding:
+def make(modes: Sequence[float] = (0.2, 0.5, 0.3)) -> TransformerMPairEncoding:
     torch.manual_seed(0)
-    return GraphAndSpaceEncoding(
+    return TransformerMPairEncoding(
         [NodeDegree(), ShortestPathLength(4)], [SpatialDistanceWithCentrality(GaussianDistance(6))], 5, 4, modes
     )
 
@@ -65,7 +65,7 @@ def test_what_is_off_does_not_count_and_what_is_on_adds_up(mode: str, batch: Bat
 def test_without_encodings_of_space_no_coordinates_are_asked_for(batch: Batch, graph: CompleteGraph) -> None:
     bare = batch.clone()
     bare.pos = None
-    layer = GraphAndSpaceEncoding([NodeDegree(), ShortestPathLength(4)], [], 5, 4)
+    layer = TransformerMPairEncoding([NodeDegree(), ShortestPathLength(4)], [], 5, 4)
     assert layer(bare, graph)[0].shape == (1200, 5) and layer(bare, graph)[1].shape == (3600, 4)
 
 
@@ -74,4 +74,4 @@ def test_bad_settings_are_named() -> None:
         with pytest.raises(ValueError, match="the probabilities of three modes, with sum 1, got"):
             make(modes)
     with pytest.raises(ValueError, match=r"expected encodings of the graph .* got none"):
-        GraphAndSpaceEncoding([], [SpatialDistanceWithCentrality(GaussianDistance(6))], 5, 4)
+        TransformerMPairEncoding([], [SpatialDistanceWithCentrality(GaussianDistance(6))], 5, 4)

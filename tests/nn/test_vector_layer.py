@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings import ExpNormDistance, PairDirection
+from gtx.encodings import ExpNormDistance, PairUnitVector
 from gtx.graph import CompleteGraph, DistanceCutoffEdges
 from gtx.nn import EquivariantAttentionLayer
 from tests.attention.by_hand import close, complete
@@ -21,7 +21,7 @@ def space(pos: Tensor, graph: CompleteGraph = GRAPH) -> Tensor:
     """Radial functions, direction and nearness of all pairs."""
     data = Data(pos=pos)
     return torch.cat(
-        [ExpNormDistance(R, CUTOFF).double()(data, graph)[1][:, :-1], PairDirection(CUTOFF)(data, graph)[1]], -1
+        [ExpNormDistance(R, CUTOFF).double()(data, graph)[1][:, :-1], PairUnitVector(CUTOFF)(data, graph)[1]], -1
     )
 
 

@@ -14,7 +14,7 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.data.similarity import nearest_similarity
 from gtx.errors import InputError
-from gtx.prediction import Predictor, PredictorWithNeighbours
+from gtx.prediction import NeighbourReportingPredictor, Predictor
 from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain
 from gtx.tasks import BinaryClassification, Regression
 from tests.tables import molecules
@@ -115,7 +115,10 @@ def test_from_training_to_a_table(trained: Path, tmp_path: Path, capsys: pytest.
 
 def test_it_stands_before_the_neighbours(trained: Path) -> None:
     model = gtx.load(trained / "model.gtx", "cpu")
-    both, alone = PredictorWithNeighbours(model, 1, domain=True), PredictorWithNeighbours(model, None, domain=True)
+    both, alone = (
+        NeighbourReportingPredictor(model, 1, domain=True),
+        NeighbourReportingPredictor(model, None, domain=True),
+    )
     names = ["similarity", "domain", "domain_error", "domain_rows"]
     assert list(alone.output_columns([]))[-4:] == names
     assert list(both.output_columns([]))[-7:] == [*names, "neighbour_1", "neighbour_1_similarity", "neighbour_1_gap"]
@@ -130,4 +133,4 @@ def test_a_model_without_it_says_why(trained: Path) -> None:
     model = gtx.load(trained / "model.gtx", "cpu")
     without: Predictor = model.with_header(replace(model.header, domain=None))
     with pytest.raises(InputError, match="has no domain: it takes"):
-        PredictorWithNeighbours(without, None, domain=True)
+        NeighbourReportingPredictor(without, None, domain=True)

@@ -11,7 +11,7 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.prediction import Predictor, foundation
-from gtx.prediction.extended import PredictorWithNeighbours
+from gtx.prediction.extended import NeighbourReportingPredictor
 
 FILE = Path(__file__).parent / "golden" / "neighbours.gtx"
 NEW = ["CCCCCCCCCCCC", "FC(F)(F)CCBr", "OCCOCCOCCO"]
@@ -63,7 +63,7 @@ def test_nothing_false_is_said(model: Predictor, tmp_path: Path) -> None:
     assert bare.predict_table(file, out).overlap is None
     pd.read_csv(file)[["smiles"]].to_csv(tmp_path / "bare.csv", index=False)
     assert model.predict_table(tmp_path / "bare.csv", out).overlap is None  # no scores, so nothing beside them
-    beside = gtx.prediction.predict_table(PredictorWithNeighbours(model, 1), file, out)
+    beside = gtx.prediction.predict_table(NeighbourReportingPredictor(model, 1), file, out)
     assert beside.overlap.trained == 3
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtx.folders import prepare_store
+from gtx.folders import prepare_molecule_store
 
 from .distributed import Status, command, gtx_train, lightning_train, processes, ranks, torchrun
 
@@ -87,7 +87,7 @@ def test_the_same_command_goes_on_where_a_rank_was_killed(whole: list[Status], b
 
 def test_a_store_on_disk_is_trained_on_by_both_and_on_from_a_kill(base: Path) -> None:
     words = {name: command(base / name) for name in ("stored", "stored-killed")}
-    prepare_store(base / "stored.csv", base / "store", workers=0, shard_rows=10)
+    prepare_molecule_store(base / "stored.csv", base / "store", workers=0, shard_rows=10)
     for each in words.values():
         each[1] = str(base / "store")
     whole = partial(gtx_train, words["stored"])

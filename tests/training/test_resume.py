@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 
 from gtx.errors import InputError
 from gtx.termination import Terminated
-from gtx.training import EnsembleMember
+from gtx.training import TrainedEnsembleMember
 from gtx.training.checkpoints import save_whole
 from gtx.training.module import TrainingModule
 
@@ -42,7 +42,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[EnsembleMember]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrainedEnsembleMember]]:
     """The members of runs that were never killed."""
     plain, steps = (train(tmp_path_factory.mktemp("whole"), **settings(place)) for place in PLACES[1:])
     return dict(zip(PLACES, (plain, plain, steps), strict=True))
@@ -50,7 +50,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[EnsembleMe
 
 @pytest.mark.parametrize("place", PLACES)
 def test_sigkill_leaves_no_trace(
-    place: str, killed: dict[str, Path], whole: dict[str, list[EnsembleMember]], capfd: pytest.CaptureFixture[str]
+    place: str,
+    killed: dict[str, Path],
+    whole: dict[str, list[TrainedEnsembleMember]],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()

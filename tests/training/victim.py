@@ -11,7 +11,7 @@ import torch
 
 import gtx.training.checkpoints
 from gtx.tasks import Regression
-from gtx.training import EnsembleMember
+from gtx.training import TrainedEnsembleMember
 from gtx.training.capture import CapturedModule
 from gtx.training.module import TrainingModule
 
@@ -30,7 +30,7 @@ def settings(place: str) -> dict[str, Any]:
     task = Regression(["y0"])
     return SETTINGS | {
         "capture": place.endswith("whole steps"),
-        "start": [EnsembleMember(model(task, num_descriptors=0), task, [], 0, 0.0)],
+        "start": [TrainedEnsembleMember(model(task, num_descriptors=0), task, [], 0, 0.0)],
     }
 
 

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from gtx import code_cache
-from gtx.attention import ProjectedEdgeFeatures, ScaledDotScore, Softmax, attend
+from gtx.attention import ScaledDotScore, Softmax, attend
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import building, compiled
 from gtx.graph import CompleteGraph
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from gtx.attention import ProjectedEdgeFeatures, ScaledDotScore, Softmax
+from gtx.attention import ScaledDotScore, Softmax
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import operators, ragged, size_classes
 from gtx.attention.fast.size_classes import limit, plan
 from gtx.graph import CompleteGraph

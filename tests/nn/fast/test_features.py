@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 from gtx.attention.fast import building
-from gtx.encodings import CategoricalFeatureKind, ContinuousFeatureKind
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.nn import CategoricalEmbedding, PairEmbedding
 from gtx.nn.fast import features as compiled
 
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
 FEATURES = [
-    CategoricalFeatureKind((4, 2, 5)),
-    ContinuousFeatureKind(3),
-    CategoricalFeatureKind((7,)),
-    ContinuousFeatureKind(16),
+    CategoricalFeatureSpec((4, 2, 5)),
+    ContinuousFeatureSpec(3),
+    CategoricalFeatureSpec((7,)),
+    ContinuousFeatureSpec(16),
 ]
 
 
@@ -25,7 +25,7 @@ def features(count: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     made = []
     for feature in FEATURES:
-        if isinstance(feature, CategoricalFeatureKind):
+        if isinstance(feature, CategoricalFeatureSpec):
             made.append(torch.stack([torch.randint(size, (count,), generator=generator) for size in feature.sizes], 1))
         else:  # laid out as random walks are, and not
             values = torch.randn(feature.channels, count, generator=generator).T
@@ -88,7 +88,7 @@ def test_gradients_can_be_differentiated() -> None:
 
 @needs_compiler
 def test_codes_alone() -> None:
-    layer, codes = PairEmbedding([CategoricalFeatureKind((3, 4))], 16, mlp=False), torch.tensor([[0, 0], [2, 3]])
+    layer, codes = PairEmbedding([CategoricalFeatureSpec((3, 4))], 16, mlp=False), torch.tensor([[0, 0], [2, 3]])
     with torch.no_grad():
         found = fast(layer, [codes])
     table = layer.parts[0].table.detach()
@@ -107,7 +107,7 @@ def test_codes_of_atoms() -> None:
 
 @needs_compiler
 def test_gelu_is_within_single_precision_everywhere() -> None:
-    layer = PairEmbedding([ContinuousFeatureKind(1)], 16)
+    layer = PairEmbedding([ContinuousFeatureSpec(1)], 16)
     x = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([0.0, 1e-30, -1e30, 1e30])])
     with torch.no_grad():
         layer.parts[0].weight.fill_(1.0)
