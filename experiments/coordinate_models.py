@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import SchNet, global_add_pool, global_mean_pool
 
 from gtx.data import MoleculeStore
-from gtx.encodings import BondFeatures, GaussianDistance, ShortestPathLength, SpatialMoments
+from gtx.encodings import BondFeatures, GaussianDistance, NeighbourDistancesAndAngles, ShortestPathLength
 from gtx.graph import CompleteGraph
 from gtx.models import ARCHITECTURES, GraphTransformer
 from gtx.nn import GELU
@@ -61,7 +61,7 @@ def space(
         atom_sizes: codes per atom column.
         bond_sizes: codes per bond column.
         extensive: whether the target grows with the molecule.
-        moments: channels of `gtx.encodings.SpatialMoments`.
+        moments: channels of `gtx.encodings.NeighbourDistancesAndAngles`.
         arguments: anything else `GraphTransformer` takes, by name.
     """
 
@@ -72,7 +72,7 @@ def space(
         BondFeatures(bond_sizes),
         ShortestPathLength(8),
         distance(),
-        SpatialMoments(distance(), atom_sizes[0], moments),
+        NeighbourDistancesAndAngles(distance(), atom_sizes[0], moments),
     ]
     model = GraphTransformer(1, atom_sizes, bond_sizes, encodings=encodings, **arguments)
     return AtomByAtom(model, extensive) if extensive else model

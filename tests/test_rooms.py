@@ -60,7 +60,7 @@ ROOMS = {
     "sequence": {
         *("report", "training_data", "tasks", "models", "nn", "graph", "data", "molecules", "schema", "errors"),
     },
-    "folders": {
+    "bulk": {
         *("cli", "prediction", "training", "training_data", "tasks", "data", "molecules"),
         *("errors", "files", "termination"),
     },
@@ -120,7 +120,7 @@ LIBRARIES = {
     "lightning": set(),
     "numba": {"jit"},
     "optuna": {"workflow"},
-    "ray": {"folders"},
+    "ray": {"bulk"},
     "dask": set(),
     "fastapi": {"serve"},
     "uvicorn": {"serve"},

@@ -35,7 +35,7 @@ PACKAGES = {
     "gtx.sequence": "Sequences",
     "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
-    "gtx.folders": "Folders of tables, stores on disk, data frames",
+    "gtx.bulk": "Folders of tables, stores on disk, data frames",
     "gtx.workflow": "What the commands do",
 }
 
@@ -70,7 +70,8 @@ def exported(package: str, root: Path) -> dict[str, str]:
             found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
         for one in node.body if isinstance(node, ast.If) else ():  # names that are imported at first use
             if one.module.startswith(f"{package}."):
-                found |= {name.asname or name.name: _path(one.module, name.name, root) for name in one.names}
+                found |= {name.name: _path(one.module, name.name, root) for name in one.names if not name.asname}
+                found |= {name.asname: f"{package}.{name.asname}" for name in one.names if name.asname}
     return dict(sorted(found.items(), key=lambda entry: entry[1]))
 
 

@@ -59,7 +59,9 @@ ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
     "RandomWalkProbabilities(20)": lambda: encodings.RandomWalkProbabilities(20),
     "BondFeatures": lambda: encodings.BondFeatures(Featuriser().bond_sizes),
     "ShortestPathBonds": lambda: encodings.ShortestPathBonds(Featuriser().bond_sizes[0]),
-    "SpatialMoments": lambda: encodings.SpatialMoments(encodings.GaussianDistance(64, pair_types=128), 128),
+    "NeighbourDistancesAndAngles": lambda: encodings.NeighbourDistancesAndAngles(
+        encodings.GaussianDistance(64, pair_types=128), 128
+    ),
 }
 
 

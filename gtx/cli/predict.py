@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data.ledger import RowLedger
-    from gtx.prediction import PredictionFilter
+    from gtx.prediction import PredictedRowFilter
     from gtx.prediction.streaming import PredictorLike
 
 EXAMPLES = """
@@ -119,7 +119,7 @@ def add(parser: Parser) -> None:
         "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
     )
     _add_selection(parser)
-    if folders := annex("folders.command"):
+    if folders := annex("bulk.command"):
         folders.add_folder_options(parser)
 
 
@@ -141,7 +141,7 @@ def run(arguments: Namespace) -> int:
     molecules = arguments.molecules if len(arguments.molecules) > 1 else arguments.molecules[0]
     several = isinstance(molecules, list)
     if not several and (os.path.isdir(molecules) or getattr(arguments, "engine", None)):
-        return annex("folders.command", f"{printable(molecules)}, a folder,").run_predict_folder(arguments, molecules)
+        return annex("bulk.command", f"{printable(molecules)}, a folder,").run_predict_folder(arguments, molecules)
     for name in ("engine", "address", "shard_rows"):
         if getattr(arguments, name, None) is not None:
             single = "or one file" if name == "engine" else "or a file with --engine ray"
@@ -183,20 +183,20 @@ def run(arguments: Namespace) -> int:
     return status(outcome.ledger)
 
 
-def selected(arguments: Namespace) -> PredictionFilter:
+def selected(arguments: Namespace) -> PredictedRowFilter:
     """Return the selection of rows that the options describe.
 
     Raises:
         InputError: --top, --by and --lowest do not fit together, or a value is unusable.
     """
-    from gtx.prediction import PredictionFilter
+    from gtx.prediction import PredictedRowFilter
 
     if (arguments.top is None) != (arguments.by is None):
         lone, other = ("--top", "--by COLUMN") if arguments.by is None else ("--by", "--top N")
         raise InputError(f"{lone}: expected with {other}, such as --top 100 --by y_pred, got {lone} alone")
     if arguments.lowest and arguments.top is None:
         raise InputError("--lowest: expected with --top N --by COLUMN, whose order it sets, got it without them")
-    return PredictionFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    return PredictedRowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
 
 
 def check_order(model: str, molecule: str) -> None:

@@ -3,16 +3,16 @@
 from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
 from gtx.encodings.distance import (
     BesselDistance,
+    DistanceInSpaceWithAtomSums,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
     MATDistanceAndAdjacency,
-    SpatialDistanceWithCentrality,
 )
 from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.paths import PathLengthOneHot, ShortestPathBonds, ShortestPathLength, SimplePathCounts
 from gtx.encodings.sinusoidal import SinusoidalPosition
-from gtx.encodings.space import NeighbourAtomTypes, PairUnitVector, SpatialMoments
+from gtx.encodings.space import NeighbourAtomTypes, NeighbourDistancesAndAngles, PairUnitVector
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "BondFeatures",
     "CategoricalFeatureSpec",
     "ContinuousFeatureSpec",
+    "DistanceInSpaceWithAtomSums",
     "Encoding",
     "ExpNormDistance",
     "FourierDistance",
@@ -29,6 +30,7 @@ __all__ = [
     "LaplacianEigenvectors",
     "MATDistanceAndAdjacency",
     "NeighbourAtomTypes",
+    "NeighbourDistancesAndAngles",
     "NodeDegree",
     "PairUnitVector",
     "PathLengthOneHot",
@@ -38,6 +40,4 @@ __all__ = [
     "ShortestPathLength",
     "SimplePathCounts",
     "SinusoidalPosition",
-    "SpatialDistanceWithCentrality",
-    "SpatialMoments",
 ]

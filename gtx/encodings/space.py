@@ -58,7 +58,7 @@ class PairUnitVector(Encoding):
 HARMONICS = (slice(0, 1), slice(1, 4), slice(4, 9))  # of degree 0, 1, 2
 
 
-class SpatialMoments(Encoding):
+class NeighbourDistancesAndAngles(Encoding):
     r"""Encoding of an atom by distances and angles to its neighbours in space, as invariants of moments.
 
     Every edge within the cutoff sends a message along its direction \(u_{rs}\), and a sum collects moments of degree
@@ -132,9 +132,8 @@ class SpatialMoments(Encoding):
         return (envelope(distance / self.cutoff, 3) * apart)[:, None] * harmonics(unit)
 
     def __repr__(self) -> str:
-        return (
-            f"SpatialMoments({self.distance}, types={len(self.types)}, channels={self.channels}, cutoff={self.cutoff})"
-        )
+        sizes = f"types={len(self.types)}, channels={self.channels}, cutoff={self.cutoff}"
+        return f"NeighbourDistancesAndAngles({self.distance}, {sizes})"
 
 
 def harmonics(unit: Tensor) -> Tensor:

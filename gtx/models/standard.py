@@ -8,12 +8,12 @@ from typing import Any, Literal
 from gtx.encodings import (
     BondFeatures,
     GaussianDistance,
+    NeighbourDistancesAndAngles,
     NodeDegree,
     RandomWalkProbabilities,
     SameRing,
     ShortestPathLength,
     SimplePathCounts,
-    SpatialMoments,
 )
 from gtx.kernel import KernelRidge
 from gtx.models.graph_transformer import GraphTransformer
@@ -60,8 +60,8 @@ def standard(
         steps: number of steps of the random walks.
         farthest: longest path distance with a separate code, in bonds.
         cutoff: cutoff of the distance encoding, in Å.
-        moments: number of channels of `gtx.encodings.SpatialMoments`, which encode angles between neighbours, for
-            targets that depend on the geometry; 0 for none.
+        moments: number of channels of `gtx.encodings.NeighbourDistancesAndAngles`, for targets that depend on the
+            geometry; 0 for none.
         arguments: further arguments of `GraphTransformer`, by name.
 
     Raises:
@@ -83,7 +83,9 @@ def standard(
     if moments:
         if not coordinates:
             raise ValueError(f"moments of the surroundings need coordinates, got moments={moments} without")
-        chosen.append(SpatialMoments(GaussianDistance(64, pair_types=atom_sizes[0]), atom_sizes[0], moments))
+        chosen.append(
+            NeighbourDistancesAndAngles(GaussianDistance(64, pair_types=atom_sizes[0]), atom_sizes[0], moments)
+        )
     counted = None
     if substructures is not None:
         for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):

@@ -127,7 +127,7 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
             return None
         path = Path(source)
         if path.is_dir():
-            return {"file": path.name, "sha256": annex("folders.preparing", "a store").compute_store_checksum(path)}
+            return {"file": path.name, "sha256": annex("bulk.preparing", "a store").compute_store_checksum(path)}
         return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
 
     marks: dict[str, Any] = settings.split_settings.to_dict()

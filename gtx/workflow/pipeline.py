@@ -113,8 +113,8 @@ def train_model(
     out = Path(out)
     begin = time.perf_counter()
     store, words = None, f"{data.data}, a folder,"
-    if Path(data.data).is_dir() and annex("folders.preparing", words).is_prepared_store(data.data):
-        store = annex("folders.stored", words)
+    if Path(data.data).is_dir() and annex("bulk.preparing", words).is_prepared_store(data.data):
+        store = annex("bulk.stored", words)
         data, settings, baselines = store.use_prepared_featuriser(data), without_all_rows(settings), False
     prepared = data.featuriser
     data, settings, fine_tuning = prepare(data, settings, start, new_head)

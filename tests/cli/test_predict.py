@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from gtx.bulk import workers
 from gtx.cli import main
-from gtx.folders import workers
 from gtx.termination import Terminated
 
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import pytest
 
 import gtx
+from gtx.bulk.workers import Processes
 from gtx.data.featurising import DEADLY, make_process_pool, map_in_workers
 from gtx.errors import InputError
-from gtx.folders.workers import Processes
 from gtx.prediction import predict_table
-from tests.folders.conftest import MODEL, dying
+from tests.bulk.conftest import MODEL, dying
 from tests.forks import use_forks
 from tests.training.distributed import FORKS
 

@@ -17,6 +17,7 @@ from gtx.encodings import (
     AtomTypes,
     BesselDistance,
     BondFeatures,
+    DistanceInSpaceWithAtomSums,
     Encoding,
     ExpNormDistance,
     FourierDistance,
@@ -24,6 +25,7 @@ from gtx.encodings import (
     LaplacianEigenvectors,
     MATDistanceAndAdjacency,
     NeighbourAtomTypes,
+    NeighbourDistancesAndAngles,
     NodeDegree,
     PairUnitVector,
     PathLengthOneHot,
@@ -33,8 +35,6 @@ from gtx.encodings import (
     ShortestPathLength,
     SimplePathCounts,
     SinusoidalPosition,
-    SpatialDistanceWithCentrality,
-    SpatialMoments,
 )
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
@@ -52,14 +52,14 @@ FOLLOWING = [  # the order of the atoms means nothing to them
     FourierDistance(4),
     GaussianDistance(8),
     PathLengthOneHot(3),
-    SpatialMoments(GaussianDistance(8), ATOM_SIZES[0], 5, cutoff=2.5),
+    NeighbourDistancesAndAngles(GaussianDistance(8), ATOM_SIZES[0], 5, cutoff=2.5),
     NeighbourAtomTypes(ExpNormDistance(6, 3.0), ATOM_SIZES[0], 5),
     MATDistanceAndAdjacency(),
     RandomWalkProbabilities(6),
     SameRing(),
     ShortestPathLength(8),
     SimplePathCounts(5),
-    SpatialDistanceWithCentrality(ExpNormDistance(6, 3.0)),
+    DistanceInSpaceWithAtomSums(ExpNormDistance(6, 3.0)),
 ]
 SETTLED = [*FOLLOWING, SinusoidalPosition(6)]  # nothing in them is arbitrary
 ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from gtx.encodings import GaussianDistance, SpatialMoments
+from gtx.encodings import GaussianDistance, NeighbourDistancesAndAngles
 from gtx.encodings.space import HARMONICS, harmonics
 from gtx.graph import CompleteGraph
 
@@ -24,14 +24,14 @@ def placed(batch: Batch) -> Batch:
 
 
 @pytest.fixture(scope="module")
-def moments() -> SpatialMoments:
+def moments() -> NeighbourDistancesAndAngles:
     torch.manual_seed(0)
-    made = SpatialMoments(GaussianDistance(8, cutoff=4.0), types=128, channels=6, cutoff=CUTOFF).double()
+    made = NeighbourDistancesAndAngles(GaussianDistance(8, cutoff=4.0), types=128, channels=6, cutoff=CUTOFF).double()
     torch.nn.init.normal_(made.types)
     return made
 
 
-def of(moments: SpatialMoments, pos: torch.Tensor, types: torch.Tensor | None = None) -> torch.Tensor:
+def of(moments: NeighbourDistancesAndAngles, pos: torch.Tensor, types: torch.Tensor | None = None) -> torch.Tensor:
     """The encoding of one molecule, `[n, 18]`, before the norm."""
     x = torch.full((len(pos), 1), 6) if types is None else types[:, None]
     bare = torch.nn.Identity()
@@ -48,7 +48,7 @@ def ring(*degrees: float, radius: float = 1.5) -> torch.Tensor:
     return torch.tensor([(0.0, 0.0, 0.0), *around], dtype=torch.float64)
 
 
-def test_is_its_equation_pair_by_pair(moments: SpatialMoments) -> None:
+def test_is_its_equation_pair_by_pair(moments: NeighbourDistancesAndAngles) -> None:
     generator = torch.Generator().manual_seed(1)
     pos = 1.5 * torch.randn(6, 3, generator=generator, dtype=torch.float64)
     types = torch.tensor([6, 1, 8, 6, 7, 1])
@@ -78,7 +78,7 @@ def test_harmonics_have_length_one_and_products_of_legendre() -> None:
         torch.testing.assert_close((harmonics(a)[:, own] * harmonics(b)[:, own]).sum(-1), legendre)
 
 
-def test_sees_angles_where_distances_are_the_same(moments: SpatialMoments) -> None:
+def test_sees_angles_where_distances_are_the_same(moments: NeighbourDistancesAndAngles) -> None:
     straight, bent = (of(moments, ring(0, angle))[0] for angle in (180, 105))
     torch.testing.assert_close(straight[:6], bent[:6])  # degree 0: distances alone
     assert (straight[6:] - bent[6:]).abs().min() > 1e-5
@@ -88,7 +88,7 @@ def test_sees_angles_where_distances_are_the_same(moments: SpatialMoments) -> No
 
 
 def test_rotation_mirror_and_translation_change_nothing(
-    moments: SpatialMoments, placed: Batch, graph: CompleteGraph
+    moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph
 ) -> None:
     turned, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
     for matrix in (turned, -turned):
@@ -97,25 +97,27 @@ def test_rotation_mirror_and_translation_change_nothing(
         torch.testing.assert_close(moments(moved, graph)[0], moments(placed, graph)[0])
 
 
-def test_nothing_comes_from_the_cutoff_on_and_nothing_jumps_there(moments: SpatialMoments) -> None:
+def test_nothing_comes_from_the_cutoff_on_and_nothing_jumps_there(moments: NeighbourDistancesAndAngles) -> None:
     near, at = (of(moments, ring(0, radius=CUTOFF + step))[0] for step in (-1e-4, 0.0))
     assert at.eq(0).all() and near.ne(0).all() and near.abs().max() < 1e-6
     with_third = torch.cat([ring(0, 100), torch.tensor([[0.0, 0.0, CUTOFF]], dtype=torch.float64)])
     assert of(moments, with_third)[0].equal(of(moments, ring(0, 100))[0])
 
 
-def test_the_type_of_the_sender_counts(moments: SpatialMoments) -> None:
+def test_the_type_of_the_sender_counts(moments: NeighbourDistancesAndAngles) -> None:
     found = [of(moments, ring(0, 100), torch.tensor([6, 6, other]))[0] for other in (1, 8)]
     assert (found[0] - found[1]).abs().max() > 1e-3
 
 
 def test_a_new_encoding_takes_all_types_alike() -> None:
-    fresh = SpatialMoments(GaussianDistance(8), types=128, channels=6).double()
+    fresh = NeighbourDistancesAndAngles(GaussianDistance(8), types=128, channels=6).double()
     found = [of(fresh, ring(0, 100), torch.tensor([6, 6, other]))[0] for other in (1, 8)]
     assert found[0].equal(found[1]) and found[0].ne(0).all()
 
 
-def test_unknown_coordinates_say_nothing(moments: SpatialMoments, placed: Batch, graph: CompleteGraph) -> None:
+def test_unknown_coordinates_say_nothing(
+    moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph
+) -> None:
     values = moments(placed, graph)[0]
     unknown = placed.pos.isnan().any(-1)
     assert unknown.any() and values.isfinite().all()
@@ -123,7 +125,7 @@ def test_unknown_coordinates_say_nothing(moments: SpatialMoments, placed: Batch,
     assert (values[~unknown] != moments.norm.bias).any()
 
 
-def test_slopes_are_finite_and_right(moments: SpatialMoments, placed: Batch, graph: CompleteGraph) -> None:
+def test_slopes_are_finite_and_right(moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph) -> None:
     placed.pos.requires_grad_()
     moments(placed, graph)[0].square().sum().backward()
     assert placed.pos.grad.isfinite().all() and placed.pos.grad.any()
@@ -134,16 +136,16 @@ def test_slopes_are_finite_and_right(moments: SpatialMoments, placed: Batch, gra
     assert together.grad.eq(0).all()
 
 
-def test_no_atoms_have_no_moments(moments: SpatialMoments) -> None:
+def test_no_atoms_have_no_moments(moments: NeighbourDistancesAndAngles) -> None:
     nothing = Data(x=torch.zeros(0, 1, dtype=torch.long), pos=torch.zeros(0, 3, dtype=torch.float64))
     assert moments(nothing, CompleteGraph.from_ptr(torch.tensor([0])))[0].shape == (0, 18)
 
 
 def test_bad_arguments_and_no_coordinates_are_errors(graph: CompleteGraph) -> None:
     with pytest.raises(ValueError, match="expected at least 1 channel"):
-        SpatialMoments(GaussianDistance(8), 128, 0)
+        NeighbourDistancesAndAngles(GaussianDistance(8), 128, 0)
     with pytest.raises(ValueError, match="positive"):
-        SpatialMoments(GaussianDistance(8), 128, cutoff=0.0)
+        NeighbourDistancesAndAngles(GaussianDistance(8), 128, cutoff=0.0)
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         flat = Data(x=torch.zeros(graph.num_nodes, 1, dtype=torch.long), pos=None)
-        SpatialMoments(GaussianDistance(8), 128)(flat, graph)
+        NeighbourDistancesAndAngles(GaussianDistance(8), 128)(flat, graph)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtx.folders import prepare_molecule_store
+from gtx.bulk import prepare_molecule_store
 
 from .distributed import Status, command, gtx_train, lightning_train, processes, ranks, torchrun
 

@@ -14,10 +14,10 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 import gtx
+from gtx.bulk import DataFramePredictor
 from gtx.data import FeatureColumns, featurise, open_table
 from gtx.errors import InputError
 from gtx.explain import compute_attribution, explain_prediction, find_rationale
-from gtx.folders import DataFramePredictor
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from gtx.bulk import DataFramePredictor, predict_folder_of_tables
 from gtx.errors import InputError
-from gtx.folders import DataFramePredictor, predict_folder_of_tables
 
 from .conftest import MODEL, dying
 

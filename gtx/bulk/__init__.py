@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.folders.frames import DataFramePredictor
-    from gtx.folders.predicting import predict_folder_of_tables
-    from gtx.folders.preparing import prepare_molecule_store
+    from gtx.bulk.frames import DataFramePredictor
+    from gtx.bulk.predicting import predict_folder_of_tables
+    from gtx.bulk.preparing import prepare_molecule_store
 
 __getattr__, __dir__ = lazy_names(__name__)
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import gtx
+from gtx.bulk import DataFramePredictor, frames
 from gtx.errors import InputError
-from gtx.folders import DataFramePredictor, frames
 from gtx.prediction import predict_table
 
 MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"

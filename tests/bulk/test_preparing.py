@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gtx.bulk import preparing
+from gtx.bulk.preparing import ShardReader, prepare_molecule_store, prepared_shards
 from gtx.data import MoleculeStore, featurise
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
-from gtx.folders import preparing
-from gtx.folders.preparing import ShardReader, prepare_molecule_store, prepared_shards
 from gtx.molecules import Featuriser
 
 TEXTS = [f"{'C' * (1 + i % 7)}{'NOS'[i % 3]}" for i in range(19)] + ["C1CC", "C[Si]", "CCO"]

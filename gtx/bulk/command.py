@@ -65,8 +65,8 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Read the molecules and print a summary; return 2 if a file or all rows could not be used."""
+    from gtx.bulk.preparing import prepare_molecule_store
     from gtx.cli.options import featuriser_from
-    from gtx.folders.preparing import prepare_molecule_store
 
     rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
     try:
@@ -104,8 +104,8 @@ def add_folder_options(parser: Parser) -> None:
 
 def run_predict_folder(arguments: Namespace, molecules: str) -> int:
     """Predict a folder, or a file by Ray; return 2 if a file or all rows could not be used."""
+    from gtx.bulk.predicting import predict_folder_of_tables
     from gtx.cli.predict import opened, selected, status
-    from gtx.folders.predicting import predict_folder_of_tables
 
     if arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from gtx.bulk.predicting import row_chunk
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
 from gtx.data.feature_columns import cell_text
 from gtx.data.featurising import default_chunk_size
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
-from gtx.folders.predicting import row_chunk
 from gtx.prediction.foundation import FOUNDATION_MODELS
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.model_file import ModelFileHeader

@@ -15,11 +15,11 @@ import pytest
 import torch
 
 import gtx
+from gtx.bulk import stored
+from gtx.bulk.preparing import prepare_molecule_store, prepared_shards
+from gtx.bulk.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
 from gtx.cli import main
 from gtx.errors import InputError
-from gtx.folders import stored
-from gtx.folders.preparing import prepare_molecule_store, prepared_shards
-from gtx.folders.stored import DataOnDisk, WindowBatches, load_prepared_dataset, use_prepared_featuriser
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model

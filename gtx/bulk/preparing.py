@@ -12,16 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from safetensors import SafetensorError
 
-from gtx.data.columns import Row, Table
-from gtx.data.featurising import default_chunk_size, default_worker_count
-from gtx.data.ledger import RowLedger
-from gtx.data.store import MoleculeStore, stored_texts
-from gtx.data.table_writer import TableWriter, find_unused_column_name, output_header, output_row
-from gtx.data.tables import open_table
-from gtx.data.targets import add_component_columns
-from gtx.errors import InputError
-from gtx.folders.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
-from gtx.folders.workers import (
+from gtx.bulk.tables import FACTS, Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
+from gtx.bulk.workers import (
     Engine,
     InProcess,
     LibraryOutcome,
@@ -31,6 +23,14 @@ from gtx.folders.workers import (
     process_library,
     shard_result,
 )
+from gtx.data.columns import Row, Table
+from gtx.data.featurising import default_chunk_size, default_worker_count
+from gtx.data.ledger import RowLedger
+from gtx.data.store import MoleculeStore, stored_texts
+from gtx.data.table_writer import TableWriter, find_unused_column_name, output_header, output_row
+from gtx.data.tables import open_table
+from gtx.data.targets import add_component_columns
+from gtx.errors import InputError
 from gtx.molecules import FeaturisedMolecules, Featuriser
 from gtx.molecules.perception import featurise_texts
 

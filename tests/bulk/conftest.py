@@ -20,7 +20,7 @@ MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five molecules are in hand together, not 500."""
-    for room in ("gtx.prediction.streaming", "gtx.folders.predicting"):
+    for room in ("gtx.prediction.streaming", "gtx.bulk.predicting"):
         monkeypatch.setattr(f"{room}.default_chunk_size", lambda featuriser: 5)
 
 

@@ -20,11 +20,11 @@ from typing import Any, Literal, Self
 
 from joblib.externals.loky import ProcessPoolExecutor
 
+from gtx.bulk.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
 from gtx.data.columns import Table
 from gtx.data.featurising import default_worker_count, make_process_pool, stop_workers
 from gtx.data.ledger import RowLedger
 from gtx.errors import InputError
-from gtx.folders.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
 
 # --- The job, and a worker that does it for one shard after the other.
 

@@ -17,14 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gtx.data import RowLedger
-from gtx.data.columns import Row, Table
-from gtx.data.featurising import default_chunk_size, default_worker_count
-from gtx.data.table_writer import TableWriter, output_header
-from gtx.errors import InputError
-from gtx.files import whole_file
-from gtx.folders.tables import Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
-from gtx.folders.workers import (
+from gtx.bulk.tables import Journal, Library, Shard, ShardResult, check_outside, check_unchanged, owned_folder
+from gtx.bulk.workers import (
     Engine,
     InProcess,
     LibraryOutcome,
@@ -35,12 +29,18 @@ from gtx.folders.workers import (
     process_library,
     shard_result,
 )
+from gtx.data import RowLedger
+from gtx.data.columns import Row, Table
+from gtx.data.featurising import default_chunk_size, default_worker_count
+from gtx.data.table_writer import TableWriter, output_header
+from gtx.errors import InputError
+from gtx.files import whole_file
 from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.streaming import (
     EVERY_ROW,
     Chunk,
-    PredictionFilter,
+    PredictedRowFilter,
     PredictorLike,
     open_for_model,
     predict_rows,
@@ -62,7 +62,7 @@ def predict_folder_of_tables(
     beams: int | None = None,
     device: str | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: PredictionFilter = EVERY_ROW,
+    selection: PredictedRowFilter = EVERY_ROW,
     workers: int | None = None,
     engine: Literal["ray"] | None = None,
     address: str | None = None,
@@ -86,7 +86,7 @@ def predict_folder_of_tables(
         beams, device: as in `gtx.load`.
         selection: rows to write; by default all rows.
         workers: number of processes, or of actors of Ray; by default one per core; 0 for the current process.
-        engine: "ray" for actors of Ray, see `gtx.folders.workers.RayEngine`; None for processes of this machine.
+        engine: "ray" for actors of Ray, see `gtx.bulk.workers.RayEngine`; None for processes of this machine.
         address: address of a Ray cluster.
         shard_rows: number of rows of a shard. With multiples of 500, predictions equal those of `predict_table` to the
             last bit.
@@ -184,7 +184,7 @@ class Prediction(ShardJob):
 
     load: Callable[[], PredictorLike]
     columns: MoleculeColumns = field(default_factory=MoleculeColumns)
-    selection: PredictionFilter = EVERY_ROW
+    selection: PredictedRowFilter = EVERY_ROW
     readers: int | None = 0
 
     def worker(self) -> ShardPredictor:
@@ -252,7 +252,7 @@ class Outputs:
     """
 
     folder: Path
-    selection: PredictionFilter
+    selection: PredictedRowFilter
 
     @property
     def parts(self) -> Path:
@@ -260,7 +260,7 @@ class Outputs:
         return self.folder if self.selection.top is None else self.folder / "_shards"
 
     def lock(self, facts: dict[str, Any]) -> AbstractContextManager[None]:
-        """Lock the folder, see `gtx.folders.tables.owned_folder`."""
+        """Lock the folder, see `gtx.bulk.tables.owned_folder`."""
         return owned_folder(self.folder, facts, "other predictions")
 
     def done(self, library: Library) -> dict[Shard, ShardResult]:

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from gtx.bulk.preparing import PreparedShard, prepared_shards, store_facts
 from gtx.data import MoleculeStore, PairBudgetSampler, Row, RowLedger
 from gtx.data.columns import find_column, listed
 from gtx.data.ledger import InputFile
@@ -28,7 +29,6 @@ from gtx.data.table_writer import find_unused_column_name
 from gtx.data.targets import DuplicateSummary, read_weights
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
-from gtx.folders.preparing import PreparedShard, prepared_shards, store_facts
 from gtx.molecules import Featuriser
 from gtx.tasks import Task, check_task_capability
 from gtx.tasks.inferred import InferredTask
