@@ -5,10 +5,12 @@ python examples/lightning_script.py examples/solvation.csv dG_water model.gtx
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from pytorch_lightning import Trainer
 
+from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
@@ -47,4 +49,12 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:], max_epochs=20)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", help="a CSV with SMILES")
+    parser.add_argument("target", help="the column to learn")
+    parser.add_argument("file", help="the model file to write")
+    parser.add_argument("--max-epochs", type=int, default=20)
+    try:
+        main(**vars(parser.parse_args()))
+    except InputError as reason:
+        sys.exit(f"error: {reason}")

@@ -53,7 +53,8 @@ class TrainSettings:
     batch_pairs: int = option(50_000, "Most pairs of atoms in a batch; reduced if memory is short.", whole(1, 10**9))
     batch_molecules: int | None = option(
         None,
-        "Most molecules in a batch; default: the square root of the number of training rows, from 16 to 128.",
+        "Batch size: maximum number of molecules in a batch; default: the square root of the number of training "
+        "rows, from 16 to 128.",
         whole(1),
     )
     jitter: float = option(
