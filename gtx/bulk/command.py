@@ -139,4 +139,4 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
         raise
     for line in outcome.summary_lines("rows written as Parquet"):
         note(line)
-    return 2 if outcome.problems else status(outcome.ledger)
+    return 2 if outcome.problems else status(outcome.row_log)

@@ -29,7 +29,7 @@ from gtx.bulk.workers import (
     process_library,
     shard_result,
 )
-from gtx.data import RowLedger
+from gtx.data import RowLog
 from gtx.data.columns import Row, Table
 from gtx.data.featurising import default_chunk_size, default_worker_count
 from gtx.data.table_writer import TableWriter, output_header
@@ -212,20 +212,20 @@ class ShardPredictor(ShardWorker):
         self.predictor = predictor
         super().__init__(job, lambda path, first: open_for_model(predictor.header, path, *job.columns, first=first))
 
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
+    def write(self, shard: Shard, table: Table, journal: Journal, row_log: RowLog) -> ShardResult:
         named = self.predictor.output_columns(table.columns)
         header = output_header(table.columns, list(named))
         sieve = self.job.selection.sieve(header)
         tracked = journal.tracked(table, default_chunk_size(self.predictor.header.featuriser), self._try_row)
         readers = 0 if journal.deaths else self.job.readers
         writing = TableWriter(self.job.parts / shard.part, header, named, table.schema)
-        with writing as writer, closing(predict_rows(self.predictor, tracked, ledger, readers)) as parts:
+        with writing as writer, closing(predict_rows(self.predictor, tracked, row_log, readers)) as parts:
             for _, lines, _ in parts:
                 for line in sieve.select(lines):
                     writer.write(*line)
             for line in sieve.best():
                 writer.write(*line)
-            done = shard_result(shard, ledger, sieve.written)
+            done = shard_result(shard, row_log, sieve.written)
             writer.footer[FOOTER] = json.dumps({"shard": shard, "done": done})
         return done
 

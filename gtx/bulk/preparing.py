@@ -25,7 +25,7 @@ from gtx.bulk.workers import (
 )
 from gtx.data.columns import Row, Table
 from gtx.data.featurising import default_chunk_size, default_worker_count
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.store import MoleculeStore, stored_texts
 from gtx.data.table_writer import TableWriter, find_unused_column_name, output_header, output_row
 from gtx.data.tables import open_table
@@ -139,7 +139,7 @@ class ShardReader(ShardWorker):
 
     job: Preparation
 
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
+    def write(self, shard: Shard, table: Table, journal: Journal, row_log: RowLog) -> ShardResult:
         path, size = self.job.parts / shard.part, default_chunk_size(self.job.featuriser)
         parts: list[FeaturisedMolecules] = []
         smiles = find_unused_column_name(table.columns, "canonical_smiles")
@@ -149,10 +149,10 @@ class ShardReader(ShardWorker):
         with TableWriter(path, header, schema=table.schema) as writer:
             for rows in journal.tracked(table, size, lambda row: self._read([row])).chunks(size):
                 parts.append(found := self._read(rows))
-                ledger.read(rows, table.smiles_column, found.errors, found.warnings)
+                row_log.read(rows, table.smiles_column, found.errors, found.warnings)
                 for row, text in zip(rows, found.smiles, strict=True):
-                    writer.write(output_row(row, [text], *ledger.pop(row.number)), row.record)
-            done = shard_result(shard, ledger, sum(len(found.atom_counts) for found in parts))
+                    writer.write(output_row(row, [text], *row_log.pop(row.number)), row.record)
+            done = shard_result(shard, row_log, sum(len(found.atom_counts) for found in parts))
         words = {"shard": shard, "done": done, "column": table.smiles_column, "smiles": smiles, "error": header[-2]}
         MoleculeStore.from_flat(parts).save(tensors, {name: json.dumps(word) for name, word in words.items()})
         return done

@@ -20,10 +20,10 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from gtx.bulk.preparing import PreparedShard, prepared_shards, store_facts
-from gtx.data import MoleculeStore, PairBudgetSampler, Row, RowLedger
+from gtx.data import MoleculeStore, PairBudgetSampler, Row, RowLog
 from gtx.data.columns import find_column, listed
-from gtx.data.ledger import InputFile
 from gtx.data.parquet import strings
+from gtx.data.row_log import InputFile
 from gtx.data.splits import parse_split
 from gtx.data.table_writer import find_unused_column_name
 from gtx.data.targets import DuplicateSummary, read_weights
@@ -123,12 +123,12 @@ def load_prepared_dataset(settings: DataSettings, cache: Path) -> StoredDataset:
     found = [reading.read(made) for made in shards]
     labelled = [shard for shard, _ in found if shard.train]
     if not labelled:
-        raise InputError(f"none of the training rows can be used: {reading.ledger.summary()}")
+        raise InputError(f"none of the training rows can be used: {reading.row_log.summary()}")
     store = MoleculeStore.join([held.store for _, held in found])
     parts = torch.cat([held.parts for _, held in found]).numpy()
     rows = [row._replace(number=i) for i, row in enumerate((row for _, held in found for row in held.rows), start=1)]
     return StoredDataset(
-        files=[InputFile(settings.data, reading.shown, reading.shown[2], rows, reading.ledger, 0)],
+        files=[InputFile(settings.data, reading.shown, reading.shown[2], rows, reading.row_log, 0)],
         task=reading.task,
         store=store,
         rows=np.arange(len(rows)),
@@ -154,7 +154,7 @@ class _Reading:
     """Reader of the labels of shards."""
 
     def __init__(self, settings: DataSettings, shards: Sequence[PreparedShard], folder: Path) -> None:
-        self.settings, self.folder, self.ledger = settings, folder, RowLedger()
+        self.settings, self.folder, self.row_log = settings, folder, RowLog()
         if not settings.target_columns:
             names = listed(pq.read_schema(shards[0].rows).names)
             raise InputError(f"--target-columns is missing; the columns are {names}")
@@ -201,17 +201,17 @@ class _Reading:
                 f"{made.rows} has been changed: {made.done.kept} rows without an error were expected, got {len(rows)}; "
                 "columns may be added, and rows and the columns of gtx stay as they were"
             )
-        ledger = RowLedger()
-        labels = self._labels(made, rows, ledger)
+        row_log = RowLog()
+        labels = self._labels(made, rows, row_log)
         drawn = torch.tensor([_drawn(row.text, self.settings.seed) for row in rows], dtype=torch.float64)
-        part = self._parts(rows, drawn, ledger)
-        self._add(made, [error for error in errors if error], ledger)
+        part = self._parts(rows, drawn, row_log)
+        self._add(made, [error for error in errors if error], row_log)
         known = ~labels["y"].isnan().all(1)
         if "bounds" in labels:
             known = known | ~labels["bounds"].isnan().all(1)
         if "weights" in labels:
             known = known & ((labels["weights"] > 0) | (part != 0))
-        known = known & torch.tensor([row.number not in ledger.errors for row in rows], dtype=torch.bool)
+        known = known & torch.tensor([row.number not in row_log.errors for row in rows], dtype=torch.bool)
         part[~known] = NOWHERE
         file = self.folder / Path(made.shard.part).with_suffix(".safetensors")
         with whole_file(file) as out:
@@ -242,19 +242,19 @@ class _Reading:
         except (OSError, pa.ArrowException) as reason:
             raise InputError(f"{made.rows} cannot be read ({printable(str(reason))}): prepare it again") from None
 
-    def _labels(self, made: PreparedShard, rows: Sequence[Row], ledger: RowLedger) -> dict[str, Tensor]:
+    def _labels(self, made: PreparedShard, rows: Sequence[Row], row_log: RowLog) -> dict[str, Tensor]:
         """Read `y` and, if there are any, `bounds` and `weights`, with shapes as in `MoleculeStore`."""
         try:
-            labels = {"y": self.task.parse(rows, self.columns, ledger)}
+            labels = {"y": self.task.parse(rows, self.columns, row_log)}
             if (bounds := self.task.parse_bounds(rows, self.columns)) is not None:
                 labels["bounds"] = bounds
             if self.settings.weight_column:
-                labels["weights"] = read_weights(rows, self.columns, self.settings.weight_column, ledger)
+                labels["weights"] = read_weights(rows, self.columns, self.settings.weight_column, row_log)
         except InputError as reason:
             raise InputError(f"{made.shard.file}: {reason}") from None
         return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in labels.items()}
 
-    def _parts(self, rows: Sequence[Row], drawn: Tensor, ledger: RowLedger) -> Tensor:
+    def _parts(self, rows: Sequence[Row], drawn: Tensor, row_log: RowLog) -> Tensor:
         """Return the number of each molecule in `PARTS`, or `NOWHERE`, uint8 `[n]`."""
         if self.settings.split_column is None:
             return torch.where(drawn < self.test, 2, torch.where(drawn < self.test + self.val, 1, 0)).to(torch.uint8)
@@ -263,20 +263,20 @@ class _Reading:
         for row, part in zip(rows, parts, strict=True):
             if part is None:
                 reason = "is none of train, val and test; the row is left out"
-                ledger.warn(row.number, name, row.cells[place], reason)
+                row_log.warn(row.number, name, row.cells[place], reason)
         found = torch.tensor([NOWHERE if part is None else PARTS.index(part) for part in parts], dtype=torch.uint8)
         held = torch.tensor([1.0, self.val, self.test, 1.0], dtype=torch.float64)[found.long()]
         return torch.where(drawn < held, found, NOWHERE).to(torch.uint8)
 
-    def _add(self, made: PreparedShard, errors: Sequence[str], ledger: RowLedger) -> None:
+    def _add(self, made: PreparedShard, errors: Sequence[str], row_log: RowLog) -> None:
         """Add the counts of a shard; the first few messages are kept, under negative row numbers."""
-        total = self.ledger
+        total = self.row_log
         total.rows += made.done.rows
-        total.error_counts += Counter(made.done.error_counts) + ledger.error_counts
-        total.warned += made.done.warned + ledger.warned
-        for message in islice([*errors, *ledger.errors.values()], FIRST - len(total.errors)):
+        total.error_counts += Counter(made.done.error_counts) + row_log.error_counts
+        total.warned += made.done.warned + row_log.warned
+        for message in islice([*errors, *row_log.errors.values()], FIRST - len(total.errors)):
             total.errors[len(total.errors) - FIRST] = f"{made.shard.file}, {message}"
-        for messages in islice(ledger.warnings.values(), FIRST - len(total.warnings)):
+        for messages in islice(row_log.warnings.values(), FIRST - len(total.warnings)):
             total.warnings[len(total.warnings) - FIRST] = [f"{made.shard.file}, {message}" for message in messages]
 
 

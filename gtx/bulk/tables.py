@@ -56,7 +56,7 @@ class ShardResult(NamedTuple):
     """Counts of a processed shard.
 
     Attributes:
-        rows, error_counts, warned: as in `gtx.data.RowLedger`.
+        rows, error_counts, warned: as in `gtx.data.RowLog`.
         kept: number of rows, or molecules, written.
         problem: the reason if the shard has no output, else None.
     """

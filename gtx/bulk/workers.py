@@ -23,7 +23,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from gtx.bulk.tables import MAX_DEATHS, Journal, Library, Reader, Shard, ShardFailed, ShardResult, UnreadableFile
 from gtx.data.columns import Table
 from gtx.data.featurising import default_worker_count, make_process_pool, stop_workers
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.errors import InputError
 
 # --- The job, and a worker that does it for one shard after the other.
@@ -70,7 +70,7 @@ class ShardWorker(ABC):
         self._reader = Reader(job.root, opened)
 
     @abstractmethod
-    def write(self, shard: Shard, table: Table, journal: Journal, ledger: RowLedger) -> ShardResult:
+    def write(self, shard: Shard, table: Table, journal: Journal, row_log: RowLog) -> ShardResult:
         """Write the output of a shard, completely or not at all, and return its `shard_result`."""
 
     def work(self, shard: Shard) -> ShardResult:
@@ -81,7 +81,7 @@ class ShardWorker(ABC):
         """
         try:
             journal = Journal(self.job.journal(shard))
-            done = self.write(shard, self._reader.table(shard), journal, RowLedger(self.job.on_error))
+            done = self.write(shard, self._reader.table(shard), journal, RowLog(self.job.on_error))
         except (UnreadableFile, ShardFailed) as reason:
             return ShardResult(0, {}, 0, 0, f"{shard.file}: {reason}")
         except InputError as reason:
@@ -90,17 +90,17 @@ class ShardWorker(ABC):
         return done
 
 
-def shard_result(shard: Shard, ledger: RowLedger, kept: int) -> ShardResult:
+def shard_result(shard: Shard, row_log: RowLog, kept: int) -> ShardResult:
     """Return the counts of a shard.
 
     Raises:
         UnreadableFile: the file has changed and has another number of rows.
     """
-    if ledger.rows != shard.rows:
+    if row_log.rows != shard.rows:
         raise UnreadableFile(
-            f"has changed: {shard.rows} rows were expected from {shard.first + 1} on, {ledger.rows} came"
+            f"has changed: {shard.rows} rows were expected from {shard.first + 1} on, {row_log.rows} came"
         )
-    return ShardResult(ledger.rows, dict(ledger.error_counts), ledger.warned, kept)
+    return ShardResult(row_log.rows, dict(row_log.error_counts), row_log.warned, kept)
 
 
 # --- Engines: this process, or processes of this machine.
@@ -399,7 +399,7 @@ class LibraryOutcome:
     """Result of processing a library.
 
     Attributes:
-        ledger: counts of rows and errors, including those of earlier runs; the messages are in the output.
+        row_log: counts of rows and errors, including those of earlier runs; the messages are in the output.
         files: number of tables.
         done: the finished shards.
         before: number of shards that earlier runs finished.
@@ -412,7 +412,7 @@ class LibraryOutcome:
     path: Path
     files: int
     left_out: list[str]
-    ledger: RowLedger = field(default_factory=RowLedger)
+    row_log: RowLog = field(default_factory=RowLog)
     done: list[Shard] = field(default_factory=list)
     before: int = 0
     kept: int = 0
@@ -429,14 +429,14 @@ class LibraryOutcome:
             self.problems.append(result.problem)
             return
         self.done.append(shard)
-        self.ledger.rows += result.rows
-        self.ledger.error_counts += Counter(result.error_counts)
-        self.ledger.warned += result.warned
+        self.row_log.rows += result.rows
+        self.row_log.error_counts += Counter(result.error_counts)
+        self.row_log.warned += result.warned
         self.kept += result.kept
 
     def summary_lines(self, written: str) -> Iterator[str]:
         """Yield the lines of a summary; `written` names what `kept` counts, such as "rows written"."""
-        yield self.ledger.summary()
+        yield self.row_log.summary()
         before = f", {self.before:,} of them from earlier runs" if self.before else ""
         yield f"files: {self.files:,}; shards: {self.shards:,}{before}; {written}: {self.kept:,}"
         if self.left_out:

@@ -60,11 +60,11 @@ def run(arguments: Namespace) -> int:
     settings = TrainSettings(**{name: getattr(arguments, name) for name in names}, clip=0.5)
     more = {name: getattr(arguments, name) for name in ("smiles_column", "workers", "overwrite")}
     done = adapt_pretrained_model(arguments.model, arguments.molecules, arguments.out, settings, **more)
-    if done.was_finished or done.ledger is None:
+    if done.was_finished or done.row_log is None:
         say(f"{arguments.out} is finished: adapted to {done.molecules} molecules; --overwrite adapts it again.")
     else:
-        note(done.ledger.summary())
-        for message in list(done.ledger.errors.values())[:5]:
+        note(done.row_log.summary())
+        for message in list(done.row_log.errors.values())[:5]:
             note(message)
     say(f"error of held-out molecules' descriptors, in sd: {done.before:.3f}, now {done.after:.3f}")
     say(f"model   {arguments.out}   (gtx train TABLE --target-columns NAME --from {arguments.out} --out FOLDER)")

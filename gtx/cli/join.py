@@ -22,7 +22,7 @@ a blank is left out of the loss.
 Columns of the same name are one target. If tables give a molecule different values of it, each value has a row of its
 own, and a warning; with --by-file columns of different files are different targets.
 
-The ledger is a table with a line for each row of each table: the rows of the joined table that hold its values, or the
+The row log is a table with a line for each row of each table: the rows of the joined table that hold its values, or the
 error because of which it was not joined, and warnings.
 """
 MOST = 5  # errors, and warnings, that are printed
@@ -34,7 +34,7 @@ def add(parser: Parser) -> None:
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("tables", nargs="+", metavar="TABLE", help="tables, SMILES files or SDFs")
     parser.add_argument("--out", required=True, metavar="FILE", help="the joined table: .csv, .tsv or .parquet")
-    parser.add_argument("--ledger", metavar="FILE", help="the ledger; default: --out with -ledger before its ending")
+    parser.add_argument("--row-log", metavar="FILE", help="the row log; default: --out with -row-log before its ending")
     parser.add_argument(
         "--columns", nargs="+", metavar="NAME", help="columns to join; default: those whose cells are mostly numbers"
     )
@@ -53,7 +53,7 @@ def add(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Join, write the table and the ledger, and print what became of the rows."""
+    """Join, write the table and the row log, and print what became of the rows."""
     from pathlib import Path
 
     from gtx.data.joining import join_tables
@@ -65,10 +65,10 @@ def run(arguments: Namespace) -> int:
         raise InputError("--out: expected the name of a file, got '-'")
     out = Path(arguments.out)
     base, _, ending = out.name.partition(".")
-    ledger = arguments.ledger or str(out.with_name(f"{base}-ledger.{ending}"))
-    if ledger == arguments.out:
-        raise InputError(f"the table and its ledger need files of their own, got {ledger!r} for both")
-    for file in (out, ledger):
+    row_log = arguments.row_log or str(out.with_name(f"{base}-row-log.{ending}"))
+    if row_log == arguments.out:
+        raise InputError(f"the table and its row log need files of their own, got {row_log!r} for both")
+    for file in (out, row_log):
         refuse_input_as_output(file, *arguments.tables)
     names = ("columns", "smiles_column", "split_column", "by_file", "workers")
     featuriser = Featuriser(descriptors=False, standardise=arguments.standardise)
@@ -77,7 +77,7 @@ def run(arguments: Namespace) -> int:
     with TableWriter(arguments.out, joined.columns) as writer:
         for cells in joined.rows:
             writer.write(cells)
-    with TableWriter(ledger, ["table", "row", "molecule", "joined_rows", "error", "warning"]) as writer:
+    with TableWriter(row_log, ["table", "row", "molecule", "joined_rows", "error", "warning"]) as writer:
         for one in joined.outcomes:
             rows, warning = " ".join(map(str, one.joined)), "; ".join(one.warnings) or None
             writer.write([one.source, str(one.row), one.text, rows, one.error, warning])
@@ -89,6 +89,6 @@ def run(arguments: Namespace) -> int:
         for message in messages[:MOST]:
             note(message)
         if len(messages) > MOST:
-            note(f"and {len(messages) - MOST} more in {ledger}")
-    say(f"table   {arguments.out}   ledger   {ledger}")
+            note(f"and {len(messages) - MOST} more in {row_log}")
+    say(f"table   {arguments.out}   row log   {row_log}")
     return 0

@@ -15,7 +15,7 @@ from gtx.lazy import annex
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gtx.data.ledger import RowLedger
+    from gtx.data.row_log import RowLog
     from gtx.prediction import PredictedRowFilter
     from gtx.prediction.streaming import PredictorLike
 
@@ -170,7 +170,7 @@ def run(arguments: Namespace) -> int:
         workers=arguments.workers,
         progress=shows_progress(),
     )
-    note(outcome.ledger.summary())
+    note(outcome.row_log.summary())
     known = predictor.header.task.metrics, predictor.header.units
     if not selection.keeps_all:
         note(f"{outcome.written:,} of them are written")
@@ -180,7 +180,7 @@ def run(arguments: Namespace) -> int:
         note(str(outcome.overlap))
         for line in metric_lines(outcome.overlap.metrics, *known) if outcome.overlap.metrics else ():
             note(line)
-    return status(outcome.ledger)
+    return status(outcome.row_log)
 
 
 def selected(arguments: Namespace) -> PredictedRowFilter:
@@ -230,9 +230,9 @@ def opened(
     )
 
 
-def status(ledger: RowLedger) -> int:
+def status(row_log: RowLog) -> int:
     """Return the exit status; 2 if no row could be used."""
-    if 0 < ledger.rows == ledger.num_errors:
+    if 0 < row_log.rows == row_log.num_errors:
         note("gtx: no row can be used; the column 'error' of the output has the reasons")
         return 2
     return 0

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from gtx.data.feature_columns import FeatureColumns
     from gtx.data.featurising import FeaturisationResult, featurise, from_pyg
     from gtx.data.joining import JoinedTable, join_tables
-    from gtx.data.ledger import RowLedger
     from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
+    from gtx.data.row_log import RowLog
     from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
     from gtx.data.split_settings import SplitSettings
     from gtx.data.splits import (
@@ -47,7 +47,7 @@ __all__ = [
     "PairBudgetSampler",
     "PublicDataset",
     "Row",
-    "RowLedger",
+    "RowLog",
     "Split",
     "SplitMethod",
     "SplitSettings",

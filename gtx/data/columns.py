@@ -155,7 +155,7 @@ class Row(NamedTuple):
         record: typed cells of a Parquet file: a batch of its rows, and the index in it.
         features: extra features of the row, see `gtx.data.FeatureColumns`.
         others: texts of further molecules (components) of the row, see `gtx.data.targets.add_component_columns`.
-        category: category of the error, see `gtx.data.RowLedger.error`.
+        category: category of the error, see `gtx.data.RowLog.error`.
     """
 
     number: int

@@ -13,7 +13,7 @@ import numpy as np
 
 from gtx.data.columns import Row, Table, find_column, listed
 from gtx.data.featurising import featurise
-from gtx.data.ledger import RowLedger, plural
+from gtx.data.row_log import RowLog, plural
 from gtx.data.tables import open_table
 from gtx.data.targets import parse_number
 from gtx.errors import InputError, printable
@@ -53,7 +53,7 @@ class JoinedTable:
         rows: cells of each row. A molecule has one row, and further rows if a column has several values for the
             molecule.
         outcomes: an entry for each row of each table, in order.
-        ledgers: ledger of each table, by its name.
+        row_logs: row log of each table, by its name.
         left_out: columns without numbers that were not requested, by the name of the table.
         shared: number of molecules that occur in 1, 2, ... tables, by the number of tables.
         conflicts: number of molecules with several values of a column, by column.
@@ -62,15 +62,15 @@ class JoinedTable:
     columns: list[str]
     rows: list[list[str]] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    ledgers: dict[str, RowLedger] = field(default_factory=dict)
+    row_logs: dict[str, RowLog] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     shared: Counter[int] = field(default_factory=Counter)
     conflicts: Counter[str] = field(default_factory=Counter)
 
     def describe(self) -> Iterator[str]:
         """Yield a line of text for each table, and lines on the molecules that tables share."""
-        for source, ledger in self.ledgers.items():
-            yield f"{source}: {ledger.summary()}"
+        for source, row_log in self.row_logs.items():
+            yield f"{source}: {row_log.summary()}"
             if left := self.left_out[source]:
                 yield f"{source}: left out, as most of their cells are no numbers: {listed(left)}"
         shared = ", ".join(f"{count} in {plural(n, 'table')}" for n, count in sorted(self.shared.items()))
@@ -86,7 +86,7 @@ class _Source:
     name: str
     rows: list[Row]
     smiles: list[str | None]
-    ledger: RowLedger
+    row_log: RowLog
     places: dict[str, int]
     left_out: list[str]
     split: int | None = None
@@ -147,7 +147,7 @@ def join_tables(
     if clash := [column for column in targets if column in own]:
         raise InputError(f"the joined table has a column {clash[0]!r} of its own; join others")
     joined = JoinedTable([MOLECULE, *targets, *own[1:]])
-    joined.ledgers = {source.name: source.ledger for source in read}
+    joined.row_logs = {source.name: source.row_log for source in read}
     joined.left_out = {source.name: source.left_out for source in read}
     _join(joined, read, targets)
     return joined
@@ -164,8 +164,8 @@ def _read(
     """Read the molecules of a table, and choose its columns."""
     rows = list(table.rows)
     done = featurise(featuriser, [row.readable for row in rows], workers=workers)
-    ledger = RowLedger()
-    ledger.read(rows, table.smiles_column, done.errors, done.warnings)
+    row_log = RowLog()
+    row_log.read(rows, table.smiles_column, done.errors, done.warnings)
     others = [column for column in table.columns if column != table.smiles_column]
     if columns is None:
         good = [row for row in rows if not row.error]
@@ -174,7 +174,7 @@ def _read(
         chosen = [column for column in others if column in columns]
     places = {prefix + column: table.index(column) for column in chosen}
     left_out = [column for column in others if column not in chosen] if columns is None else []
-    return _Source(name, rows, done.smiles, ledger, places, left_out)
+    return _Source(name, rows, done.smiles, row_log, places, left_out)
 
 
 def _has_numbers(cells: Sequence[str]) -> bool:
@@ -209,7 +209,7 @@ def _join(joined: JoinedTable, read: Sequence[_Source], targets: Sequence[str]) 
         joined.shared[len({s for s, _ in own})] += 1
     for s, source in enumerate(read):
         for i, row in enumerate(source.rows):
-            error, warnings = source.ledger.pop(row.number)
+            error, warnings = source.row_log.pop(row.number)
             at = sorted(places.get((s, i), ()))
             joined.outcomes.append(Outcome(source.name, row.number, row.text, at, error, warnings))
 
@@ -235,7 +235,7 @@ def _warn(read: Sequence[_Source], column: str, values: Sequence[tuple[str, list
         where = f"row {read[t].rows[j].number} of {read[t].name}"
         for s, i in holders:
             reason = f"{where}, of the same molecule, has {printable(other.strip())}; each has a row of its own"
-            read[s].ledger.warn(read[s].rows[i].number, column, cell.strip(), reason)
+            read[s].row_log.warn(read[s].rows[i].number, column, cell.strip(), reason)
 
 
 def _part(source: _Source, rows: Sequence[int]) -> str:
@@ -246,5 +246,5 @@ def _part(source: _Source, rows: Sequence[int]) -> str:
     reason = f"row {source.rows[rows[0]].number}, of the same molecule, has {printable(cells[0])}, which is taken"
     for i, cell in zip(rows, cells, strict=True):
         if cell != cells[0]:
-            source.ledger.warn(source.rows[i].number, SPLIT, cell, reason)
+            source.row_log.warn(source.rows[i].number, SPLIT, cell, reason)
     return cells[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data.ledger import RowLedger, format_row_message
+from gtx.data.row_log import RowLog, format_row_message
 from gtx.data.splits import (
     SPLIT_METHODS,
     SPLIT_PARTS,
@@ -84,7 +84,7 @@ class SplitSettings:
         return get_split_method(self.split)
 
     def candidates(
-        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], ledger: RowLedger
+        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], row_log: RowLog
     ) -> tuple[np.ndarray, RowsToSplit]:
         """Select the rows that the method can divide.
 
@@ -92,7 +92,7 @@ class SplitSettings:
             cells: cells of the column `by`, one per row; empty if the method reads no column.
             numbers: numbers of the rows, from 1.
             smiles: canonical SMILES of each row.
-            ledger: ledger that gets a warning for each row whose cell cannot be used; such a row is in no part of the
+            row_log: row log that gets a warning for each row whose cell cannot be used; such a row is in no part of the
                 split.
 
         Returns:
@@ -107,7 +107,7 @@ class SplitSettings:
             for number, cell, good in zip(numbers, cells, usable, strict=True):
                 if not good:
                     wrong = f"is not {method.expects}" if cell.strip() else "is blank"
-                    ledger.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
+                    row_log.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
             self._check_enough(cells, numbers, values, usable)
             rows, values = rows[usable], values[usable]
         candidates = RowsToSplit(

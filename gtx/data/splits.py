@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.table_writer import TableWriter
 from gtx.errors import InputError, did_you_mean, printable
 
@@ -101,12 +101,12 @@ def ordered_split(
     return {name: np.sort(np.concatenate(part)).astype(np.int64) for name, part in parts}
 
 
-def split_by_column(values: Sequence[str], ledger: RowLedger | None = None, column: str = "split") -> Split:
+def split_by_column(values: Sequence[str], row_log: RowLog | None = None, column: str = "split") -> Split:
     """Read the split from a column of the table; a part that the column does not name is empty.
 
     Args:
         values: cells of the column: train, test, or one of val, valid, validation and dev, in upper or lower case.
-        ledger: ledger that gets a warning for each row with any other cell; such a row is in no part.
+        row_log: row log that gets a warning for each row with any other cell; such a row is in no part.
         column: name of the column, for messages.
 
     Raises:
@@ -117,8 +117,8 @@ def split_by_column(values: Sequence[str], ledger: RowLedger | None = None, colu
         part = parse_split(value)
         if part:
             parts[part].append(i)
-        elif ledger:
-            ledger.warn(i + 1, column, value, "is none of train, val and test; the row is left out")
+        elif row_log:
+            row_log.warn(i + 1, column, value, "is none of train, val and test; the row is left out")
     if not parts["train"]:
         seen = ", ".join(f"'{printable(value, 40)}' ({n})" for value, n in Counter(values).most_common(8))
         raise InputError(f"split column {column!r} names no row 'train'; it holds {seen or 'nothing'}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from gtx.data.columns import Row, Table, damage, find_column
 from gtx.data.delimited import LARGEST
-from gtx.data.ledger import RowLedger, plural
+from gtx.data.row_log import RowLog, plural
 from gtx.errors import printable
 
 # --- Rows with several components, such as a solute and a solvent, one per column.
@@ -161,7 +161,7 @@ def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoi
 # --- Weights of rows in the loss, read from a column.
 
 
-def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger: RowLedger) -> np.ndarray:
+def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, row_log: RowLog) -> np.ndarray:
     """Parse the row weights in a column, float64 `[n]`, 0 or more; any other cell is an error, with weight 0.
 
     Raises:
@@ -172,5 +172,5 @@ def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, ledger:
     bad = ~((weights >= 0) & (weights <= LARGEST))
     for i in np.flatnonzero(bad).tolist():
         reason = "is no weight: a number of 0 or more was expected"
-        ledger.error(rows[i].number, name, rows[i].cells[place], reason, category="with a bad weight")
+        row_log.error(rows[i].number, name, rows[i].cells[place], reason, category="with a bad weight")
     return np.where(bad, 0, weights)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data.ledger import plural
+from gtx.data.row_log import plural
 from gtx.explain.relevance import (
     RemovalEffect,
     attention_rollout,

@@ -31,7 +31,7 @@ from gtx.data.featurising import (
     map_in_workers,
     min_chunks_for_workers,
 )
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
 from gtx.data.tables import open_table
 from gtx.data.targets import add_component_columns, parse_number
@@ -357,14 +357,14 @@ class TableOutcome:
     """Outcome of predicting a table.
 
     Attributes:
-        ledger: counts of rows and errors; the output table contains the messages.
+        row_log: counts of rows and errors; the output table contains the messages.
         metrics: metrics as in `metrics.json`, for targets with values in the table; None without such targets.
         notes: notes on the predictions, one line each.
         written: number of rows that were written.
         overlap: overlap with the training rows, if the table was scored; otherwise None.
     """
 
-    ledger: RowLedger
+    row_log: RowLog
     metrics: dict[str, Any] | None
     notes: list[str]
     written: int
@@ -406,14 +406,14 @@ def predict_table(
     if not selection.keeps_all:
         refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
-    ledger, scores = RowLedger(on_error), predictor.task.scores(table.columns)
+    row_log, scores = RowLog(on_error), predictor.task.scores(table.columns)
     training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None
     trained = None if training is None else OverlapCounter(training, predictor.task, table.columns)
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, list(named))
     sieve = selection.sieve(header)
     writing = TableWriter(out, header, named, table.schema)
-    with writing as writer, closing(predict_rows(predictor, table, ledger, workers, trained is not None)) as parts:
+    with writing as writer, closing(predict_rows(predictor, table, row_log, workers, trained is not None)) as parts:
         for rows, lines, done in _tracked(parts, table.length) if progress else parts:
             for line in sieve.select(lines):
                 writer.write(*line)
@@ -429,7 +429,7 @@ def predict_table(
     notes += [f"column {header[i]!r} holds no numbers, so no row is selected" for i in sorted(sieve.without_numbers)]
     metrics = scores.metrics()
     overlap = None if trained is None or metrics is None else trained.overlap()
-    return TableOutcome(ledger, metrics, notes, sieve.written, overlap)
+    return TableOutcome(row_log, metrics, notes, sieve.written, overlap)
 
 
 def open_for_model(
@@ -445,13 +445,13 @@ def open_for_model(
 
 
 def predict_rows(
-    predictor: PredictorLike, table: Table, ledger: RowLedger, workers: int | None, smiles: bool = False
+    predictor: PredictorLike, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
     with closing(_answered(predictor, table, workers, smiles)) as parts:
         for rows, done in parts:
-            cells = output_rows(ledger, table.smiles_column, rows, done, width)
+            cells = output_rows(row_log, table.smiles_column, rows, done, width)
             yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
 
 
@@ -480,32 +480,32 @@ def _with_molecules(
 
 
 def output_rows(
-    ledger: RowLedger, column: str, rows: Sequence[Row], done: ChunkAnswers, width: int
+    row_log: RowLog, column: str, rows: Sequence[Row], done: ChunkAnswers, width: int
 ) -> Iterator[list[Cell]]:
-    """Yield the rows of a table of predictions, and record each with its error and warnings in the ledger.
+    """Yield the rows of a table of predictions, and record each with its error and warnings in the row log.
 
     Args:
-        ledger: the ledger.
+        row_log: the row log.
         column: the name of the column with the molecules.
         rows: the rows of the table.
         done: their answers.
         width: number of cells of an answer.
     """
-    ledger.read(rows, column, done.errors, done.warnings)
+    row_log.read(rows, column, done.errors, done.warnings)
     answers = done.answers
     for i, finite, warnings in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
-        record_answer(ledger, column, rows[i], finite, warnings)
+        record_answer(row_log, column, rows[i], finite, warnings)
     own, nothing = dict(zip(done.good.tolist(), answer_rows(answers), strict=True)), [None] * width
     for i, row in enumerate(rows):
-        yield output_row(row, own.get(i, nothing), *ledger.pop(row.number))
+        yield output_row(row, own.get(i, nothing), *row_log.pop(row.number))
 
 
-def record_answer(ledger: RowLedger, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
-    """Record the warnings of an answer, and an answer that is not finite, in the ledger."""
+def record_answer(row_log: RowLog, column: str, row: Row, finite: bool, remarks: Sequence[str]) -> None:
+    """Record the warnings of an answer, and an answer that is not finite, in the row log."""
     for remark in remarks:
-        ledger.warn(row.number, *row.locate(column), remark)
+        row_log.warn(row.number, *row.locate(column), remark)
     if not finite:
-        ledger.error(row.number, *row.locate(column), NOT_FINITE, "without a finite output")
+        row_log.error(row.number, *row.locate(column), NOT_FINITE, "without a finite output")
 
 
 def _answered(

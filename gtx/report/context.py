@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gtx.data.ledger import plural
+from gtx.data.row_log import plural
 from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
 from gtx.report.kinds import kind_of, number
 
@@ -106,9 +106,9 @@ class DatasetCard:
         source: name of the table or of the public data set.
         rows: number of rows of the table.
         errors: number of rows that could not be used, which are in no part of the split.
-        summary: summary of the ledger, one line.
-        first_errors: first few error messages of the ledger.
-        warnings: number of rows with a warning, with the first few messages of the ledger.
+        summary: summary of the row log, one line.
+        first_errors: first few error messages of the row log.
+        warnings: number of rows with a warning, with the first few messages of the row log.
         cautions: reasons why the scores may be misleading, one sentence each, shown above the scores.
         repeated: text about repeated molecules and conflicting labels, or "".
         leaked: number of molecules in two parts of the split, such as `{("train", "test"): 3}`.

@@ -59,7 +59,7 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Choose, write the rows and print a summary."""
-    from gtx.data.ledger import plural
+    from gtx.data.row_log import plural
     from gtx.prediction import load_predictor
     from gtx.select.selecting import select
 
@@ -74,8 +74,8 @@ def run(arguments: Namespace) -> int:
         smiles_column=arguments.smiles_column,
         workers=arguments.workers,
     )
-    for name, ledger in plate.ledgers.items():
-        note(ledger.summary() if len(plate.ledgers) == 1 else f"{name}: {ledger.summary()}")
+    for name, row_log in plate.row_logs.items():
+        note(row_log.summary() if len(plate.row_logs) == 1 else f"{name}: {row_log.summary()}")
     for count, why in ((plate.measured, "known from training"), (plate.repeated, "repeated")):
         if count:
             note(f"left out: {plural(count, 'molecule')}, {why}")

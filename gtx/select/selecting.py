@@ -16,7 +16,7 @@ import torch
 from gtx.closed_form import embeddings_of
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row, listed
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, refuse_input_as_output
 from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
@@ -97,7 +97,7 @@ class Plate:
         picks: chosen molecules, in the order of choice.
         rows: rows that were written.
         columns: names of the columns of the rows.
-        ledgers: ledger of each file of the library.
+        row_logs: row log of each file of the library.
         considered: number of candidates that were compared with each other.
         measured: number of molecules left out because the model was trained on them.
         repeated: number of molecules left out because an earlier row has the same molecule.
@@ -108,7 +108,7 @@ class Plate:
     picks: list[Pick]
     rows: list[list[Cell]]
     columns: list[str]
-    ledgers: dict[str, RowLedger]
+    row_logs: dict[str, RowLog]
     considered: int
     measured: int
     repeated: int
@@ -176,7 +176,7 @@ class _Selection:
         self.trained = set() if training is None else set(training.smiles)
         self.measured = self.repeated = self.seen = 0
         self.heap: list[Candidate] = []
-        self.ledgers: dict[str, RowLedger] = {}
+        self.row_logs: dict[str, RowLog] = {}
         self.header: list[str] = []
         self.types: dict[str, type] = {}
 
@@ -219,7 +219,7 @@ class _Selection:
             picks,
             rows,
             columns,
-            self.ledgers,
+            self.row_logs,
             len(candidates),
             self.measured,
             self.repeated,
@@ -235,8 +235,8 @@ class _Selection:
         if self.header and header != self.header:
             raise InputError(f"{file}: expected the columns of the first file, {', '.join(self.header)}")
         self.header = header
-        ledger = self.ledgers[file.name] = RowLedger("report")
-        with closing(predict_rows(self.scoring, table, ledger, workers, smiles=True)) as parts:
+        row_log = self.row_logs[file.name] = RowLog("report")
+        with closing(predict_rows(self.scoring, table, row_log, workers, smiles=True)) as parts:
             for rows, lines, done in parts:
                 for i in done.good.tolist():
                     self._offer(file.name, rows[i], list(lines[i][0]), done.smiles[i] or rows[i].text)

@@ -26,7 +26,7 @@ from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.data.ledger import InputFile, RowLedger
+    from gtx.data.row_log import InputFile, RowLog
     from gtx.sequence.decoding import Writer
 
 
@@ -315,7 +315,7 @@ class SequenceGenerationTask(Task, SequenceOptions):
             )
         return replace(self, texts=sorted({cell.strip() for file in files for cell in file.cells(name)} - {""}))
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
         (name,) = self.targets
         position, number = find_column(columns, name), {text: i for i, text in enumerate(self.texts)}
         y = np.full((len(rows), 1), np.nan)
@@ -324,9 +324,9 @@ class SequenceGenerationTask(Task, SequenceOptions):
                 continue
             cell = row.cells[position]
             if not cell.strip():
-                ledger.warn(row.number, name, cell, "there is no sequence to learn; the row is only predicted")
+                row_log.warn(row.number, name, cell, "there is no sequence to learn; the row is only predicted")
             elif complaint := self._complaint(cell.strip()):
-                ledger.error(row.number, name, cell, complaint, category="with a bad target")
+                row_log.error(row.number, name, cell, complaint, category="with a bad target")
             else:
                 y[i] = number[cell.strip()]
         return y

@@ -22,7 +22,7 @@ import numpy as np
 
 from gtx.data.columns import Row, Table
 from gtx.data.featurising import default_chunk_size, make_process_pool, map_in_workers, stop_workers
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.errors import InputError
 from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
@@ -205,14 +205,14 @@ class Answer(NamedTuple):
         kinds: type of each column of the answers, by name.
         smiles_column: the column with the molecules.
         rows: the cells, one for each column.
-        ledger: counts of rows and errors.
+        row_log: counts of rows and errors.
     """
 
     columns: list[str]
     kinds: dict[str, type]
     smiles_column: str
     rows: list[list[Cell]]
-    ledger: RowLedger
+    row_log: RowLog
 
     def csv(self) -> bytes:
         """Write the table as `gtx predict --out` does."""
@@ -231,14 +231,14 @@ class Answer(NamedTuple):
                 "rows": [[as_text(cell) for cell in row] for row in self.rows],
                 "smiles_column": self.smiles_column,
                 "answers": [{"name": name, "number": kind is float} for name, kind in self.kinds.items()],
-                "summary": self.ledger.summary(),
+                "summary": self.row_log.summary(),
             }
         )
 
     def records(self) -> bytes:
         """Write the rows as JSON: `rows`, each with its cells by name, null for a missing one."""
         rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
-        return _json({"rows": rows, "summary": self.ledger.summary()})
+        return _json({"rows": rows, "summary": self.row_log.summary()})
 
 
 async def answer(table: Table, rows: Sequence[Row], batcher: RequestBatcher, limits: ServiceLimits) -> Answer:
@@ -251,7 +251,7 @@ async def answer(table: Table, rows: Sequence[Row], batcher: RequestBatcher, lim
         limits: a SMILES with more than `max_smiles` characters is an error of its row.
     """
     kinds = batcher.predictor.output_columns(table.columns)
-    result = Answer(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], RowLedger())
+    result = Answer(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], RowLog())
     for some in in_chunks(rows, batcher.most):
         too_long = [_too_long(row, limits.max_smiles) for row in some]
         texts = ["" if error else row.readable for row, error in zip(some, too_long, strict=True)]
@@ -276,7 +276,7 @@ def in_chunks(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
 
 
 def _cells(result: Answer, rows: Sequence[Row], answered: ChunkAnswers) -> list[list[Cell]]:
-    return list(output_rows(result.ledger, result.smiles_column, rows, answered, len(result.kinds)))
+    return list(output_rows(result.row_log, result.smiles_column, rows, answered, len(result.kinds)))
 
 
 def _too_long(row: Row, most: int) -> str | None:

@@ -130,8 +130,8 @@ def make_app(
         table = await asyncio.to_thread(read, predictor.header, await request.body())
         rows = await asyncio.to_thread(bodies.all_rows, table, limits.max_molecules)
         result = await answer(table, rows, batcher, limits)
-        metrics.molecules.add("error", by=result.ledger.num_errors)
-        metrics.molecules.add("predicted", by=result.ledger.rows - result.ledger.num_errors)
+        metrics.molecules.add("error", by=result.row_log.num_errors)
+        metrics.molecules.add("predicted", by=result.row_log.rows - result.row_log.num_errors)
         return result
 
     columns = {"required": True, "content": {"application/json": {"schema": bodies.schema(predictor.header)}}}

@@ -28,7 +28,7 @@ from gtx.tasks.task import Metric, Task
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.ledger import InputFile
+    from gtx.data.row_log import InputFile
 
 # --- Regression, such as of charges or lengths.
 

@@ -49,7 +49,7 @@ from gtx.tasks.uncertainty.methods import needs_gradients
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.data.ledger import InputFile
+    from gtx.data.row_log import InputFile
 
 BETWEEN = "|"
 """Separator of the classes of a set."""

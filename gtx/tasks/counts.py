@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gtx.data.columns import Row
 from gtx.data.delimited import LARGEST
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, flag, number
@@ -169,11 +169,11 @@ class ShareRegression(NumericTask, ShareOptions):
         if len(self.targets) < 2:
             raise InputError(f"{self.name} need two target columns or more, which add up to 1; got {self.targets[0]!r}")
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
-        y = super().parse(rows, columns, ledger)
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        y = super().parse(rows, columns, row_log)
         whole = self.joined(y)
         for i in np.flatnonzero(np.isinf(whole).any(1)).tolist():
-            ledger.error(rows[i].number, None, None, self._fault(y[i]), category=BAD_TARGET)
+            row_log.error(rows[i].number, None, None, self._fault(y[i]), category=BAD_TARGET)
         whole[np.isinf(whole)] = np.nan
         return whole
 

@@ -16,7 +16,7 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
-    from gtx.data.ledger import InputFile
+    from gtx.data.row_log import InputFile
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 

@@ -23,7 +23,7 @@ from gtx.tasks.numbers import BAD_TARGET
 from gtx.tasks.task import Task, fresh_columns
 
 if TYPE_CHECKING:
-    from gtx.data.ledger import RowLedger
+    from gtx.data.row_log import RowLog
 
 
 # --- A baseline without a model: the mean of atoms or bonds that look alike.
@@ -238,7 +238,7 @@ class LevelTask(Task):
         except InputError:
             return None
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
         """Compute the mean of each row's list, by which duplicates and blank rows are recognised."""
         y = np.full((len(rows), len(self.targets)), np.nan)
         positions = [find_column(columns, name) for name in self.targets]
@@ -250,7 +250,7 @@ class LevelTask(Task):
                 try:
                     lists.append(self.read(t, row.cells[position]))
                 except InputError as reason:
-                    ledger.error(row.number, self.targets[t], row.cells[position], str(reason), category=BAD_TARGET)
+                    row_log.error(row.number, self.targets[t], row.cells[position], str(reason), category=BAD_TARGET)
                     break
             else:
                 y[i] = [_mean(values) for values in lists]

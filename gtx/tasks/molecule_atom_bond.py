@@ -24,7 +24,7 @@ from gtx.tasks.task import Answers, Metric, Scores, Task
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.ledger import InputFile, RowLedger
+    from gtx.data.row_log import InputFile, RowLog
 
 
 # --- Answers and scores of several tasks.
@@ -215,8 +215,8 @@ class MoleculeAtomBondTask(Task, MoleculeAtomBondOptions):
     def reading(self, features: FeatureColumns | None) -> Self:
         return self._each(lambda task: task.reading(features))
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
-        return np.concatenate([task.parse(rows, columns, ledger) for task in self.tasks], axis=1)
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        return np.concatenate([task.parse(rows, columns, row_log) for task in self.tasks], axis=1)
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
         return self.tasks[0].parse_bounds(rows, columns)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import Row, find_column
 from gtx.data.delimited import LARGEST
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
@@ -26,7 +26,7 @@ from gtx.tasks.task import Predictions, Task, check_task_capability, fresh_colum
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.data.ledger import InputFile
+    from gtx.data.row_log import InputFile
 
 
 # --- Censored values: cells such as `>5`, and their loss.
@@ -266,13 +266,13 @@ class NumericTask(Task, WeightOptions):
                 raise InputError(no_numbers(cells, name))
         return self
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
         positions = [find_column(columns, name) for name in self.targets]
         cells = [["" if row.error else row.cells[position] for row in rows] for position in positions]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
         for i, t in zip(*np.nonzero(bad), strict=True):
-            ledger.error(
+            row_log.error(
                 rows[i].number, self.targets[t], cells[t][i], self.complaint(t, cells[t][i]), category=BAD_TARGET
             )
         y[bad.any(axis=1)] = np.nan

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import Row, find_column
 from gtx.data.delimited import LIMIT, too_large
-from gtx.data.ledger import RowLedger, format_row_message
+from gtx.data.row_log import RowLog, format_row_message
 from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
@@ -137,8 +137,8 @@ class Regression(NumericTask, NumberOptions):
             return "is a bound, not a number; --censored learns from bounds too"
         return super().complaint(target, cell)
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
-        y = super().parse(rows, columns, ledger)
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        y = super().parse(rows, columns, row_log)
         if position := too_large(y):
             row, name = rows[position[0]], self.targets[position[1]]
             cell = row.cells[find_column(columns, name)]

@@ -20,7 +20,7 @@ from gtx.tasks.options import chosen
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.ledger import InputFile, RowLedger
+    from gtx.data.row_log import InputFile, RowLog
 
 
 # --- Predicted numbers.
@@ -219,7 +219,7 @@ class Task(ABC):
         return self
 
     @abstractmethod
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], ledger: RowLedger) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
         """Parse the targets of all rows, float64 `[n, T]`, NaN for blanks; a wrong cell is an error of its row."""
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLedger, Split, SplitSettings, featurise, open_table
+from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, Split, SplitSettings, featurise, open_table
 from gtx.data.columns import find_column, listed
-from gtx.data.ledger import InputFile, named, plural
+from gtx.data.row_log import InputFile, named, plural
 from gtx.data.splits import RowsToSplit, count_shared_molecules, split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.errors import InputError, printable
@@ -70,13 +70,13 @@ def describe_duplicates(dataset: Dataset) -> str:
 
 
 def warn_of_conflicts(dataset: Dataset) -> None:
-    """Warn in the ledger of each row whose value differs from that of another row with the same molecule."""
+    """Warn in the row log of each row whose value differs from that of another row with the same molecule."""
     for target, values in _conflicts(dataset):
         for file, number, place, value in values:
             other = next(((p, v) for _, _, p, v in values if v != value), values[0][2:])
             reason = f"{other[0]}, of the same molecule, has {other[1]}"
             if other[0] != place:
-                file.ledger.warn(number, target, value, reason)
+                file.row_log.warn(number, target, value, reason)
 
 
 def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[InputFile, int, str, str]]]]:
@@ -108,7 +108,7 @@ def divide(
             raise InputError("the split is given twice: by a column and by files; give one of them")
         index = find_column(first.columns, settings.split_column)
         cells = [row.cells[index] for row in first.rows]
-        return split_by_column(cells, first.ledger, settings.split_column), f"column {settings.split_column!r}"
+        return split_by_column(cells, first.row_log, settings.split_column), f"column {settings.split_column!r}"
     rows_of = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
     fixed = {part: rows_of[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
     rest = labelled[labelled < len(first.rows)]
@@ -135,7 +135,7 @@ def divide(
 def select_rows_to_split(
     files: Sequence[InputFile], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
 ) -> tuple[np.ndarray, RowsToSplit]:
-    """Return the rows that the split method can read; the others get a warning in the ledger (see `SplitSettings`).
+    """Return the rows that the split method can read; the others get a warning in the row log (see `SplitSettings`).
 
     Raises:
         InputError: the column of the split is missing, or none of its cells can be used.
@@ -147,7 +147,7 @@ def select_rows_to_split(
             index = find_column(table.columns, split_settings.by)
             cells = [table.rows[row].cells[index] for row in rows]
         numbers = [table.rows[row].number for row in rows]
-        return split_settings.candidates(cells, numbers, smiles, table.ledger)
+        return split_settings.candidates(cells, numbers, smiles, table.row_log)
 
 
 def get_stratification_labels(task: Task, y: np.ndarray) -> np.ndarray | None:
@@ -181,9 +181,9 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     store = molecules.store if lists is None else _attach_lists(files, task, molecules, lists)
     if settings.on_error == "fail":
         for file in files:
-            if file.ledger.errors:  # the first by row, of any check
-                raise InputError(f"{file.source}: {file.ledger.errors[min(file.ledger.errors)]}")
-    refused = np.array([file.ledger.errors.get(row.number) is not None for file in files for row in file.rows], bool)
+            if file.row_log.errors:  # the first by row, of any check
+                raise InputError(f"{file.source}: {file.row_log.errors[min(file.row_log.errors)]}")
+    refused = np.array([file.row_log.errors.get(row.number) is not None for file in files for row in file.rows], bool)
     good = molecules.good[~refused[molecules.good]]  # rows with a readable molecule and no other error
     if not len(good):
         raise _no_usable_row(files)
@@ -198,7 +198,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     if weights is not None:
         split["train"] = split["train"][weights[good][split["train"]] > 0]
     if not len(split["train"]):
-        raise InputError(f"none of the training rows can be used: {files[0].ledger.summary()}")
+        raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}")
     smiles = [text for text in (molecules.smiles[i] for i in good) if text is not None]
     store = store.subset(np.searchsorted(molecules.good, good)).with_targets(y[good])
     store = replace(store, bounds=_rows(bounds, good), weights=_rows(weights, good))
@@ -229,9 +229,9 @@ def _read(settings: DataSettings) -> list[InputFile]:
         table = add_component_columns(table, others) if others else table
         if settings.features:
             table = settings.features.read_table(table)
-        rows, ledger = list(table.rows), RowLedger()
-        ledger.enter(rows)
-        files.append(InputFile(source, table.columns, table.smiles_column, rows, ledger, start, components))
+        rows, row_log = list(table.rows), RowLog()
+        row_log.enter(rows)
+        files.append(InputFile(source, table.columns, table.smiles_column, rows, row_log, start, components))
         start += len(rows)
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
@@ -253,7 +253,7 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
     targets, bounds = [], []
     for file in files:
         with named(file):
-            targets.append(task.parse(file.rows, file.columns, file.ledger))
+            targets.append(task.parse(file.rows, file.columns, file.row_log))
             file_bounds = task.parse_bounds(file.rows, file.columns)
             if file_bounds is not None:
                 bounds.append(file_bounds)
@@ -285,7 +285,7 @@ def _attach_lists(
         file = next(file for file in reversed(files) if file.start <= index)
         row = file.rows[index - file.start]
         cell = row.cells[find_column(file.columns, target)]
-        file.ledger.error(row.number, target, cell, reason, category="with a bad target")
+        file.row_log.error(row.number, target, cell, reason, category="with a bad target")
     return store
 
 
@@ -311,7 +311,7 @@ def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> 
     parts = []
     for file in files:
         with named(file):
-            parts.append(read_weights(file.rows, file.columns, name, file.ledger))
+            parts.append(read_weights(file.rows, file.columns, name, file.row_log))
     return np.concatenate(parts)
 
 
@@ -319,7 +319,7 @@ def _featurise(
     files: Sequence[InputFile], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
 ) -> FeaturisationResult:
     fail = settings.on_error == "fail"
-    bad = [file.start + min(file.ledger.errors) for file in files if file.ledger.errors]
+    bad = [file.start + min(file.row_log.errors) for file in files if file.row_log.errors]
     if fail and bad:
         rows, cache = rows[: bad[0]], None  # rows after the first bad one are not read
     molecules = featurise(
@@ -337,12 +337,12 @@ def _featurise(
         for i, row in enumerate(file.rows[: max(0, len(molecules.errors) - file.start)], file.start):
             error, (column, text) = molecules.errors[i], row.locate(file.smiles_column)
             if error and not row.error:
-                file.ledger.error(row.number, column, text, error)
+                file.row_log.error(row.number, column, text, error)
             for warning in molecules.warnings[i]:
-                file.ledger.warn(row.number, column, text, warning)
+                file.row_log.warn(row.number, column, text, warning)
     return molecules
 
 
 def _no_usable_row(files: Sequence[InputFile]) -> InputError:
-    first = next((message for file in files for message in file.ledger.errors.values()), "no error noted")
-    return InputError(f"no row of {files[0].source} can be used; {files[0].ledger.summary()}: {first}")
+    first = next((message for file in files for message in file.row_log.errors.values()), "no error noted")
+    return InputError(f"no row of {files[0].source} can be used; {files[0].row_log.summary()}: {first}")

@@ -21,7 +21,7 @@ from gtx.data import (
     find_nearest_neighbours,
 )
 from gtx.data.columns import find_column
-from gtx.data.ledger import InputFile
+from gtx.data.row_log import InputFile
 from gtx.data.targets import DuplicateSummary
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex

@@ -246,17 +246,17 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     for m, i in enumerate(dataset.rows.tolist()):
         row = file.rows[i]
         if np.isnan(dataset.y[m]).all():
-            file.ledger.warn(row.number, None, None, "there is no target value; the row is in no fold")
+            file.row_log.warn(row.number, None, None, "there is no target value; the row is in no fold")
         elif times[m] and np.isnan(mean[m]).any():
             column, text = row.locate(file.smiles_column)
-            file.ledger.warn(row.number, column, text, f"of a method: {NOT_FINITE}")
+            file.row_log.warn(row.number, column, text, f"of a method: {NOT_FINITE}")
     columns = list(file.columns)
     for name in names:
         for method in methods:
             columns.append(find_unused_column_name(columns, f"{name}_{method}"))
     with TableWriter(path, output_header(file.columns, columns[len(file.columns) :])) as writer:
         for row, values in zip(file.rows, numbers, strict=True):
-            notes = file.ledger.errors.get(row.number), file.ledger.warnings.get(row.number, [])
+            notes = file.row_log.errors.get(row.number), file.row_log.warnings.get(row.number, [])
             writer.write(output_row(row, values.tolist(), *notes))
 
 
@@ -393,7 +393,7 @@ def benchmark(
     record = {
         **task.config(),
         **_marks(data),
-        "rows": {file.source: file.ledger.summary() for file in dataset.files},
+        "rows": {file.source: file.row_log.summary() for file in dataset.files},
         "folds": folds,
         "repeats": repeats,
         "settings": settings.decisive(),
@@ -446,7 +446,7 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
     leaked = [count_shared_molecules(dataset.smiles, run.plan.molecules.split) for run in runs]
     for file in dataset.files:
-        yield f"{file.source}: {file.ledger.summary()}"
+        yield f"{file.source}: {file.row_log.summary()}"
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"

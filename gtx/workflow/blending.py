@@ -14,7 +14,7 @@ from torch import Tensor
 from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.data import MoleculeStore
 from gtx.data.columns import listed
-from gtx.data.ledger import plural
+from gtx.data.row_log import plural
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor

@@ -16,7 +16,7 @@ from rich.progress import track
 
 from gtx.data import FeatureColumns, MoleculeStore, featurise, open_table
 from gtx.data.featurising import default_worker_count, map_in_workers
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.errors import InputError
 from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
@@ -194,13 +194,13 @@ class Adapted:
     """Outcome of an adaptation.
 
     Attributes:
-        ledger: ledger of the table; None if the file was complete before.
+        row_log: row log of the table; None if the file was complete before.
         before, after: root mean square error of the descriptors of held-out molecules, in standard deviations.
         molecules: number of training molecules.
         was_finished: True if the file was complete before.
     """
 
-    ledger: RowLedger | None
+    row_log: RowLog | None
     before: float
     after: float
     molecules: int
@@ -251,11 +251,11 @@ def adapt_pretrained_model(
             f"{model} predicts {(others or header.targets)[0]}: gtx adapt goes on with models that predict RDKit's "
             "descriptors"
         )
-    store, ledger = described_molecules(header, table, smiles_column, workers, settings.progress)
+    store, row_log = described_molecules(header, table, smiles_column, workers, settings.progress)
     if len(store) < MIN_MOLECULES:
         raise InputError(
             f"{table}: expected at least {MIN_MOLECULES} molecules that can be used, got {len(store)}; "
-            f"{ledger.summary()}"
+            f"{row_log.summary()}"
         )
     order = np.random.default_rng(settings.seed).permutation(len(store))
     held_out = round(HELD_OUT * len(store))
@@ -283,7 +283,7 @@ def adapt_pretrained_model(
     save_model(out, [member.model for member in members], header, half=True)
     discard(folder)
     tidy(folder)
-    return Adapted(ledger, before, after, len(train))
+    return Adapted(row_log, before, after, len(train))
 
 
 def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
@@ -301,16 +301,16 @@ def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
 
 def described_molecules(
     header: ModelFileHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
-) -> tuple[MoleculeStore, RowLedger]:
-    """Read the different molecules of a table, with winsorised descriptors as targets; also return its ledger."""
-    source, ledger = open_table(table, smiles_column), RowLedger()
+) -> tuple[MoleculeStore, RowLog]:
+    """Read the different molecules of a table, with winsorised descriptors as targets; also return its row log."""
+    source, row_log = open_table(table, smiles_column), RowLog()
     rows = list(source.rows)
-    ledger.enter(rows)
+    row_log.enter(rows)
     texts = [row.readable for row in rows]
     molecules = featurise(header.featuriser, texts, workers=workers, progress=progress)
     for row, error in zip(rows, molecules.errors, strict=True):
         if error and not row.error:
-            ledger.error(row.number, source.smiles_column, row.message_text, error)
+            row_log.error(row.number, source.smiles_column, row.message_text, error)
     readable = [molecules.smiles[i] for i in molecules.good]
     unique = np.sort(np.unique(readable, return_index=True)[1])
     good = [texts[i] for i in molecules.good[unique]]
@@ -325,4 +325,4 @@ def described_molecules(
     y = torch.from_numpy(np.concatenate([np.empty((0, len(RDKIT_DESCRIPTORS))), *parts])[:, columns])
     if isinstance(header.task, Regression) and header.task.scaler is not None:
         y = header.task.scaler.winsorised(y)
-    return molecules.store.subset(unique).with_targets(y), ledger
+    return molecules.store.subset(unique).with_targets(y), row_log

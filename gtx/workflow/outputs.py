@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtx.data import NearestNeighbours, TableWriter
-from gtx.data.ledger import plural
+from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.data.targets import measure_noise
@@ -31,9 +31,9 @@ MAX_MESSAGES = 20  # messages that the report quotes
 
 def data_lines(dataset: Dataset) -> list[str]:
     """Return notes about the data, a line each."""
-    lines = [f"{file.source}: {file.ledger.summary()}" for file in dataset.files]
+    lines = [f"{file.source}: {file.row_log.summary()}" for file in dataset.files]
     for file in dataset.files:
-        if errors := file.ledger.errors:
+        if errors := file.row_log.errors:
             lines.append(f"{file.source}: the first error: {errors[min(errors)]}; {dataset.errors_stand}")
         if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
@@ -108,13 +108,13 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     answered = zip(answer_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), answered, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
-        named, ledger = predictor.output_columns(file.columns), file.ledger
+        named, row_log = predictor.output_columns(file.columns), file.row_log
         split = find_unused_column_name([*file.columns, *named], "split")
         with TableWriter(out / name, output_header(file.columns, [*named, split])) as writer:
             for i, row in enumerate(file.rows, file.start):
                 cells, *notes = by_row.get(i, ([None] * len(named), True, []))
-                record_answer(ledger, file.smiles_column, row, *notes)
-                error, warnings = ledger.errors.get(row.number), ledger.warnings.get(row.number, [])
+                record_answer(row_log, file.smiles_column, row, *notes)
+                error, warnings = row_log.errors.get(row.number), row_log.warnings.get(row.number, [])
                 *columns, last_error, last_warning = output_row(row, cells, error, warnings)
                 writer.write([*columns, part_of.get(i, ""), last_error, last_warning])
 
@@ -184,7 +184,7 @@ def report_facts(
     from gtx.report import DatasetCard
     from gtx.report.context import count_atoms
 
-    ledgers = [file.ledger for file in dataset.files]
+    row_logs = [file.row_log for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
     unlabelled = [_unlabelled(dataset)] if dataset.unlabelled else []
     model = predictor.header.model
@@ -193,14 +193,14 @@ def report_facts(
         description += f"; prediction = {predictor.kernel_member.describe(predictor.task)}"
     card = DatasetCard(
         source=", ".join(Path(file.source).name for file in dataset.files),
-        rows=sum(ledger.rows for ledger in ledgers),
-        errors=sum(ledger.num_errors for ledger in ledgers),
-        summary="; ".join([ledger.summary() for ledger in ledgers] + unlabelled),
+        rows=sum(row_log.rows for row_log in row_logs),
+        errors=sum(row_log.num_errors for row_log in row_logs),
+        summary="; ".join([row_log.summary() for row_log in row_logs] + unlabelled),
         split=dataset.split_summary,
         num_atoms=num_atoms,
         elements=elements,
-        first_errors=[message for ledger in ledgers for message in ledger.errors.values()][:MAX_MESSAGES],
-        warnings=[m for ledger in ledgers for messages in ledger.warnings.values() for m in messages][:MAX_MESSAGES],
+        first_errors=[message for row_log in row_logs for message in row_log.errors.values()][:MAX_MESSAGES],
+        warnings=[m for row_log in row_logs for messages in row_log.warnings.values() for m in messages][:MAX_MESSAGES],
         cautions=[line.removeprefix("warning: ") for line in notes if line.startswith("warning: ")],
         repeated=describe_duplicates(dataset),
         leaked=dataset.leaked,

@@ -225,12 +225,12 @@ def _scores(file: Path) -> dict[str, Any] | None:
 
 
 def _note_remarks(dataset: Dataset, task: Task) -> None:
-    """Enter targets that cannot be scored in the ledger, with the reason."""
+    """Enter targets that cannot be scored in the row log, with the reason."""
     for rows in dataset.split.values():
         for molecule, reason in task.unscorable(dataset.store.subset(rows)).items():
             file, row = dataset.place(rows[molecule])
             (target,) = task.targets
-            file.ledger.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
+            file.row_log.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
 
 
 def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:

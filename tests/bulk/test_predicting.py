@@ -52,7 +52,7 @@ def test_the_parts_of_a_file_are_what_is_predicted_for_the_file_alone(
     outcome = predict()
     for file in FILES:
         assert parts(tmp_path / "out", file).equals(alone(library, file, tmp_path)), file
-    assert outcome.ledger.summary().startswith("55 rows: 52 read, 3 errors (3 with an unusable molecule")
+    assert outcome.row_log.summary().startswith("55 rows: 52 read, 3 errors (3 with an unusable molecule")
     assert (outcome.files, outcome.shards, outcome.before, outcome.kept) == (3, 7, 0, 55)
     assert outcome.left_out == ["README.txt"] and not outcome.problems
     assert not [p for p in (tmp_path / "out").rglob(".*") if p.name != ".gtx.lock"]
@@ -79,12 +79,12 @@ def test_what_is_done_is_not_done_again(
     outcome = predict()
     c, b = ("c.parquet", 0), ("more/b.smi.gz", 0)
     assert shards == [("a.csv", 10, False), (*c, False), (c[0], 10, True), (*b, False), (b[0], 10, True)]
-    assert outcome.before == 2 and outcome.ledger.rows == 55
+    assert outcome.before == 2 and outcome.row_log.rows == 55
     assert all(parts(tmp_path / "out", file).equals(alone(library, file, tmp_path)) for file in FILES)
     shards.clear()
     monkeypatch.setattr(predicting, "open_for_model", None)  # nothing is read
     again = predict()
-    assert not shards and again.before == 7 and again.ledger.summary() == outcome.ledger.summary()
+    assert not shards and again.before == 7 and again.row_log.summary() == outcome.row_log.summary()
     (library / "d.csv").write_text("smiles\nCCO\n")
     monkeypatch.undo()
     assert predict().shards == 8
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_predicted(
     outcome = predict()
     assert outcome.problems[0].startswith("b.csv: which column holds the SMILES?")
     assert outcome.problems[1].startswith("more/b.smi.gz: cannot read ")
-    assert len(outcome.problems) == 2 and outcome.ledger.rows == 35
+    assert len(outcome.problems) == 2 and outcome.row_log.rows == 35
     with pytest.raises(InputError, match=r"a\.csv: row 20, "):
         predict_folder_of_tables(MODEL, library, tmp_path / "failing", workers=0, on_error="fail", device="cpu")
 
@@ -131,7 +131,7 @@ def test_each_file_of_a_folder_counts_once_and_what_is_no_file_is_named(
     (library / "itself.csv").symlink_to("itself.csv")
     os.mkfifo(library / "pipe.csv")
     outcome = predict()
-    assert outcome.ledger.rows == 55 and outcome.files == 3
+    assert outcome.row_log.rows == 55 and outcome.files == 3
     nothing = "a link to nothing"
     assert outcome.problems == [f"gone.csv: {nothing}", f"itself.csv: {nothing}", "pipe.csv: no regular file"]
 
@@ -219,7 +219,7 @@ def test_a_row_that_kills_two_workers_has_an_error_and_the_others_are_predicted(
             raise Death
 
     outcome, workers = fragile(of_ten_atoms)
-    assert workers == 3 and outcome.ledger.error_counts == {"with an unusable molecule": 3, "with a broken row": 1}
+    assert workers == 3 and outcome.row_log.error_counts == {"with an unusable molecule": 3, "with a broken row": 1}
     tables = parts(tmp_path / "out", FILES[1]), alone(library, FILES[1], tmp_path)
     found, whole = (table.to_pylist() for table in tables)
     assert found[9]["error"] == f"row 10: {DEADLY}" and found[9]["smiles"] == "C" * 10
@@ -236,7 +236,7 @@ def test_rows_that_kill_together_and_not_alone_are_told(fragile: Callable, tmp_p
 
     outcome, workers = fragile(of_two)
     assert outcome.problems == ["c.parquet: 3 workers died at rows 6 to 10"] and workers == 4
-    assert outcome.ledger.rows == 45
+    assert outcome.row_log.rows == 45
 
 
 @pytest.mark.usefixtures("forks")
@@ -246,6 +246,6 @@ def test_processes_are_killed_and_no_row_is_lost(predict: Callable, library: Pat
             os.kill(os.getpid(), signal.SIGKILL)
 
     outcome = predict(load=dying(of_ten_atoms), workers=2)
-    assert outcome.ledger.rows == 55 and not outcome.problems
+    assert outcome.row_log.rows == 55 and not outcome.problems
     errors = parts(tmp_path / "out", FILES[1])["error"].to_pylist()
     assert errors[9] == f"row 10: {DEADLY}" and errors.count(None) == 10

@@ -36,7 +36,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_shards_hold_what_reading_all_at_once_gives(tables: Path, tmp_path: Path) -> None:
     outcome = prepare_molecule_store(tables, tmp_path / "store", workers=0, shard_rows=10)
-    assert outcome.ledger.summary().startswith("34 rows: 33 read, 1 error (1 with an unusable molecule)")
+    assert outcome.row_log.summary().startswith("34 rows: 33 read, 1 error (1 with an unusable molecule)")
     assert (outcome.shards, outcome.kept, outcome.problems) == (5, 33, [])
     shards = list(prepared_shards(tmp_path / "store"))
     assert [made.rows.name for made in shards] == [
@@ -84,7 +84,7 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_is_lost_or_made_twice(
     made_anew, own = [], ShardReader.work
     monkeypatch.setattr(ShardReader, "work", lambda self, shard: made_anew.append(shard.part) or own(self, shard))
     outcome = prepare_molecule_store(tables, out, **usual)
-    assert outcome.before == 2 and len(made_anew) == 3 and outcome.ledger.rows == 34
+    assert outcome.before == 2 and len(made_anew) == 3 and outcome.row_log.rows == 34
     prepare_molecule_store(tables, tmp_path / "at once", **usual)
     assert contents(out) == contents(tmp_path / "at once") and made.items() <= contents(out).items()
     next((out / "_molecules").glob("a*")).write_bytes(b"damaged")
@@ -121,7 +121,9 @@ def test_a_row_that_kills_workers_has_an_error_and_a_shard_without_molecules_is_
     monkeypatch.setattr(preparing, "featurise_texts", reading)
     (tmp_path / "a.smi").write_text("CCO\nC1CC\nCCCCCS\nCN\n")
     outcome = prepare_molecule_store(tmp_path / "a.smi", tmp_path / "store", workers=2, shard_rows=1)
-    assert outcome.ledger.error_counts == {"with an unusable molecule": 1, "with a broken row": 1} and outcome.kept == 2
+    assert (
+        outcome.row_log.error_counts == {"with an unusable molecule": 1, "with a broken row": 1} and outcome.kept == 2
+    )
     shards = list(prepared_shards(tmp_path / "store"))
     assert [len(MoleculeStore.open(made.tensors)) for made in shards] == [1, 0, 0, 1]
     assert pd.read_parquet(shards[2].rows)["error"].tolist() == [f"row 3: {DEADLY}"]

@@ -51,7 +51,7 @@ def test_actors_write_what_processes_do_though_one_of_them_is_killed(
     load = dying(the_first_to_see_ten_atoms)
     outcome = predict_folder_of_tables(MODEL, library, tmp_path / "out", engine="ray", shard_rows=10, load=load)
     assert once.exists() and ray.is_initialized()
-    assert (outcome.ledger.rows, outcome.shards, outcome.problems) == (55, 7, [])
+    assert (outcome.row_log.rows, outcome.shards, outcome.problems) == (55, 7, [])
     predict_folder_of_tables(MODEL, library, tmp_path / "here", workers=0, shard_rows=10, device="cpu")
     parts = sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.parquet"))
     assert len(parts) == 7

@@ -62,9 +62,9 @@ def test_a_store_has_what_the_table_has(prepared: Path, tmp_path: Path, monkeypa
     own, usual = there.fitted().scaler, whole.fitted().scaler
     torch.testing.assert_close((own.mean, own.sd), (usual.mean, usual.sd))
     repeated = ", 2 with warnings"  # rows that give one molecule different values, for which a store does not look
-    assert there.files[0].ledger.summary() + repeated == whole.files[0].ledger.summary()
-    errors = list(there.files[0].ledger.errors.values())
-    assert errors == [f"a.csv, {message}" for message in whole.files[0].ledger.errors.values()] and len(errors) == 1
+    assert there.files[0].row_log.summary() + repeated == whole.files[0].row_log.summary()
+    errors = list(there.files[0].row_log.errors.values())
+    assert errors == [f"a.csv, {message}" for message in whole.files[0].row_log.errors.values()] and len(errors) == 1
     monkeypatch.setattr(stored, "MOST", 10)
     few = read(prepared, tmp_path)
     assert few.counts["train"] + few.counts["val"] + few.counts["test"] == 70 and len(few.split["train"]) < 25
@@ -82,7 +82,7 @@ def test_warnings_of_shards_are_kept_as_messages(prepared: Path, tmp_path: Path)
     rows.loc[0, "part"] = "none"
     rows.to_parquet(file)
     settings = DataSettings(str(tmp_path / "store"), ("y",), split_column="part")
-    (messages,) = load_prepared_dataset(use_prepared_featuriser(settings), tmp_path).files[0].ledger.warnings.values()
+    (messages,) = load_prepared_dataset(use_prepared_featuriser(settings), tmp_path).files[0].row_log.warnings.values()
     assert len(messages) == 1 and messages[0].startswith("a.csv, row 1, ") and "train, val and test" in messages[0]
 
 

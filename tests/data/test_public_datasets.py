@@ -14,8 +14,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from gtx.data.ledger import InputFile, RowLedger
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, _object_array, load_public_dataset
+from gtx.data.row_log import InputFile, RowLog
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
 from gtx.errors import InputError
@@ -135,16 +135,16 @@ def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
     rows = list(table.rows)
     bbbp = {"bbbp": 2050, "mat/bbbp": 2039, "scaffold/bbbp": 2039}
     assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
-    ledger = RowLedger("fail")
-    ledger.enter(rows)
+    row_log = RowLog("fail")
+    row_log.enter(rows)
     task = InferredTask(loaded.targets).infer_from_table(
-        [InputFile(name, table.columns, table.smiles_column, rows, ledger, 0)]
+        [InputFile(name, table.columns, table.smiles_column, rows, row_log, 0)]
     )
     assert task.discrete == (name.split("/")[-1] in ("bbbp", "bace", "tox21"))
-    assert np.isfinite(task.parse(rows, table.columns, ledger)).any()
+    assert np.isfinite(task.parse(rows, table.columns, row_log)).any()
     for column in loaded.split_columns:
         place = table.index(column)
-        split = split_by_column([row.cells[place] for row in rows], ledger)
+        split = split_by_column([row.cells[place] for row in rows], row_log)
         assert sum(map(len, split.values())) == len(rows)
         assert all(len(rows) for part, rows in split.items() if (name, part) != (ACTIVITY, "val"))
 

@@ -1,4 +1,4 @@
-"""Rows: lists of atoms and bonds, targets, and the ledger that no row leaves in silence."""
+"""Rows: lists of atoms and bonds, targets, and the row log that no row leaves in silence."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from gtx.cli import main
 from gtx.data.columns import Row
 from gtx.data.feature_columns import cell_text, list_text, parse_labels, parse_list
 from gtx.data.joining import join_tables
-from gtx.data.ledger import RowLedger, format_row_message
+from gtx.data.row_log import RowLog, format_row_message
 from gtx.data.targets import find_duplicates, parse_number
 from gtx.errors import InputError
 from tests.tables import molecules
 
-# --- Ledger.
+# --- Row log.
 
 
 def test_every_row_has_one_outcome():
-    ledger = RowLedger()
-    ledger.enter(
+    row_log = RowLog()
+    row_log.enter(
         [Row(1, ["C"], "C"), Row(2, ["C", "1"], "C", error="2 cells where the header has 1"), Row(3, ["?"], "?")]
     )
-    ledger.error(3, "smiles", "?", "syntax error")
-    ledger.error(3, "y", "high", "is not a number", category="with a bad target")
-    ledger.warn(1, "smiles", "C", "element 'C' was not in training")
-    ledger.warn(1, None, None, "odd")
-    assert ledger.summary() == (
+    row_log.error(3, "smiles", "?", "syntax error")
+    row_log.error(3, "y", "high", "is not a number", category="with a bad target")
+    row_log.warn(1, "smiles", "C", "element 'C' was not in training")
+    row_log.warn(1, None, None, "odd")
+    assert row_log.summary() == (
         "3 rows: 1 read, 2 errors (1 with a broken row, 1 with an unusable molecule), 1 with warnings"
     )
-    assert ledger.pop(3) == (
+    assert row_log.pop(3) == (
         'row 3, column "smiles", value "?": syntax error; row 3, column "y", value "high": is not a number',
         [],
     )
-    assert ledger.pop(1)[1] == ['row 1, column "smiles", value "C": element \'C\' was not in training', "row 1: odd"]
-    assert ledger.pop(2) == ("row 2: 2 cells where the header has 1", [])
-    assert (ledger.errors, ledger.warnings, ledger.num_errors) == ({}, {}, 2)  # taken, but still counted
+    assert row_log.pop(1)[1] == ['row 1, column "smiles", value "C": element \'C\' was not in training', "row 1: odd"]
+    assert row_log.pop(2) == ("row 2: 2 cells where the header has 1", [])
+    assert (row_log.errors, row_log.warnings, row_log.num_errors) == ({}, {}, 2)  # taken, but still counted
 
 
 def test_failing_at_the_first_error():
-    ledger = RowLedger("fail")
-    ledger.warn(1, None, None, "odd")
+    row_log = RowLog("fail")
+    row_log.warn(1, None, None, "odd")
     with pytest.raises(InputError, match='row 17, column "smiles", value "C1CC": unclosed ring'):
-        ledger.error(17, "smiles", "C1CC", "unclosed ring")
+        row_log.error(17, "smiles", "C1CC", "unclosed ring")
     with pytest.raises(InputError, match="'report' or 'fail'"):
-        RowLedger("ignore")
+        RowLog("ignore")
 
 
 def test_a_message_is_one_printable_line_of_bounded_length():
@@ -268,7 +268,7 @@ def test_one_table_cannot_be_joined(tables: list[Path]) -> None:
         join_tables([tables[0], tables[0]])
 
 
-def test_the_command_writes_the_table_and_the_ledger(
+def test_the_command_writes_the_table_and_the_row_log(
     tables: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     out = tmp_path / "joined.csv"
@@ -277,8 +277,8 @@ def test_the_command_writes_the_table_and_the_ledger(
     assert "joined: 4 molecules (2 in 1 table, 2 in 2 tables), 5 rows" in printed.out
     assert 'value "C1CC": cannot be read' in printed.err
     assert out.read_text().splitlines()[:2] == ["smiles,logS,dG", "CCO,1.10,-5"]
-    ledger = pd.read_csv(tmp_path / "joined-ledger.csv")
-    assert len(ledger) == 9 and ledger["error"].notna().sum() == 1
-    assert main(["join", *map(str, tables), "--out", str(out), "--ledger", str(out)]) == 2
+    row_log = pd.read_csv(tmp_path / "joined-row-log.csv")
+    assert len(row_log) == 9 and row_log["error"].notna().sum() == 1
+    assert main(["join", *map(str, tables), "--out", str(out), "--row-log", str(out)]) == 2
     assert main(["join", *map(str, tables), "--out", str(tables[1])]) == 2
     assert "it is read as input" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gtx.data import SPLIT_METHODS, RowLedger, Split, SplitSettings, featurise
+from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, featurise
 from gtx.data.similarity import find_nearest_neighbours
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules, get_split_method, parse_times, time_split
 from gtx.errors import InputError
@@ -116,17 +116,17 @@ def test_cells_that_are_no_times() -> None:
 
 
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
-    ledger, cells = RowLedger(), ["2001", "soon", " ", "2003", "2002"]
-    kept, rows = SplitSettings("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], ledger)
+    row_log, cells = RowLog(), ["2001", "soon", " ", "2003", "2002"]
+    kept, rows = SplitSettings("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], row_log)
     assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
     assert rows.values.tolist() == [2001, 2003, 2002]
     said = 'row 2, column "year", value "soon": is not a number or a date such as 2024-05-17; the row is in no part'
-    assert ledger.warnings[2] == [f"{said} of the split"]
-    assert ledger.warnings[3][0].endswith("is blank; the row is in no part of the split")
-    kept, rows = SplitSettings("group", "lab").candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], ledger)
+    assert row_log.warnings[2] == [f"{said} of the split"]
+    assert row_log.warnings[3][0].endswith("is blank; the row is in no part of the split")
+    kept, rows = SplitSettings("group", "lab").candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], row_log)
     assert kept.tolist() == [0, 2] and rows.values.tolist() == ["a", "b"]
     with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
-        SplitSettings("time", "year").candidates(["x", ""], [1, 2], ["C", "N"], ledger)
+        SplitSettings("time", "year").candidates(["x", ""], [1, 2], ["C", "N"], row_log)
 
 
 @pytest.mark.parametrize(

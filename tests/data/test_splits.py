@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gtx.data.ledger import RowLedger
+from gtx.data.row_log import RowLog
 from gtx.data.splits import (
     SPLIT_PARTS,
     check_split_shares,
@@ -71,16 +71,16 @@ def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
 
 
 def test_a_split_column():
-    ledger = RowLedger()
+    row_log = RowLog()
     values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "holdout", "", "Train"]
-    split = split_by_column(values, ledger, "fold")
+    split = split_by_column(values, row_log, "fold")
     assert {name: rows.tolist() for name, rows in split.items()} == {
         "train": [0, 8],
         "val": [1, 2, 3, 4],
         "test": [5],
     }
-    assert list(ledger.warnings) == [7, 8]
-    assert 'row 7, column "fold", value "holdout"' in ledger.warnings[7][0]
+    assert list(row_log.warnings) == [7, 8]
+    assert 'row 7, column "fold", value "holdout"' in row_log.warnings[7][0]
     assert len(split_by_column(["train", "val"])["test"]) == 0
     with pytest.raises(InputError, match=r"'fold' names no row 'train'; it holds 'A' \(2\), 'B' \(1\)"):
         split_by_column(["A", "B", "A"], column="fold")

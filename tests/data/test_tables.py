@@ -1,4 +1,4 @@
-"""Tables read: columns, separators, lists, targets, the ledger of rows, hostile files."""
+"""Tables read: columns, separators, lists, targets, the row log, hostile files."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(tmp_path: Path
 
     predictor = dying(of_ten_atoms)(MODEL, device="cpu")
     outcome = predict_table(predictor, ["CC", "C" * 10, "CCC"], tmp_path / "out.csv", workers=1)
-    assert outcome.ledger.error_counts == {"with an unusable molecule": 1} and outcome.written == 3
+    assert outcome.row_log.error_counts == {"with an unusable molecule": 1} and outcome.written == 3
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert [line.endswith(",") for line in lines[1:]] == [True] * 3 and DEADLY in lines[2]
     whole = gtx.load(MODEL, device="cpu")

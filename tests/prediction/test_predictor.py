@@ -389,4 +389,4 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     whole, found = pd.read_parquet(tmp_path / "all.parquet"), pd.read_parquet(tmp_path / "best.parquet")
     expected = whole[whole["id"] >= 3].sort_values("gap_pred", ascending=False, kind="stable").head(5)
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
-    assert (every.written, best.written) == (31, 5) and best.ledger.summary() == every.ledger.summary()
+    assert (every.written, best.written) == (31, 5) and best.row_log.summary() == every.row_log.summary()

@@ -56,7 +56,7 @@ def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Pre
     assert "empty" in errors[2] and "2 cells" in errors[4] and "6 cells" in errors[5]
     assert errors[0] == errors[3] == ""
     assert written[3][-1] == 'row 4, column "smiles", value "C[Si](C)(C)C": not seen in training: element Si'
-    assert outcome.ledger.summary().startswith("6 rows: 2 read, 4 errors")
+    assert outcome.row_log.summary().startswith("6 rows: 2 read, 4 errors")
     assert outcome.metrics is None
 
 
@@ -82,7 +82,7 @@ def test_fifty_bad_rows_among_a_thousand(predictor: Predictor, shared_data: Path
     assert all(f'row {i + 1}, column "smiles", value' in written[i][at] for i in faulty)
     numbers = np.array([row[4] for i, row in enumerate(written) if i not in set(faulty)], float)
     assert len(numbers) == 1000 and np.isfinite(numbers).all()
-    assert outcome.ledger.summary().startswith("1050 rows: 1000 read, 50 errors")
+    assert outcome.row_log.summary().startswith("1050 rows: 1000 read, 50 errors")
     sample = range(0, 1000, 100)
     good = [row[0] for i, row in enumerate(written) if i not in set(faulty)]
     expected = predictor.predict([good[i] for i in sample]).gap_pred
@@ -204,9 +204,9 @@ def test_no_more_than_a_few_chunks_are_in_hand(
     monkeypatch.setattr(streaming, "TableWriter", Watched)
     monkeypatch.setattr(streaming, "open_table", lambda *_: Table(["smiles"], "smiles", rows()))
     outcome = predict_table(predictor, "in.csv", tmp_path / "out.csv", workers=workers)
-    assert outcome.ledger.rows == len(ahead) == 400
+    assert outcome.row_log.rows == len(ahead) == 400
     assert max(ahead) <= 10 * (2 * workers + 3)
-    assert not outcome.ledger.errors and not outcome.ledger.warnings  # messages are not kept either
+    assert not outcome.row_log.errors and not outcome.row_log.warnings  # messages are not kept either
 
 
 def test_the_table_written_is_a_table_to_read(predictor: Predictor, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, mo
     written = []
     for workers in (0, 2):
         outcome = predict_table(predictor, source, tmp_path / "out.csv", workers=workers)
-        assert outcome.ledger.rows == 40 and outcome.ledger.num_errors == 20
+        assert outcome.row_log.rows == 40 and outcome.row_log.num_errors == 20
         written.append((tmp_path / "out.csv").read_bytes())
     assert written[0] == written[1]
     assert asked == [5, 5, 5, 5, 1]  # with workers this process predicts one molecule, which compiles what is to be

@@ -11,7 +11,7 @@ import torch
 from scipy.stats import norm
 
 from gtx.closed_form import closed_form_targets
-from gtx.data import Row, RowLedger
+from gtx.data import Row, RowLog
 from gtx.errors import InputError
 from gtx.tasks import Regression
 from gtx.tasks.numbers import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
@@ -100,16 +100,16 @@ def test_a_bound_is_a_sign_and_a_number(cell: str, bound: tuple | None) -> None:
 
 def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None:
     rows = [Row(i + 1, ["C", cell], "C") for i, cell in enumerate(["1.5", "> 5", "", "<0.1", ">x"])]
-    ledger = RowLedger()
-    y, bounds = TASK.parse(rows, ["smiles", "y"], ledger), TASK.parse_bounds(rows, ["smiles", "y"])
+    row_log = RowLog()
+    y, bounds = TASK.parse(rows, ["smiles", "y"], row_log), TASK.parse_bounds(rows, ["smiles", "y"])
     np.testing.assert_array_equal(y[:, 0], [1.5, *[np.nan] * 4])
     np.testing.assert_array_equal(bounds, [[np.nan] * 2, [5, np.nan], [np.nan] * 2, [np.nan, 0.1], [np.nan] * 2])
-    assert list(ledger.errors) == [5]
-    plain, ledger = Regression("y"), RowLedger()
+    assert list(row_log.errors) == [5]
+    plain, row_log = Regression("y"), RowLog()
     assert plain.parse_bounds(rows, ["smiles", "y"]) is None
-    plain.parse(rows, ["smiles", "y"], ledger)
-    assert sorted(ledger.errors) == [2, 4, 5]
-    assert ledger.errors[2] == (
+    plain.parse(rows, ["smiles", "y"], row_log)
+    assert sorted(row_log.errors) == [2, 4, 5]
+    assert row_log.errors[2] == (
         'row 2, column "y", value "> 5": is a bound, not a number; --censored learns from bounds too'
     )
     file = SimpleNamespace(cells=lambda name: ["> 5", "<3"])

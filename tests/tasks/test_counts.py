@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.metrics import mean_poisson_deviance
 
-from gtx.data import Row, RowLedger
+from gtx.data import Row, RowLog
 from gtx.errors import InputError
 from gtx.tasks import CountRegression
 from gtx.tasks.counts import deviance
@@ -48,11 +48,11 @@ def test_deviance_is_scikit_learns_and_infinite_for_what_was_held_impossible() -
 
 def test_cells_that_are_no_counts_are_errors_of_their_rows() -> None:
     rows = [Row(i + 1, ["C", cell], "C") for i, cell in enumerate(["0", "3", "2.5", "-1", "", "1e3", "many", "inf"])]
-    ledger = RowLedger()
-    y = CountRegression("n").parse(rows, ["smiles", "n"], ledger)
+    row_log = RowLog()
+    y = CountRegression("n").parse(rows, ["smiles", "n"], row_log)
     np.testing.assert_array_equal(y[:, 0], [0, 3, np.nan, np.nan, np.nan, 1000, np.nan, np.nan])
-    assert sorted(ledger.errors) == [3, 4, 7, 8]
-    assert ledger.errors[3] == 'row 3, column "n", value "2.5": is not a whole number of 0 or more, nor blank'
+    assert sorted(row_log.errors) == [3, 4, 7, 8]
+    assert row_log.errors[3] == 'row 3, column "n", value "2.5": is not a whole number of 0 or more, nor blank'
 
 
 @pytest.mark.parametrize(("y", "said"), [([0, 0], "0 for all"), ([1, 2.5], "molecule 1, .* 2.5, is not a whole")])

@@ -147,12 +147,12 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     data = load_training_table(
         DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0)
     )
-    errors = data.files[0].ledger.errors
+    errors = data.files[0].row_log.errors
     assert sorted(errors) == [2, 5, 6]
     assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
     assert errors[5].endswith("item 3 is neither a word nor a number nor null")
     assert errors[6].endswith("item 1, '0, has a quote on one side")
-    (other,) = data.files[1].ledger.errors.values()
+    (other,) = data.files[1].row_log.errors.values()
     assert other.endswith("item 2, '2', is none of the classes '0', '1' of the training table, nor null")
     y = data.store.atom_y[:, 0].reshape(-1, 3)[:3]
     np.testing.assert_array_equal(y, [[0, 1, 0], [np.nan] * 3, [np.nan, 1, np.nan]])
@@ -168,7 +168,7 @@ def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
     pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
     task = AtomClassification(["ring", "kind"])
     data = load_training_table(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
-    assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].ledger.errors
+    assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].row_log.errors
     np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
 
 

@@ -122,7 +122,7 @@ def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None
     cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
     path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
     data = load_training_table(DataSettings(str(path), task=AtomRegression("q"), split_column="split", workers=0))
-    errors = data.files[0].ledger.errors
+    errors = data.files[0].row_log.errors
     assert list(errors) == [5, 2, 6]
     assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
     assert errors[6].endswith("of the molecule's 3 atoms; --hydrogens makes atoms of hydrogens too")
@@ -139,7 +139,7 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
         ["smiles", "b", "split"],
     )
     data = load_training_table(DataSettings(str(path), task=BondRegression("b"), split_column="split", workers=0))
-    assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].ledger.errors[3]
+    assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].row_log.errors[3]
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
 
 

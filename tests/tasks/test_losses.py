@@ -281,7 +281,7 @@ def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path: Path) -> N
     rows = [["C" * (i + 1), i, cell] for i, cell in enumerate(cells)]
     path = str(write(tmp_path / "t.csv", rows, ["smiles", "y", "w"]))
     data = load_training_table(DataSettings(path, ("y",), weight_column="w", workers=0))
-    errors = data.files[0].ledger.errors
+    errors = data.files[0].row_log.errors
     assert sorted(errors) == [2, 3, 5] and "expected" in errors[2] and 'column "w"' in errors[2]
     assert data.store.weights.tolist()[:3] == [1, 0, 2.5]
     assert 1 not in data.split["train"]  # the row of weight 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gtx.data.columns import Row
-from gtx.data.ledger import InputFile, RowLedger
+from gtx.data.row_log import InputFile, RowLog
 from gtx.data.targets import BLANK_WORDS
 from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
@@ -22,7 +22,7 @@ def rows_of(*cells: tuple[str, str]) -> list[Row]:
 
 
 def file_of(*cells: tuple[str, str]) -> InputFile:
-    return InputFile("table.csv", COLUMNS, "smiles", rows_of(*cells), RowLedger(), 0)
+    return InputFile("table.csv", COLUMNS, "smiles", rows_of(*cells), RowLog(), 0)
 
 
 def settled(task: Task | InferredTask, *cells: tuple[str, str]) -> Task:
@@ -34,25 +34,25 @@ def column(*labels: str) -> list[tuple[str, str]]:
 
 
 def test_numbers_with_blanks_and_bad_cells():
-    ledger = RowLedger()
+    row_log = RowLog()
     rows = [*rows_of(("1.5", ""), ("nan", "2"), ("x", "3"), ("4", "inf")), Row(5, ["C", "9", ""], "C", error="ragged")]
-    y = Regression(["z", "y"]).parse(rows, COLUMNS, ledger)
+    y = Regression(["z", "y"]).parse(rows, COLUMNS, row_log)
     assert np.array_equal(y, [[np.nan, 1.5], [2, np.nan]] + [[np.nan] * 2] * 3, equal_nan=True)
-    assert ledger.errors == {
+    assert row_log.errors == {
         3: f'row 3, column "y", value "x": is not a finite number, nor blank: {BLANK_WORDS}',
         4: f'row 4, column "z", value "inf": is not a finite number, nor blank: {BLANK_WORDS}',
     }
     with pytest.raises(InputError, match='row 3, column "y", value "x"'):
-        Regression(["y"]).parse(rows, COLUMNS, RowLedger("fail"))
+        Regression(["y"]).parse(rows, COLUMNS, RowLog("fail"))
 
 
 @pytest.mark.parametrize("cell", ["-1e200", "9.96920996838687e+36"])
 def test_a_number_that_would_spoil_the_others_is_refused(cell):
     task, rows = Regression(["y", "z"]), rows_of(("1", "1e30"), ("2", "-1e30"), ("3", cell))
-    assert np.isfinite(task.parse(rows[:2], COLUMNS, RowLedger())).all()
+    assert np.isfinite(task.parse(rows[:2], COLUMNS, RowLog())).all()
     message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; leave'
     with pytest.raises(InputError) as error:
-        task.parse(rows, COLUMNS, RowLedger())
+        task.parse(rows, COLUMNS, RowLog())
     assert str(error.value).startswith(message)
     scores = task.scores(COLUMNS)  # what is only scored is never refused
     scores.add(rows, SimpleNamespace(mean=np.ones((3, 2))))
@@ -117,21 +117,21 @@ def test_two_labels_of_any_kind_are_two_classes(labels, classes):
     """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
     task = settled(BinaryClassification(["y"]), *column(*labels))
     assert task.labels(0) == classes
-    y = task.parse(rows_of(*column(*labels)), COLUMNS, RowLedger())[:, 0]
+    y = task.parse(rows_of(*column(*labels)), COLUMNS, RowLog())[:, 0]
     known = [label.strip() for label in labels if label]
     place = {name: i for i, name in enumerate(classes)} | {"1.0": 1}
     assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
 
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
-    task, ledger = settled(BinaryClassification(["y"]), *column("a", "b")), RowLedger()
-    y = task.parse(rows_of(*column("b", "c", "")), COLUMNS, ledger)
+    task, row_log = settled(BinaryClassification(["y"]), *column("a", "b")), RowLog()
+    y = task.parse(rows_of(*column("b", "c", "")), COLUMNS, row_log)
     assert np.array_equal(y[:, 0], [1, np.nan, np.nan], equal_nan=True)
-    assert ledger.errors == {2: 'row 2, column "y", value "c": is neither a nor b, nor blank'}
-    task, ledger = settled(MulticlassClassification(["y"]), *column("a", "b", "10", "9")), RowLedger()
+    assert row_log.errors == {2: 'row 2, column "y", value "c": is neither a nor b, nor blank'}
+    task, row_log = settled(MulticlassClassification(["y"]), *column("a", "b", "10", "9")), RowLog()
     assert task.labels(0) == ("9", "10", "a", "b")
-    assert task.parse(rows_of(*column("d")), COLUMNS, ledger).size
-    assert "is none of the classes '9', '10', 'a', 'b' of the training table" in ledger.errors[1]
+    assert task.parse(rows_of(*column("d")), COLUMNS, row_log).size
+    assert "is none of the classes '9', '10', 'a', 'b' of the training table" in row_log.errors[1]
 
 
 @pytest.mark.parametrize(

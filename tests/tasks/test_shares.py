@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import rel_entr
 
-from gtx.data import Row, RowLedger
+from gtx.data import Row, RowLog
 from gtx.errors import InputError
 from gtx.tasks import ShareRegression
 from gtx.tasks.metrics import masked_mean
@@ -63,16 +63,16 @@ CELLS = [
 @pytest.mark.parametrize(("normalise", "wrong"), [(False, [2, 4, 5, 6]), (True, [4, 5, 6])])
 def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -> None:
     rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
-    ledger = RowLedger()
-    y = ShareRegression(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], ledger)
-    assert sorted(ledger.errors) == wrong
+    row_log = RowLog()
+    y = ShareRegression(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], row_log)
+    assert sorted(row_log.errors) == wrong
     known = ~np.isnan(y).any(1)
     assert known.tolist() == [i + 1 not in (*wrong, 3) for i in range(len(rows))]
     np.testing.assert_allclose(y[known].sum(1), 1)
-    assert ledger.errors[5] == 'row 5, column "b", value "-0.1": is not a number of 0 or more, nor blank'
-    assert "'b' is blank; write 0 for nothing" in ledger.errors[4]
+    assert row_log.errors[5] == 'row 5, column "b", value "-0.1": is not a number of 0 or more, nor blank'
+    assert "'b' is blank; write 0 for nothing" in row_log.errors[4]
     if not normalise:
-        assert ledger.errors[2].endswith("add up to 10, not to 1; --normalise divides each by that")
+        assert row_log.errors[2].endswith("add up to 10, not to 1; --normalise divides each by that")
 
 
 def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:

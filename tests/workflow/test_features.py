@@ -95,7 +95,7 @@ def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, 
     wrong = ["is blank", "is not a number", "is too large", "is blank"]
     for row, cell, why in zip(said[1:5], cells[1:5], wrong, strict=True):
         assert f'column "temperature", value "{cell}": {why}; expected a number of at most 1e+30' in row["error"]
-    assert outcome.ledger.error_counts == {"with an unusable feature": 4}
+    assert outcome.row_log.error_counts == {"with an unusable feature": 4}
 
 
 def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) ->
         DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0)
     )
     blank = sum(row[1] == "" for row in rows(blanks=True))
-    assert refusing.files[0].ledger.num_errors == blank and len(refusing.store) == 120 - blank
+    assert refusing.files[0].row_log.num_errors == blank and len(refusing.store) == 120 - blank
 
 
 def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> None:

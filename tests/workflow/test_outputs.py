@@ -32,8 +32,8 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
     lines = data_lines(dataset)
     assert "in none of the sets: 4 molecules without any target value" in lines
     named = "2 molecules fill 5 rows, 1 of them with conflicting labels: y is 0 in row 1, 2.5 in row 41"
-    assert f"repeated: {named}" in lines and dataset.files[0].ledger.summary().endswith("2 with warnings")
-    assert dataset.files[0].ledger.warnings == {
+    assert f"repeated: {named}" in lines and dataset.files[0].row_log.summary().endswith("2 with warnings")
+    assert dataset.files[0].row_log.warnings == {
         1: ['row 1, column "y", value "0": row 41, of the same molecule, has 2.5'],
         41: ['row 41, column "y", value "2.5": row 1, of the same molecule, has 0'],
     }

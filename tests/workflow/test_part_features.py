@@ -190,11 +190,11 @@ def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor
     frame.to_csv(tmp_path / "t.csv", index=False)
     outcome = predictor.predict_table(tmp_path / "t.csv", tmp_path / "out.csv")
     first, *said = read(tmp_path / "out.csv")
-    assert first["ya_pred"] and not any(row["ya_pred"] for row in said) and outcome.ledger.num_errors == len(wrong)
+    assert first["ya_pred"] and not any(row["ya_pred"] for row in said) and outcome.row_log.num_errors == len(wrong)
     for row, expected in zip(said, wrong, strict=True):
         assert expected in row["error"]
     data = DataSettings(str(tmp_path / "t.csv"), ("ya",), features=BOTH, workers=0, test=str(file), val=str(file))
-    errors = load_training_table(data).files[0].ledger.errors
+    errors = load_training_table(data).files[0].row_log.errors
     assert sorted(errors) == [2, 3, 4, 5, 6, 7]
     assert all(expected in errors[number] for number, expected in enumerate(wrong, 2))
     with pytest.raises(InputError, match='row 2, column "smiles", value "CCO": column "shift" has 2 numbers'):

@@ -283,7 +283,7 @@ def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tm
     data = DataSettings(source, ("y",), split="time", split_by="year", workers=0)
     dataset = load_training_table(data)
     assert sorted(np.concatenate(list(dataset.split.values())).tolist()) == [*range(4), 5, 6, *range(8, 60)]
-    assert sorted(dataset.files[0].ledger.warnings) == [5, 8] and dataset.split_summary == "time by column 'year'"
+    assert sorted(dataset.files[0].row_log.warnings) == [5, 8] and dataset.split_summary == "time by column 'year'"
     assert collect_data_config(data)["split_by"] == "year" and "split_by" not in collect_data_config(
         DataSettings(source, ("y",))
     )

@@ -1,4 +1,4 @@
-"""The row ledger: every input row has an outcome, and nothing vanishes; and a file that was read, with its ledger."""
+"""The row log: every input row has an outcome, and nothing vanishes; and a file that was read, with its row log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gtx.data.columns import Row, find_column
 from gtx.errors import InputError, printable
 
 
-class RowLedger:
+class RowLog:
     """Record of which rows of a table were read and which failed, with their errors and warnings.
 
     Counts are permanent; messages are stored until `pop` removes them, so that streams of any length need bounded
@@ -137,7 +137,7 @@ class InputFile:
     columns: list[str]
     smiles_column: str
     rows: list[Row]
-    ledger: RowLedger
+    row_log: RowLog
     start: int
     components: tuple[str, ...] = ()
 
