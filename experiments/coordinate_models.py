@@ -11,10 +11,10 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import SchNet, global_add_pool, global_mean_pool
 
 from gtx.data import MoleculeStore
+from gtx.elementwise import GELU
 from gtx.encodings import BondFeatures, GaussianDistance, NeighbourDistancesAndAngles, ShortestPathLength
 from gtx.graph import CompleteGraph
 from gtx.models import ARCHITECTURES, GraphTransformer
-from gtx.nn import GELU
 
 
 class AtomByAtom(nn.Module):

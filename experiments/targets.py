@@ -35,9 +35,9 @@ from gtx.tasks import (
     AtomRegression,
     BondRegression,
     CountRegression,
+    FractionRegression,
     MoleculeAtomBondTask,
     Regression,
-    ShareRegression,
     Task,
 )
 from gtx.training import TrainSettings
@@ -125,7 +125,7 @@ def shares() -> list[dict]:
     y = table[table.split == "test"][[*ELEMENTS]].to_numpy()
     names = [f"{name}_pred" for name in ELEMENTS]
     ways = {
-        "`--task shares`": predicted(table, ShareRegression(ELEMENTS), descriptors=False)[names].to_numpy(),
+        "`--task fractions`": predicted(table, FractionRegression(ELEMENTS), descriptors=False)[names].to_numpy(),
         "`--task regression`": predicted(table, Regression(ELEMENTS), descriptors=False)[names].to_numpy(),
         "the mean": np.tile(table[table.split == "train"][[*ELEMENTS]].mean(), (len(y), 1)),
     }

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gtx.nn import GELU
+from gtx.elementwise import GELU
 
 
 @pytest.mark.parametrize("shape", [(5,), (7, 3), (0, 6), (2, 3, 4, 5)])

@@ -52,7 +52,7 @@ COMPARED = {
     "graph": {"gtx: CompleteGraph": list},
 }
 NAMES = (
-    "ShortestPathLength NodeDegree PathLengthOneHot SameRing SimplePathCounts "
+    "ShortestPathLength NodeDegree ShortestPathOneHot SameRing SimplePathCounts "
     "GaussianDistance BesselDistance ExpNormDistance FourierDistance"
 )
 ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {

@@ -40,8 +40,8 @@ from gtx.prediction.loading import load_predictor
 from gtx.prediction.streaming import (
     EVERY_ROW,
     Chunk,
-    PredictedRowFilter,
     PredictorLike,
+    RowSelection,
     open_for_model,
     predict_rows,
     predict_stream,
@@ -62,7 +62,7 @@ def predict_folder_of_tables(
     beams: int | None = None,
     device: str | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: PredictedRowFilter = EVERY_ROW,
+    selection: RowSelection = EVERY_ROW,
     workers: int | None = None,
     engine: Literal["ray"] | None = None,
     address: str | None = None,
@@ -184,7 +184,7 @@ class Prediction(ShardJob):
 
     load: Callable[[], PredictorLike]
     columns: MoleculeColumns = field(default_factory=MoleculeColumns)
-    selection: PredictedRowFilter = EVERY_ROW
+    selection: RowSelection = EVERY_ROW
     readers: int | None = 0
 
     def worker(self) -> ShardPredictor:
@@ -252,7 +252,7 @@ class Outputs:
     """
 
     folder: Path
-    selection: PredictedRowFilter
+    selection: RowSelection
 
     @property
     def parts(self) -> Path:

@@ -30,8 +30,9 @@ from gtx.data.targets import DuplicateSummary, read_weights
 from gtx.errors import InputError, printable
 from gtx.files import whole_file
 from gtx.molecules import Featuriser
-from gtx.tasks import Task, check_task_capability
+from gtx.tasks import Task
 from gtx.tasks.inferred import InferredTask
+from gtx.tasks.task import check_task_capability
 from gtx.training.data import MoleculeDataModule, OnDisk
 from gtx.training.module import spread_seed
 from gtx.training.settings import TrainSettings

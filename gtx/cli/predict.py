@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data.row_log import RowLog
-    from gtx.prediction import PredictedRowFilter
+    from gtx.prediction import RowSelection
     from gtx.prediction.streaming import PredictorLike
 
 EXAMPLES = """
@@ -183,20 +183,20 @@ def run(arguments: Namespace) -> int:
     return status(outcome.row_log)
 
 
-def selected(arguments: Namespace) -> PredictedRowFilter:
+def selected(arguments: Namespace) -> RowSelection:
     """Return the selection of rows that the options describe.
 
     Raises:
         InputError: --top, --by and --lowest do not fit together, or a value is unusable.
     """
-    from gtx.prediction import PredictedRowFilter
+    from gtx.prediction import RowSelection
 
     if (arguments.top is None) != (arguments.by is None):
         lone, other = ("--top", "--by COLUMN") if arguments.by is None else ("--by", "--top N")
         raise InputError(f"{lone}: expected with {other}, such as --top 100 --by y_pred, got {lone} alone")
     if arguments.lowest and arguments.top is None:
         raise InputError("--lowest: expected with --top N --by COLUMN, whose order it sets, got it without them")
-    return PredictedRowFilter.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    return RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
 
 
 def check_order(model: str, molecule: str) -> None:

@@ -89,7 +89,7 @@ def add(parser: Parser) -> None:
         "--models", nargs="+", metavar="NAME", help="the architectures to try; default: standard gps, or --model"
     )
     add_table(parser)
-    add_task(parser, ["regression", "classification", "multiclass", "counts", "shares"])
+    add_task(parser, ["regression", "classification", "multiclass", "counts", "fractions"])
     run = add_run(parser)
     run.add_argument("--from", metavar="MODEL", help="train this model file further in all trials")
     add_parts(parser)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from gtx.data.joining import JoinedTable, join_tables
     from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
     from gtx.data.row_log import RowLog
-    from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
+    from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
     from gtx.data.split_settings import SplitSettings
     from gtx.data.splits import (
         SPLIT_METHODS,
         Split,
         SplitMethod,
-        compute_split_groups,
+        compute_group_labels,
         cross_validation_splits,
         kennard_stone_split,
-        make_group_split,
+        make_group_split_method,
         random_split,
         repeated_cross_validation_splits,
         scaffold_split,
@@ -43,7 +43,7 @@ __all__ = [
     "FeaturisationResult",
     "JoinedTable",
     "MoleculeStore",
-    "NearestNeighbours",
+    "NearestTrainingMolecules",
     "PairBudgetSampler",
     "PublicDataset",
     "Row",
@@ -53,15 +53,15 @@ __all__ = [
     "SplitSettings",
     "Table",
     "TableWriter",
-    "compute_split_groups",
+    "compute_group_labels",
     "cross_validation_splits",
     "featurise",
-    "find_nearest_neighbours",
+    "find_nearest_training_molecules",
     "from_pyg",
     "join_tables",
     "kennard_stone_split",
     "load_public_dataset",
-    "make_group_split",
+    "make_group_split_method",
     "open_table",
     "random_split",
     "repeated_cross_validation_splits",

@@ -25,7 +25,7 @@ NEARLY_SAME = 0.9
 
 
 @dataclass(frozen=True)
-class NearestNeighbours:
+class NearestTrainingMolecules:
     """Most similar training molecule (nearest neighbour) of each of m other molecules, with its Tanimoto similarity.
 
     Attributes:
@@ -46,9 +46,9 @@ class NearestNeighbours:
         return f"{usual}; {NEARLY_SAME} or more for {100 * alike:.0f} %"
 
 
-def find_nearest_neighbours(
+def find_nearest_training_molecules(
     store: MoleculeStore, split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
-) -> NearestNeighbours:
+) -> NearestTrainingMolecules:
     """Find the most similar training molecule of each test molecule.
 
     Args:
@@ -60,7 +60,7 @@ def find_nearest_neighbours(
     sample, trained = sample_rows(split, scored)
     rows = sample if rows is None else rows
     place, similarity = nearest_references(morgan_kernel(store.subset(trained)), store.subset(rows), 1)
-    return NearestNeighbours(rows, similarity[:, 0], trained[place[:, 0]])
+    return NearestTrainingMolecules(rows, similarity[:, 0], trained[place[:, 0]])
 
 
 def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> np.ndarray:

@@ -456,7 +456,7 @@ class SplitMethod:
     seeded: bool = True
 
 
-def make_group_split(groups: Callable[[RowsToSplit], Sequence[str]], about: str, **more: Any) -> SplitMethod:
+def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], about: str, **more: Any) -> SplitMethod:
     """Make a split method from a function that groups rows: groups are shuffled, and no group is divided.
 
     Each group of rows goes to the first of train, val and test that has room for the group.
@@ -501,16 +501,16 @@ SPLIT_METHODS = {
         _scaffolds,
         seeded=False,
     ),
-    "cluster": make_group_split(
+    "cluster": make_group_split_method(
         lambda rows: group_by_butina(rows.smiles), "similar molecules together, by Butina's clusters"
     ),
-    "kmeans": make_group_split(
+    "kmeans": make_group_split_method(
         lambda rows: group_by_kmeans(rows.smiles, rows.seed), "similar molecules together, by k-means"
     ),
     "kennard-stone": SplitMethod(
         "the most unlike molecules train", lambda rows: kennard_stone_split(rows.smiles, rows.sizes, rows.seed)
     ),
-    "group": make_group_split(
+    "group": make_group_split_method(
         lambda rows: rows.values.tolist(), "rows with one cell in --split-by together", reads=_labels
     ),
     "time": SplitMethod(
@@ -536,7 +536,7 @@ def get_split_method(name: str) -> SplitMethod:
     return SPLIT_METHODS[name]
 
 
-def compute_split_groups(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
+def compute_group_labels(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
     """Return a group label for each molecule, such as its cluster, for use as `groups` in scikit-learn's `GroupKFold`.
 
     Args:

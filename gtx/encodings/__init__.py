@@ -3,14 +3,14 @@
 from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
 from gtx.encodings.distance import (
     BesselDistance,
-    DistanceInSpaceWithAtomSums,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
     MATDistanceAndAdjacency,
+    TransformerM3DEncoding,
 )
 from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
-from gtx.encodings.paths import PathLengthOneHot, ShortestPathBonds, ShortestPathLength, SimplePathCounts
+from gtx.encodings.paths import ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
 from gtx.encodings.sinusoidal import SinusoidalPosition
 from gtx.encodings.space import NeighbourAtomTypes, NeighbourDistancesAndAngles, PairUnitVector
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
@@ -22,7 +22,6 @@ __all__ = [
     "BondFeatures",
     "CategoricalFeatureSpec",
     "ContinuousFeatureSpec",
-    "DistanceInSpaceWithAtomSums",
     "Encoding",
     "ExpNormDistance",
     "FourierDistance",
@@ -33,11 +32,12 @@ __all__ = [
     "NeighbourDistancesAndAngles",
     "NodeDegree",
     "PairUnitVector",
-    "PathLengthOneHot",
     "RandomWalkProbabilities",
     "SameRing",
     "ShortestPathBonds",
     "ShortestPathLength",
+    "ShortestPathOneHot",
     "SimplePathCounts",
     "SinusoidalPosition",
+    "TransformerM3DEncoding",
 ]

@@ -342,7 +342,7 @@ class MATDistanceAndAdjacency(Encoding):
 # --- The distances of pairs, and for every node their sum.
 
 
-class DistanceInSpaceWithAtomSums(Encoding):
+class TransformerM3DEncoding(Encoding):
     r"""Distance encoding of pairs of atoms, and its sum over the other atoms as an encoding of each atom (3D
     centrality).
 
@@ -377,4 +377,4 @@ class DistanceInSpaceWithAtomSums(Encoding):
         return counted.new_zeros(graph.num_nodes, counted.shape[1]).index_add_(0, receiver, counted), pairs
 
     def __repr__(self) -> str:
-        return f"DistanceInSpaceWithAtomSums({self.distance})"
+        return f"TransformerM3DEncoding({self.distance})"

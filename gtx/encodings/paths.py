@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.neighbours import compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
-from gtx.graph.edge_rules import adjacency, flatten
+from gtx.graph.edge_selectors import adjacency, flatten
 from gtx.threads import run_in_threads
 
 # --- Shortest-path distance, as a code of each pair.
@@ -96,7 +96,7 @@ class ShortestPathLength(Encoding):
 # --- Hop masks: for every number of bonds, which pairs are so far apart.
 
 
-class PathLengthOneHot(Encoding):
+class ShortestPathOneHot(Encoding):
     r"""Encoding of pairs of atoms by masks: channel k is 1 where the shortest path has exactly k bonds, else 0.
 
     The channels of a pair with shortest-path distance d are \([d_{rs} = 0, d_{rs} = 1, \ldots, d_{rs} = K]\). Pairs
@@ -126,7 +126,7 @@ class PathLengthOneHot(Encoding):
         return None, (hops == distance.T).float().T
 
     def __repr__(self) -> str:
-        return f"PathLengthOneHot({self.pair.channels - 1})"
+        return f"ShortestPathOneHot({self.pair.channels - 1})"
 
 
 # --- All simple paths between two atoms, by their length.

@@ -13,7 +13,7 @@ from gtx.elementwise import GELU
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import CompleteGraph
-from gtx.graph.edge_rules import adjacency
+from gtx.graph.edge_selectors import adjacency
 from gtx.threads import run_in_threads
 
 # --- Random-walk probabilities, of nodes and of pairs.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gtx.explain.findings import AttentionAnalysis
     from gtx.explain.rationales import Rationale, find_rationale
     from gtx.explain.relevance import (
-        RemovalEffect,
+        AtomRemovalEffect,
         attention_rollout,
         average_attention_by_distance,
         gradient_weighted_attention,
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 # the command line reads names without torch
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
+    "AtomRemovalEffect",
     "AttentionAnalysis",
     "Attribution",
     "Explanation",
     "Rationale",
-    "RemovalEffect",
     "ShapleyValues",
     "attention_rollout",
     "average_attention_by_distance",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gtx.data.row_log import plural
 from gtx.explain.relevance import (
-    RemovalEffect,
+    AtomRemovalEffect,
     attention_rollout,
     gradient_weighted_attention,
     measure_faithfulness,
@@ -48,7 +48,7 @@ class AttentionAnalysis:
     weights: np.ndarray
     rollout: np.ndarray
     gradient: np.ndarray
-    faithfulness: dict[str, list[RemovalEffect]]
+    faithfulness: dict[str, list[AtomRemovalEffect]]
     without: float
 
 

@@ -132,7 +132,7 @@ def to_dense_attention(values: Tensor, edge_index: Tensor, num_nodes: int) -> Te
 # --- The removal test: the change of the prediction without the attention of the atoms with the highest scores.
 
 
-class RemovalEffect(NamedTuple):
+class AtomRemovalEffect(NamedTuple):
     """Change of a prediction when the k atoms with the highest scores, or k random atoms, are masked in the attention.
 
     Attributes:
@@ -167,7 +167,7 @@ def measure_faithfulness(
     sizes: tuple[int, ...] | None = None,
     draws: int = 50,
     seed: int = 0,
-) -> dict[str, list[RemovalEffect]]:
+) -> dict[str, list[AtomRemovalEffect]]:
     """Measure whether removing the atoms with the highest scores changes the prediction more than removing random
     atoms.
 
@@ -185,14 +185,14 @@ def measure_faithfulness(
         seed: seed of the random sets.
 
     Returns:
-        A table per score, one `RemovalEffect` per size; empty for a single atom, where there is nothing to compare.
+        A table per score, one `AtomRemovalEffect` per size; empty for a single atom, where there is nothing to compare.
     """
     n = len(next(iter(scores.values())))
     sizes = set_sizes(n) if sizes is None else sizes
     generator = np.random.default_rng(seed)
     randoms = {k: change(_random_sets(n, k, draws, generator)) for k in sizes}
     return {
-        name: [RemovalEffect(k, float(change(_top(score, k)[None])[0]), randoms[k]) for k in sizes]
+        name: [AtomRemovalEffect(k, float(change(_top(score, k)[None])[0]), randoms[k]) for k in sizes]
         for name, score in scores.items()
     }
 

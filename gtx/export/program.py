@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
 from gtx.graph import CompleteGraph
-from gtx.graph.edge_rules import hash_atom_environments
+from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.graph.packing import Buckets, FlatToPaddedMap
 from gtx.kernel import KernelRidge
 from gtx.kernel.kernels import DescriptorKernel

@@ -2,12 +2,12 @@
 
 from gtx.graph.bipartite import BipartiteGraph, list_bipartite_edges
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.edge_rules import (
+from gtx.graph.edge_selectors import (
     AllPairEdges,
     BondEdges,
     CausalEdges,
     DistanceCutoffEdges,
-    EdgeRule,
+    EdgeSelector,
     EdgeUnion,
     ExpanderEdges,
     HopCutoffEdges,
@@ -21,7 +21,7 @@ __all__ = [
     "CausalEdges",
     "CompleteGraph",
     "DistanceCutoffEdges",
-    "EdgeRule",
+    "EdgeSelector",
     "EdgeUnion",
     "ExpanderEdges",
     "HopCutoffEdges",

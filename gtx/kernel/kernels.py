@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
-from gtx.graph.edge_rules import hash_atom_environments
+from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.kernel.counts import SubstructureCounts, intersections, offsets
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 

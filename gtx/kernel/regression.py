@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.errors import InputError
-from gtx.graph.edge_rules import hash_atom_environments
+from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge

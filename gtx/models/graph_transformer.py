@@ -14,16 +14,15 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
+from gtx.elementwise import GELU, Dropout
 from gtx.encodings import ContinuousFeatureSpec, Encoding
-from gtx.graph import AllPairEdges, CompleteGraph, EdgeRule
+from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.models.checks import check_arguments, check_batch, unseen_codes
 from gtx.nn import (
-    GELU,
     AddBondNodes,
     AddVirtualNodes,
     BondMessagePassing,
     CategoricalEmbedding,
-    Dropout,
     EdgeAttention,
     GraphTransformerLayer,
     PairEmbedding,
@@ -214,7 +213,7 @@ class GraphTransformer(nn.Module):
         score: Score | None = None,
         normaliser: Normaliser | None = None,
         norm_first: bool = True,
-        edges: EdgeRule | None = None,
+        edges: EdgeSelector | None = None,
         virtual_nodes: int = 0,
         bond_tokens: bool = False,
         layer: Callable[[LayerSettings], nn.Module] | None = None,
@@ -227,7 +226,7 @@ class GraphTransformer(nn.Module):
     ) -> None:
         check_arguments(locals(), signature(GraphTransformer).parameters)
         super().__init__()
-        self.edges: EdgeRule = AllPairEdges() if edges is None else edges
+        self.edges: EdgeSelector = AllPairEdges() if edges is None else edges
         self.edge_list = edge_list
         self.atom_vocabulary: CategoryVocabulary = CategoryVocabulary(atom_sizes)
         self.bond_vocabulary: CategoryVocabulary = CategoryVocabulary(bond_sizes)

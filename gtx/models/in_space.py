@@ -9,7 +9,6 @@ from gtx.attention import DistanceAdjacencyBlend, RMATScore
 from gtx.encodings import (
     BesselDistance,
     BondFeatures,
-    DistanceInSpaceWithAtomSums,
     ExpNormDistance,
     GaussianDistance,
     MATDistanceAndAdjacency,
@@ -18,6 +17,7 @@ from gtx.encodings import (
     PairUnitVector,
     ShortestPathBonds,
     ShortestPathLength,
+    TransformerM3DEncoding,
 )
 from gtx.graph import DistanceCutoffEdges
 from gtx.models.all_pairs import layer_with_biases
@@ -221,7 +221,7 @@ def transformer_m(
     """
     flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
-    space = [DistanceInSpaceWithAtomSums(distance)] if coordinates else []
+    space = [TransformerM3DEncoding(distance)] if coordinates else []
     return GraphTransformer(
         out_channels,
         atom_sizes,

@@ -1,6 +1,5 @@
 """Layers for PyTorch Geometric models: attention (`EdgeAttention`), and layers that are built from attention."""
 
-from gtx.elementwise import GELU, Dropout
 from gtx.nn.bonds import AddBondNodes, AddVirtualNodes, BondMessagePassing
 from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.edge_attention import EdgeAttention
@@ -12,13 +11,11 @@ from gtx.nn.triplet_attention import TripletAttention
 from gtx.nn.vector_layer import EquivariantAttentionLayer
 
 __all__ = [
-    "GELU",
     "AddBondNodes",
     "AddVirtualNodes",
     "BondMessagePassing",
     "CategoricalEmbedding",
     "DecoderLayer",
-    "Dropout",
     "EdgeAttention",
     "EdgeStateUpdate",
     "EquivariantAttentionLayer",

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 from gtx.elementwise import Dropout
 from gtx.graph import CompleteGraph
-from gtx.graph.edge_rules import hash_atom_environments
+from gtx.graph.edge_selectors import hash_atom_environments
 
 # --- Access to the training molecules, from which a model fits scalers and vocabularies.
 

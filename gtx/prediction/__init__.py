@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gtx.prediction.loading import load_predictor
     from gtx.prediction.model_file import ModelFileHeader, load_networks, save_model
     from gtx.prediction.predictor import Predictor
-    from gtx.prediction.streaming import PredictedRowFilter, predict_table
+    from gtx.prediction.streaming import RowSelection, predict_table
 
 
 # the command line reads names without torch
@@ -19,8 +19,8 @@ __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ModelFileHeader",
     "NeighbourReportingPredictor",
-    "PredictedRowFilter",
     "Predictor",
+    "RowSelection",
     "TautomerAveragingPredictor",
     "load_networks",
     "load_predictor",

@@ -79,7 +79,7 @@ class Condition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PredictedRowFilter:
+class RowSelection:
     """Selection of the rows of a table that are written, by conditions or as the best k; by default all rows.
 
     Attributes:
@@ -111,7 +111,7 @@ class PredictedRowFilter:
     @classmethod
     def read(
         cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False
-    ) -> PredictedRowFilter:
+    ) -> RowSelection:
         """Make a selection with the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None for none."""
         parts = () if text is None else re.split(r"\s+and\s+", text)
         return cls(tuple(map(Condition.read, parts)), top, by, lowest)
@@ -132,7 +132,7 @@ class PredictedRowFilter:
 
 
 class Sieve:
-    """State of a `PredictedRowFilter` over a stream of rows; it holds only the best rows so far.
+    """State of a `RowSelection` over a stream of rows; it holds only the best rows so far.
 
     Attributes:
         written: number of rows selected so far.
@@ -349,7 +349,7 @@ def _opened(file: Path) -> PredictorLike:
 
 # --- Tables of any length, by worker processes where there are many rows.
 
-EVERY_ROW = PredictedRowFilter()
+EVERY_ROW = RowSelection()
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ def predict_table(
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
     on_error: Literal["report", "fail"] = "report",
-    selection: PredictedRowFilter = EVERY_ROW,
+    selection: RowSelection = EVERY_ROW,
     workers: int | None = None,
     progress: bool = False,
 ) -> TableOutcome:

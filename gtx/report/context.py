@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gtx.data.row_log import plural
-from gtx.data.similarity import NearestNeighbours, find_nearest_neighbours
+from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
 from gtx.report.kinds import kind_of, number
 
 if TYPE_CHECKING:
@@ -188,11 +188,11 @@ class RunReport:
         return "test" if len(self.split["test"]) else "val"
 
     @cached_property
-    def nearest(self) -> NearestNeighbours:
+    def nearest(self) -> NearestTrainingMolecules:
         """Similarity of judged molecules to the training molecules; of none without molecules of either."""
         if not all(len(self.split[part]) for part in (self.judged, "train")):
-            return NearestNeighbours(*(np.empty(0, kind) for kind in (int, float, int)))
-        return find_nearest_neighbours(self.store, self.split, self.judged)
+            return NearestTrainingMolecules(*(np.empty(0, kind) for kind in (int, float, int)))
+        return find_nearest_training_molecules(self.store, self.split, self.judged)
 
     def row_number(self, molecule: int) -> int:
         """Return the number of a molecule's row in the table."""

@@ -12,9 +12,9 @@ from gtx.tasks import (
     AtomClassification,
     BinaryClassification,
     BondClassification,
+    FractionRegression,
     MulticlassClassification,
     NumericTask,
-    ShareRegression,
     Task,
 )
 from gtx.tasks.classification import ZERO_ONE, listed
@@ -110,7 +110,7 @@ class Numbers:
 
     def lede(self, several: bool) -> str:
         """Complete the first sentence after the names of the targets."""
-        return ", as shares that add up to 1" if isinstance(self.task, ShareRegression) else ""
+        return ", as fractions that add up to 1" if isinstance(self.task, FractionRegression) else ""
 
     def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         """Compute the signed errors of predictions of a target, `[m]`; NaN for blanks."""

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from gtx.data import similarity
-from gtx.data.similarity import NearestNeighbours
+from gtx.data.similarity import NearestTrainingMolecules
 from gtx.errors import InputError
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.kinds import PARTS, count
@@ -161,14 +161,14 @@ class Neighbour(NamedTuple):
 def neighbours(report: RunReport, rows: list[int]) -> dict[int, Neighbour]:
     """Find the nearest training molecules of some scored molecules, by number."""
 
-    def by_row(near: NearestNeighbours) -> dict[int, Neighbour]:
+    def by_row(near: NearestTrainingMolecules) -> dict[int, Neighbour]:
         columns = (near.rows.tolist(), near.neighbour.tolist(), near.similarity.tolist())
         return {row: Neighbour(other, alike) for row, other, alike in zip(*columns, strict=True)}
 
     known = by_row(report.nearest)
     if missing := sorted(set(rows) - set(known)):
         more = np.array(missing)
-        known |= by_row(similarity.find_nearest_neighbours(report.store, report.split, report.judged, more))
+        known |= by_row(similarity.find_nearest_training_molecules(report.store, report.split, report.judged, more))
     return known
 
 
@@ -188,7 +188,7 @@ def scaffold_kinds(report: RunReport) -> np.ndarray:
     return np.array([named.get(one, "known scaffold" if one in known else "new scaffold") for one in found], object)
 
 
-def groups(near: NearestNeighbours, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def groups(near: NearestTrainingMolecules, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Group the compared molecules by scaffold and by similarity to the nearest training molecule; empty groups are
     left out.
     """

@@ -9,8 +9,8 @@ from gtx.lazy import lazy_names
 if TYPE_CHECKING:
     from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
     from gtx.sequence.model import CrossAttentionMaps, MoleculeToSequenceModel, TokenSequenceEncoder, TokenTransformer
-    from gtx.sequence.sequences import SequenceBatch, SequenceExamples
-    from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, exact_match_share
+    from gtx.sequence.sequences import SequenceBatch, SequenceDataset
+    from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, exact_match_accuracy
     from gtx.sequence.tokens import Tokenizer, TokenVocabulary
 
 __getattr__, __dir__ = lazy_names(__name__)
@@ -20,13 +20,13 @@ __all__ = [
     "GeneratedTexts",
     "MoleculeToSequenceModel",
     "SequenceBatch",
-    "SequenceExamples",
+    "SequenceDataset",
     "SequenceGenerationTask",
     "TokenSequenceEncoder",
     "TokenTransformer",
     "TokenVocabulary",
     "Tokenizer",
     "beam_search",
-    "exact_match_share",
+    "exact_match_accuracy",
     "greedy_search",
 ]

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from gtx.elementwise import GELU, Dropout
 from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import standard
-from gtx.nn import GELU, DecoderLayer, Dropout, EdgeAttention
+from gtx.nn import DecoderLayer, EdgeAttention
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
 

@@ -121,7 +121,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True)
-class SequenceExamples:
+class SequenceDataset:
     """Training examples of sequence generation: M inputs (molecules or sequences), each with the sequence to generate.
 
     Attributes:
@@ -138,7 +138,7 @@ class SequenceExamples:
     row: Tensor
 
     @classmethod
-    def of(cls, source: Readable | None, targets: SequenceBatch) -> SequenceExamples:
+    def of(cls, source: Readable | None, targets: SequenceBatch) -> SequenceDataset:
         """Make examples of sources and their targets, numbered from 0."""
         if source is not None and len(source) != len(targets):
             raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")
@@ -157,18 +157,18 @@ class SequenceExamples:
         lengths = self.targets.sizes + 1
         return lengths if self.source is None else torch.maximum(lengths, self.source.sizes)
 
-    def batch(self, index: Tensor) -> SequenceExamples:
+    def batch(self, index: Tensor) -> SequenceDataset:
         """Return the examples `index` (int64 `[b]`), the sources as a model reads them."""
         source = None if self.source is None else self.source.batch(index)
-        return SequenceExamples(source, self.targets.batch(index), self.row[index])
+        return SequenceDataset(source, self.targets.batch(index), self.row[index])
 
-    def subset(self, index: Tensor) -> SequenceExamples:
+    def subset(self, index: Tensor) -> SequenceDataset:
         """Return the examples `index` (int64 `[b]`) as a set of their own."""
-        return SequenceExamples.of(
+        return SequenceDataset.of(
             None if self.source is None else self.source.subset(index), self.targets.subset(index)
         )
 
-    def to(self, device: torch.device | str) -> SequenceExamples:
+    def to(self, device: torch.device | str) -> SequenceDataset:
         """Move the tensors to `device`."""
         source = None if self.source is None else self.source.to(device)
         return replace(self, source=source, targets=self.targets.to(device), row=self.row.to(device))

@@ -18,7 +18,7 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
-from gtx.sequence.sequences import SequenceExamples
+from gtx.sequence.sequences import SequenceDataset
 from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, Tokenizer, TokenVocabulary
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.options import SequenceOptions, learned
@@ -52,7 +52,7 @@ def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def count_all(model: nn.Module, examples: SequenceExamples, pairs: int = 50_000) -> Tensor:
+def count_all(model: nn.Module, examples: SequenceDataset, pairs: int = 50_000) -> Tensor:
     """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode.
 
     Args:
@@ -89,7 +89,7 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
     return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, whole), strict=True))
 
 
-def exact_match_share(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
+def exact_match_accuracy(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
     """Compute the share of generated sequences (or texts) that equal the true ones; None if there are none.
 
     Raises:
@@ -335,46 +335,46 @@ class SequenceGenerationTask(Task, SequenceOptions):
         """Return the text of a target; empty if there is none."""
         return "" if np.isnan(number) else self.texts[int(number)]
 
-    def fitted(self, train: MoleculeStore | SequenceExamples) -> Self:
-        if self.vocabulary is not None or isinstance(train, SequenceExamples):
+    def fitted(self, train: MoleculeStore | SequenceDataset) -> Self:
+        if self.vocabulary is not None or isinstance(train, SequenceDataset):
             return self
         task = replace(self, vocabulary=TokenVocabulary.of(self.texts_of(train), self.tokenizer))
         longest = int(task.examples(train).targets.sizes.max())
         # half as long again as any it has read
         return replace(task, limit=min(self.max_tokens, longest + max(10, longest // 2)))
 
-    def labelled(self, store: MoleculeStore | SequenceExamples) -> Any:
-        return store if isinstance(store, SequenceExamples) else super().labelled(store)
+    def labelled(self, store: MoleculeStore | SequenceDataset) -> Any:
+        return store if isinstance(store, SequenceDataset) else super().labelled(store)
 
-    def examples(self, store: MoleculeStore | SequenceExamples) -> SequenceExamples:
+    def examples(self, store: MoleculeStore | SequenceDataset) -> SequenceDataset:
         """Select the molecules whose text has no token that is missing in training."""
-        if isinstance(store, SequenceExamples):
+        if isinstance(store, SequenceDataset):
             return store
         encoded = self.vocabulary.encode_all(self.texts_of(store))
-        return SequenceExamples.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
+        return SequenceDataset.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.texts_of(store)).errors
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
 
-    def forward(self, model: nn.Module, batch: SequenceExamples) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, model: nn.Module, batch: SequenceDataset) -> tuple[Tensor, Tensor, Tensor]:
         """Compute logits, labels, and the offsets of the sequences among them."""
         read, labels = batch.targets.teacher_forced()
         return model(batch.source, read), labels, read.ptr
 
-    def training_loss(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceExamples) -> Tensor:
+    def training_loss(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
         logits, labels, _ = output
         return smoothed_cross_entropy(logits, labels, self.smoothing)
 
-    def share(self, examples: SequenceExamples) -> int:
+    def share(self, examples: SequenceDataset) -> int:
         """Return the number of labels: every token has the same weight."""
         return len(examples.targets.items) + len(examples)
 
-    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceExamples) -> Tensor:
+    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
         logits, labels, ptr = output
         return count(logits.float(), labels, ptr)
 
-    def validation(self, val: MoleculeStore | SequenceExamples) -> Callable[[Tensor], dict[str, float]]:
+    def validation(self, val: MoleculeStore | SequenceDataset) -> Callable[[Tensor], dict[str, float]]:
         def scores(counts: Tensor) -> dict[str, float]:
             logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
             return {**logged, "val_score": logged.get("val_loss", math.nan)}

@@ -14,16 +14,16 @@ from gtx.tasks.options import TASKS
 if TYPE_CHECKING:
     from gtx.sequence.task import GeneratedTexts as GeneratedTexts
     from gtx.sequence.task import SequenceGenerationTask as SequenceGenerationTask
-    from gtx.sequence.task import exact_match_share as exact_match_share
+    from gtx.sequence.task import exact_match_accuracy as exact_match_accuracy
     from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
     from gtx.tasks.classification import BinaryClassification, MulticlassClassification
-    from gtx.tasks.counts import CountRegression, ShareRegression
+    from gtx.tasks.counts import CountRegression, FractionRegression
     from gtx.tasks.inferred import make_task
     from gtx.tasks.molecule_atom_bond import MoleculeAtomBondTask
     from gtx.tasks.numbers import NumericTask
     from gtx.tasks.regression import Regression
     from gtx.tasks.scaling import TargetScaler
-    from gtx.tasks.task import Metric, Predictions, Task, check_task_capability
+    from gtx.tasks.task import Metric, Predictions, Task
 
 
 # the command line lists tasks without torch
@@ -36,15 +36,14 @@ __all__ = [
     "BondClassification",
     "BondRegression",
     "CountRegression",
+    "FractionRegression",
     "Metric",
     "MoleculeAtomBondTask",
     "MulticlassClassification",
     "NumericTask",
     "Predictions",
     "Regression",
-    "ShareRegression",
     "TargetScaler",
     "Task",
-    "check_task_capability",
     "make_task",
 ]

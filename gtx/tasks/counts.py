@@ -1,4 +1,4 @@
-"""Counts by a Poisson rate, and shares that add up to 1."""
+"""Counts by a Poisson rate, and fractions that add up to 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gtx.errors import InputError
 from gtx.schema import ListOf, OrNone, Record, flag, number
 from gtx.tasks.metrics import constants, has_values
 from gtx.tasks.numbers import BAD_TARGET, NumericTask
-from gtx.tasks.options import CountOptions, ShareOptions, learned, mean_absolute_error, mean_squared_error
+from gtx.tasks.options import CountOptions, FractionOptions, learned, mean_absolute_error, mean_squared_error
 from gtx.tasks.task import Metric, Task, targets_of
 
 if TYPE_CHECKING:
@@ -123,40 +123,40 @@ class CountRegression(NumericTask, CountOptions):
         return Record({"means": ListOf(number(0, MOST), targets, targets)})
 
 
-# --- Shares of a whole: compositions, products of a reaction, spectra.
+# --- Fractions of a whole: compositions, products of a reaction, spectra.
 
 TOLERANCE = 0.01 + 1e-9
-"""Tolerance for the sum of a row's shares, which rounding moves away from 1; shares are divided by their sum."""
+"""Tolerance for the sum of a row's fractions, which rounding moves away from 1; fractions are divided by their sum."""
 FLOOR = 1e-4
-"""Least share that a baseline predicts; without it a wrong 0 has an infinite loss."""
+"""Least fraction that a baseline predicts; without it a wrong 0 has an infinite loss."""
 
 
 def divergence(p: Tensor, y: Tensor) -> Tensor:
-    r"""Compute the contribution of each share to the divergence: \(y \ln (y / p) - y + p\), at least 0."""
+    r"""Compute the contribution of each fraction to the divergence: \(y \ln (y / p) - y + p\), at least 0."""
     return torch.xlogy(y, y) - torch.xlogy(y, p) - y + p
 
 
 @dataclass(frozen=True)
-class ShareRegression(NumericTask, ShareOptions):
-    r"""Task of predicting T shares of a whole, which add up to 1, by a softmax of T outputs.
+class FractionRegression(NumericTask, FractionOptions):
+    r"""Task of predicting T fractions of a whole, which add up to 1, by a softmax of T outputs.
 
-    The loss of a row is the Kullback-Leibler divergence of the predicted shares p from the measured shares y:
+    The loss of a row is the Kullback-Leibler divergence of the predicted fractions p from the measured fractions y:
 
     \[ \mathrm{KL}(y \,\|\, p) = \sum_t y_t \ln \frac{y_t}{p_t} = \sum_t \left[ y_t \ln \frac{y_t}{p_t} - y_t + p_t
     \right] \]
 
     (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative; each
-    summand is the loss and the score of one share.
+    summand is the loss and the score of one fraction.
 
     Args:
         targets: names of the target columns, two or more.
-        normalise: whether the shares of a row are divided by their sum.
+        normalise: whether the fractions of a row are divided by their sum.
 
     Raises:
         InputError: there is only one target.
     """
 
-    name: ClassVar[str] = "shares"
+    name: ClassVar[str] = "fractions"
     linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
         "kl": Metric("KL divergence", lambda p, y: divergence(p, y).mean(), has_values, lower=True, summed=True),
@@ -190,12 +190,12 @@ class ShareRegression(NumericTask, ShareOptions):
     def joined(self, y: np.ndarray) -> np.ndarray:
         total = y.sum(axis=1, keepdims=True)  # NaN where one is blank
         whole = total > 0 if self.normalise else np.abs(total - 1) <= TOLERANCE
-        shares = y / np.where(whole, total, 1)
-        return np.where(whole, shares, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
+        fractions = y / np.where(whole, total, 1)
+        return np.where(whole, fractions, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
 
     def _fault(self, y: np.ndarray) -> str:
-        """Describe why the values of a row `[T]` are no shares."""
-        named = f"the {len(self.targets)} shares from {self.targets[0]!r} to {self.targets[-1]!r}"
+        """Describe why the values of a row `[T]` are no fractions."""
+        named = f"the {len(self.targets)} fractions from {self.targets[0]!r} to {self.targets[-1]!r}"
         if np.isnan(y).any():
             blank = self.targets[int(np.isnan(y).argmax())]
             return f"{named} are incomplete: {blank!r} is blank; write 0 for nothing, or leave all of them blank"
@@ -214,7 +214,7 @@ class ShareRegression(NumericTask, ShareOptions):
         return self.scaled(store).double()
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """Compute it from the mean divergence, whose size is unknown: the same for all shares."""
+        """Compute it from the mean divergence, whose size is unknown: the same for all fractions."""
         measured = ~scaled.isnan().any(1)
         mean = divergence(output[measured].softmax(-1), scaled[measured]).sum(1).mean()
         return (measured.sum() / 2 * mean.clamp(min=1e-12).log()).expand(len(self.targets))
@@ -225,15 +225,15 @@ class ShareRegression(NumericTask, ShareOptions):
         return each * len(self.targets)  # so that the mean over a row is its divergence
 
     def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """Compute the shares, which add up to 1."""
+        """Compute the fractions, which add up to 1."""
         return output.double().softmax(-1)
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:
-        shares = prediction.clip(min=FLOOR)
-        return shares / shares.sum(axis=1, keepdims=True)
+        fractions = prediction.clip(min=FLOOR)
+        return fractions / fractions.sum(axis=1, keepdims=True)
 
     def quantity(self, column: int) -> str:
-        return f"share of {self.targets[column]}"
+        return f"fraction of {self.targets[column]}"
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

@@ -120,8 +120,8 @@ class CountOptions(WeightOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShareOptions(WeightOptions):
-    """Options of `ShareRegression`."""
+class FractionOptions(WeightOptions):
+    """Options of `FractionRegression`."""
 
     normalise: bool = option(
         False, "Divide the targets of a row by their sum; by default it must be 1, but for rounding."
@@ -172,7 +172,7 @@ TASKS = {
     "classification": Entry("BinaryClassification", ClassOptions),
     "multiclass": Entry("MulticlassClassification", ClassOptions),
     "counts": Entry("CountRegression", CountOptions),
-    "shares": Entry("ShareRegression", ShareOptions),
+    "fractions": Entry("FractionRegression", FractionOptions),
     "atoms": Entry("AtomRegression", AtomOptions),
     "bonds": Entry("BondRegression", LevelOptions),
     "atom-classes": Entry("AtomClassification", LevelClassOptions),

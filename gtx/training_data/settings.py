@@ -14,11 +14,11 @@ import numpy as np
 from gtx.data import (
     FeatureColumns,
     MoleculeStore,
-    NearestNeighbours,
+    NearestTrainingMolecules,
     Row,
     Split,
     SplitSettings,
-    find_nearest_neighbours,
+    find_nearest_training_molecules,
 )
 from gtx.data.columns import find_column
 from gtx.data.row_log import InputFile
@@ -26,9 +26,10 @@ from gtx.data.targets import DuplicateSummary
 from gtx.errors import InputError, did_you_mean
 from gtx.lazy import annex
 from gtx.molecules import Featuriser
-from gtx.tasks import Task, check_task_capability
+from gtx.tasks import Task
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.inferred import InferredTask
+from gtx.tasks.task import check_task_capability
 
 # --- Settings.
 
@@ -252,10 +253,10 @@ class Dataset(LabelledMolecules):
         return [row.cells[find_column(file.columns, name)] for name in self.task.targets]
 
     @cached_property
-    def nearest(self) -> NearestNeighbours | None:
+    def nearest(self) -> NearestTrainingMolecules | None:
         """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
         part = next((part for part in ("test", "val") if len(self.split[part])), None)
-        return None if part is None else find_nearest_neighbours(self.store, self.split, part)
+        return None if part is None else find_nearest_training_molecules(self.store, self.split, part)
 
     def without_test(self) -> Dataset:
         """Leave out the test rows, so that no choice can depend on them."""

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from gtx.baselines import baseline_inputs, predict_baselines
-from gtx.data import Split, TableWriter, find_nearest_neighbours
+from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
 from gtx.data.splits import count_shared_molecules
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
@@ -457,7 +457,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
-    near = find_nearest_neighbours(dataset.store, runs[0].plan.molecules.split).summary()
+    near = find_nearest_training_molecules(dataset.store, runs[0].plan.molecules.split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"

@@ -24,8 +24,9 @@ from gtx.molecules import Featuriser
 from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
 from gtx.prediction import ModelFileHeader, Predictor, load_networks, save_model
 from gtx.prediction.foundation import resolve_model_path
-from gtx.tasks import NumericTask, Regression, Task, check_task_capability
+from gtx.tasks import NumericTask, Regression, Task
 from gtx.tasks.inferred import InferredTask
+from gtx.tasks.task import check_task_capability
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.fitting import check_machine
 from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.data import NearestNeighbours, TableWriter
+from gtx.data import NearestTrainingMolecules, TableWriter
 from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
@@ -70,7 +70,7 @@ def _unlabelled(dataset: Dataset) -> str:
     return f"in none of the sets: {plural(dataset.unlabelled, _unit(dataset))} without any target value"
 
 
-def _nearness(dataset: Dataset, nearest: NearestNeighbours) -> str:
+def _nearness(dataset: Dataset, nearest: NearestTrainingMolecules) -> str:
     part = "test" if len(dataset.split["test"]) else "validation"
     leak = "" if dataset.leaked else f"no {_unit(dataset)} is in two of the sets; "
     number = plural(len(nearest.rows), f"{part} {_unit(dataset)}")

@@ -17,7 +17,7 @@ from filelock import FileLock
 from gtx.data import MoleculeStore
 from gtx.errors import InputError, printable
 from gtx.files import locked
-from gtx.tasks import check_task_capability
+from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer

@@ -20,7 +20,7 @@ from gtx.data.featurising import open_process_pool
 from gtx.errors import InputError
 from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction.foundation import FOUNDATION_MODEL
-from gtx.tasks import check_task_capability
+from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads

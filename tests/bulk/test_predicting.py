@@ -18,7 +18,7 @@ from gtx.bulk.tables import Shard
 from gtx.bulk.workers import InProcess, LibraryOutcome, WorkerDied
 from gtx.data.featurising import DEADLY
 from gtx.errors import InputError
-from gtx.prediction import PredictedRowFilter, predict_table
+from gtx.prediction import RowSelection, predict_table
 
 from .conftest import MODEL, dying
 
@@ -95,7 +95,7 @@ def test_predictions_of_something_else_are_left_alone(predict: Callable, library
     with pytest.raises(InputError, match=r"holds other predictions with .*: shard_rows .10 there, 20 now.\. Choose"):
         predict(shard_rows=20)
     with pytest.raises(InputError, match=r"holds other predictions with .*: conditions "):
-        predict(selection=PredictedRowFilter.read("y_pred > 1"))
+        predict(selection=RowSelection.read("y_pred > 1"))
     (library / "a.csv").write_text("smiles\nC\n")
     with pytest.raises(InputError, match=r"a\.csv has changed since .*a\.csv-000000000000.parquet was written"):
         predict()
@@ -140,7 +140,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     predict: Callable, library: Path, tmp_path: Path
 ) -> None:
     name = f"{gtx.load(MODEL).header.targets[0]}_pred"
-    selection = PredictedRowFilter.read(f"{name} > -100", 7, name, lowest=True)
+    selection = RowSelection.read(f"{name} > -100", 7, name, lowest=True)
     outcome = predict(selection=selection, shard_rows=5)
     tables = [alone(library, file, tmp_path) for file in FILES]
     whole = pa.concat_tables(tables, promote_options="permissive").to_pandas()
@@ -150,7 +150,7 @@ def test_the_best_of_a_library_are_those_of_all_its_tables_sorted(
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(outcome.path))
     with pytest.raises(InputError, match="there is no column 'y'"):
         predict_folder_of_tables(
-            MODEL, library, tmp_path / "other", selection=PredictedRowFilter(top=1, by="y"), device="cpu"
+            MODEL, library, tmp_path / "other", selection=RowSelection(top=1, by="y"), device="cpu"
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, featurise
-from gtx.data.similarity import find_nearest_neighbours
+from gtx.data.similarity import find_nearest_training_molecules
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules, get_split_method, parse_times, time_split
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
@@ -82,7 +82,8 @@ def test_similar_molecules_are_kept_together_by_clusters_and_trained_on_by_kenna
 ) -> None:
     store = featurise(Featuriser(), SMILES, workers=0).store
     similarity = {
-        name: find_nearest_neighbours(store, splits[name]).similarity.mean() for name in ("random", "cluster", "kmeans")
+        name: find_nearest_training_molecules(store, splits[name]).similarity.mean()
+        for name in ("random", "cluster", "kmeans")
     }
     assert similarity["cluster"] < similarity["random"] and similarity["kmeans"] < similarity["random"]
 

@@ -17,7 +17,6 @@ from gtx.encodings import (
     AtomTypes,
     BesselDistance,
     BondFeatures,
-    DistanceInSpaceWithAtomSums,
     Encoding,
     ExpNormDistance,
     FourierDistance,
@@ -28,13 +27,14 @@ from gtx.encodings import (
     NeighbourDistancesAndAngles,
     NodeDegree,
     PairUnitVector,
-    PathLengthOneHot,
     RandomWalkProbabilities,
     SameRing,
     ShortestPathBonds,
     ShortestPathLength,
+    ShortestPathOneHot,
     SimplePathCounts,
     SinusoidalPosition,
+    TransformerM3DEncoding,
 )
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
@@ -51,7 +51,7 @@ FOLLOWING = [  # the order of the atoms means nothing to them
     ExpNormDistance(6),
     FourierDistance(4),
     GaussianDistance(8),
-    PathLengthOneHot(3),
+    ShortestPathOneHot(3),
     NeighbourDistancesAndAngles(GaussianDistance(8), ATOM_SIZES[0], 5, cutoff=2.5),
     NeighbourAtomTypes(ExpNormDistance(6, 3.0), ATOM_SIZES[0], 5),
     MATDistanceAndAdjacency(),
@@ -59,7 +59,7 @@ FOLLOWING = [  # the order of the atoms means nothing to them
     SameRing(),
     ShortestPathLength(8),
     SimplePathCounts(5),
-    DistanceInSpaceWithAtomSums(ExpNormDistance(6, 3.0)),
+    TransformerM3DEncoding(ExpNormDistance(6, 3.0)),
 ]
 SETTLED = [*FOLLOWING, SinusoidalPosition(6)]  # nothing in them is arbitrary
 ENCODINGS = [*SETTLED, *(LaplacianEigenvectors(40, signs) for signs in ("random", "absolute", "invariant"))]

@@ -10,10 +10,10 @@ from torch_geometric.data import Batch, Data
 from gtx.encodings import (
     BondFeatures,
     Encoding,
-    PathLengthOneHot,
     RandomWalkProbabilities,
     ShortestPathBonds,
     ShortestPathLength,
+    ShortestPathOneHot,
     SimplePathCounts,
 )
 from gtx.encodings.neighbours import compiled, neighbours
@@ -27,7 +27,7 @@ BOND_SIZES = Featuriser().bond_sizes
 ENCODINGS = [
     ShortestPathBonds(BOND_SIZES[0]),
     ShortestPathBonds(BOND_SIZES[0], 3, farthest=4),
-    PathLengthOneHot(2),
+    ShortestPathOneHot(2),
     RandomWalkProbabilities(1),
     RandomWalkProbabilities(20),
     RandomWalkProbabilities(1, pairs=False),
@@ -140,7 +140,7 @@ def test_neighbours_are_the_columns_of_edge_index(data: Data) -> None:
 @pytest.mark.parametrize(("sender", "receiver"), [(0, 2), (-1, 0), (0, 5), (7, 1)])
 @pytest.mark.parametrize(
     "encoding",
-    [BondFeatures([3]), ShortestPathBonds(3), PathLengthOneHot(2), RandomWalkProbabilities(3), ShortestPathLength()],
+    [BondFeatures([3]), ShortestPathBonds(3), ShortestPathOneHot(2), RandomWalkProbabilities(3), ShortestPathLength()],
     ids=repr,
 )
 def test_an_edge_astray_is_named(encoding: Encoding, sender: int, receiver: int) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_networkx
 
-from gtx.encodings import PathLengthOneHot, ShortestPathBonds, ShortestPathLength
+from gtx.encodings import ShortestPathBonds, ShortestPathLength, ShortestPathOneHot
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 
@@ -59,7 +59,7 @@ def test_edge_path_wants_sizes() -> None:
 
 def test_hop_masks_are_the_distances(batch: Batch) -> None:
     graph = CompleteGraph.from_batch(batch.batch)
-    _, masks = PathLengthOneHot(3)(batch, graph)
+    _, masks = ShortestPathOneHot(3)(batch, graph)
     _, distance = ShortestPathLength(30)(batch, graph)
     assert masks.shape[1] == 4
     for k in range(4):

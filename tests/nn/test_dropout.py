@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.nn import Dropout
+from gtx.elementwise import Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.encodings import DistanceInSpaceWithAtomSums, GaussianDistance, NodeDegree, ShortestPathLength
+from gtx.encodings import GaussianDistance, NodeDegree, ShortestPathLength, TransformerM3DEncoding
 from gtx.graph import CompleteGraph
 from gtx.nn import TransformerMPairEncoding
 from tests.molecules_for_tests import whole_batch
@@ -31,7 +31,7 @@ def graph(batch: Batch) -> CompleteGraph:
 def make(modes: Sequence[float] = (0.2, 0.5, 0.3)) -> TransformerMPairEncoding:
     torch.manual_seed(0)
     return TransformerMPairEncoding(
-        [NodeDegree(), ShortestPathLength(4)], [DistanceInSpaceWithAtomSums(GaussianDistance(6))], 5, 4, modes
+        [NodeDegree(), ShortestPathLength(4)], [TransformerM3DEncoding(GaussianDistance(6))], 5, 4, modes
     )
 
 
@@ -74,4 +74,4 @@ def test_bad_settings_are_named() -> None:
         with pytest.raises(ValueError, match="the probabilities of three modes, with sum 1, got"):
             make(modes)
     with pytest.raises(ValueError, match=r"expected encodings of the graph .* got none"):
-        TransformerMPairEncoding([], [DistanceInSpaceWithAtomSums(GaussianDistance(6))], 5, 4)
+        TransformerMPairEncoding([], [TransformerM3DEncoding(GaussianDistance(6))], 5, 4)

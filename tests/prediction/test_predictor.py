@@ -21,7 +21,7 @@ from rdkit import Chem
 import gtx
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.prediction import PredictedRowFilter, Predictor, predict_table
+from gtx.prediction import Predictor, RowSelection, predict_table
 from gtx.prediction.predictor import BATCHES, in_threads, without_onednn
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
 from gtx.tasks.scaling import count_elements
@@ -324,7 +324,7 @@ ROWS = [["a", 3.0, 0.1], ["b", None, None], ["c", 8.0, 0.9], ["d", 8.0, 0.2], ["
 
 
 def chosen(*words: object, **more: object) -> list[str]:
-    sieve = PredictedRowFilter.read(*words, **more).sieve(HEADER)
+    sieve = RowSelection.read(*words, **more).sieve(HEADER)
     found = [cells[0] for cells, _ in sieve.select((row, None) for row in ROWS)] + [c[0] for c, _ in sieve.best()]
     assert sieve.written == len(found)
     return found
@@ -353,7 +353,7 @@ def test_the_best_rows_come_first_and_of_equal_ones_the_earlier() -> None:
 
 def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
     values = np.random.default_rng(0).integers(0, 50, 1000)
-    sieve = PredictedRowFilter(top=20, by="y").sieve(["y", "i"])
+    sieve = RowSelection(top=20, by="y").sieve(["y", "i"])
     assert not list(sieve.select(([float(y), i], None) for i, y in enumerate(values)))
     assert [cells[1] for cells, _ in sieve.best()] == np.argsort(-values, kind="stable")[:20].tolist()
 
@@ -379,10 +379,10 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     frame = pd.DataFrame({"smiles": ["C" * (1 + i % 7) + "O" for i in range(30)] + ["C1CC"], "id": range(31)})
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     every = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "all.parquet")
-    selection = PredictedRowFilter.read("id >= 3", 5, "gap_pred")
+    selection = RowSelection.read("id >= 3", 5, "gap_pred")
     with pytest.raises(InputError, match="it is read as input"):
         predict_table(predictor, tmp_path / "in.parquet", tmp_path / "in.parquet", selection=selection)
-    of_texts = PredictedRowFilter(top=1, by="smiles")
+    of_texts = RowSelection(top=1, by="smiles")
     texts = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "t.csv", selection=of_texts)
     assert texts.written == 0 and texts.notes == ["column 'smiles' holds no numbers, so no row is selected"]
     best = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "best.parquet", selection=selection)

@@ -21,12 +21,12 @@ from gtx.tasks import (
     BondClassification,
     BondRegression,
     CountRegression,
+    FractionRegression,
     MoleculeAtomBondTask,
     MulticlassClassification,
     NumericTask,
     Regression,
     SequenceGenerationTask,
-    ShareRegression,
     Task,
 )
 from gtx.tasks.inferred import InferredTask
@@ -138,8 +138,8 @@ CASES = {
         lambda t: {"letters": _blanks([len(s) for s in t.smiles]), "rings": [s.count("1") // 2 for s in t.smiles]},
         ("letters_pred", "rings_pred"),
     ),
-    "shares": Case(
-        ShareRegression(["carbon", "oxygen", "others"], normalise=True),
+    "fractions": Case(
+        FractionRegression(["carbon", "oxygen", "others"], normalise=True),
         lambda t: {
             "carbon": _blanks([s.upper().count("C") for s in t.smiles]),
             "oxygen": _blanks([s.upper().count("O") for s in t.smiles]),

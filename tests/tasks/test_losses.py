@@ -15,7 +15,7 @@ from sklearn import metrics as sk
 
 from gtx.data.batches import ConstantShapeStore
 from gtx.errors import InputError
-from gtx.tasks import BinaryClassification, CountRegression, MulticlassClassification, Regression, ShareRegression
+from gtx.tasks import BinaryClassification, CountRegression, FractionRegression, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 from gtx.tasks.scaling import ELEMENTS, TargetScaler
 from gtx.training import TrainSettings
@@ -169,7 +169,7 @@ TASKS = {
     "classes": BinaryClassification(NAMES),
     "several": replace(MulticlassClassification(NAMES), classes=[("0", "1")] * 3),
     "counts": CountRegression(NAMES),
-    "shares": ShareRegression(NAMES),
+    "fractions": FractionRegression(NAMES),
 }
 WEIGHTS = torch.tensor([1.0, 0, 2, 1, 3, 0, 1])
 
@@ -177,8 +177,8 @@ WEIGHTS = torch.tensor([1.0, 0, 2, 1, 3, 0, 1])
 def examples(task: object) -> SimpleNamespace:
     generator = torch.Generator().manual_seed(0)
     y = torch.rand(7, 3, generator=generator)
-    y = y / y.sum(1, keepdim=True) if isinstance(task, ShareRegression) else y.round()
-    if not isinstance(task, ShareRegression):
+    y = y / y.sum(1, keepdim=True) if isinstance(task, FractionRegression) else y.round()
+    if not isinstance(task, FractionRegression):
         y[3, 1] = torch.nan
     output = torch.randn(7, task.out_channels, generator=generator)
     made = SimpleNamespace(y=y, output=output, weights=WEIGHTS)
@@ -337,7 +337,7 @@ def test_outputs_are_known_by_name_in_every_block() -> None:
     assert three.outputs_of(wide[0]) is None  # outputs of another kind
     assert two.outputs_of(two) is None and two.outputs_of(Regression(("x", "y"))) is None
     assert two.outputs_of(BinaryClassification(("a", "b"))) is None
-    assert ShareRegression(("a", "b", "c")).outputs_of(ShareRegression(("a", "b"))) is None
+    assert FractionRegression(("a", "b", "c")).outputs_of(FractionRegression(("a", "b"))) is None
 
 
 def test_classes_must_be_those_of_the_model() -> None:

@@ -14,8 +14,8 @@ from torch import nn
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import MoleculeToSequenceModel, TokenSequenceEncoder, standard
-from gtx.sequence import SequenceBatch, SequenceExamples, TokenVocabulary, greedy_search
-from gtx.sequence.task import count, exact_match_share, metrics
+from gtx.sequence import SequenceBatch, SequenceDataset, TokenVocabulary, greedy_search
+from gtx.sequence.task import count, exact_match_accuracy, metrics
 from gtx.tasks import SequenceGenerationTask
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.training import TrainingModule, TrainSettings, fit
@@ -28,10 +28,10 @@ SETTINGS = TrainSettings(epochs=8, lr=1e-2, batch_molecules=16, threads=1, progr
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0}
 
 
-def last_first(start: int, stop: int) -> SequenceExamples:
+def last_first(start: int, stop: int) -> SequenceDataset:
     """Read four tokens, write the last and the first."""
     tokens = torch.randint(2, 6, (400, 4), generator=torch.Generator().manual_seed(0)).tolist()[start:stop]
-    return SequenceExamples.of(SequenceBatch.of(tokens), SequenceBatch.of([[one[-1], one[0]] for one in tokens]))
+    return SequenceDataset.of(SequenceBatch.of(tokens), SequenceBatch.of([[one[-1], one[0]] for one in tokens]))
 
 
 TASK = SequenceGenerationTask("text")
@@ -60,9 +60,9 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
 
 def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = SequenceBatch.of([[2] * (1 + i % 7) for i in range(60)])
-    examples, losses, plain = SequenceExamples.of(None, targets), [], []
+    examples, losses, plain = SequenceDataset.of(None, targets), [], []
 
-    def step(self: TrainingModule, batch: SequenceExamples, index: int) -> torch.Tensor:
+    def step(self: TrainingModule, batch: SequenceDataset, index: int) -> torch.Tensor:
         losses.append(original(self, batch, index))
         logits, labels, _ = self(batch)
         plain.append((smoothed_cross_entropy(logits, labels).detach(), len(labels)))
@@ -81,7 +81,7 @@ def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
     store, vocabulary = featurise(FEATURISER, SMILES, workers=0).store, TokenVocabulary.of(SMILES)
-    examples = SequenceExamples.of(store, vocabulary.encode_all(SMILES).sequences)
+    examples = SequenceDataset.of(store, vocabulary.encode_all(SMILES).sequences)
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     encoder = standard(1, **sizes, channels=16, layers=1, heads=2)
     made = MoleculeToSequenceModel(encoder, len(vocabulary), **SMALL)
@@ -95,7 +95,7 @@ def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no training molecules"):
         fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
-        SequenceExamples.of(SequenceBatch.of([[2]]), SequenceBatch.of([[2], [3]]))
+        SequenceDataset.of(SequenceBatch.of([[2]]), SequenceBatch.of([[2], [3]]))
 
 
 # --- Perplexity and accuracies, by hand and by adding up.
@@ -125,7 +125,7 @@ def test_a_sequence_counts_the_same_in_any_batch() -> None:
 
 def test_of_nothing_is_none() -> None:
     empty = count(torch.zeros(0, 5), torch.zeros(0, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-    assert set(metrics(empty).values()) == {None} and exact_match_share([], []) is None
+    assert set(metrics(empty).values()) == {None} and exact_match_accuracy([], []) is None
 
 
 def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
@@ -140,9 +140,9 @@ def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
     targets = SequenceBatch.of([tokens, [*tokens[:-1], 7 - tokens[-1]]])
     read, labels = targets.teacher_forced()
     assert metrics(count(model(None, read), labels, read.ptr))["sequence_accuracy"] == 0.5
-    assert exact_match_share([tokens] * 2, targets.lists()) == 0.5
+    assert exact_match_accuracy([tokens] * 2, targets.lists()) == 0.5
 
 
 def test_as_many_as_there_are() -> None:
     with pytest.raises(ValueError, match=r"expected 2 sequences.*got 1"):
-        exact_match_share(["a"], ["a", "b"])
+        exact_match_accuracy(["a"], ["a", "b"])

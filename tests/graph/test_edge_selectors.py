@@ -13,7 +13,7 @@ from gtx.graph import (
     CausalEdges,
     CompleteGraph,
     DistanceCutoffEdges,
-    EdgeRule,
+    EdgeSelector,
     ExpanderEdges,
     HopCutoffEdges,
 )
@@ -128,7 +128,7 @@ def test_causal(batch: Batch, graph: CompleteGraph) -> None:
 
 
 @pytest.mark.parametrize("of", [BondEdges(), HopCutoffEdges(2), DistanceCutoffEdges(4.0), ExpanderEdges()], ids=str)
-def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeRule, batch: Batch, graph: CompleteGraph) -> None:
+def test_renumbering_the_atoms_renumbers_the_edges(of: EdgeSelector, batch: Batch, graph: CompleteGraph) -> None:
     other, order = renumbered(batch)
     mask = of(batch, graph)
     assert torch.equal(of(other, graph), mask[graph.pair_of(order[graph.pair_index])])
@@ -147,7 +147,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("of", EVERY, ids=str)
-def test_no_atoms_at_all(of: EdgeRule) -> None:
+def test_no_atoms_at_all(of: EdgeSelector) -> None:
     codes = torch.zeros(0, 1, dtype=torch.long)
     data = Data(codes, edge_index=torch.zeros(2, 0, dtype=torch.long), edge_attr=codes, pos=torch.zeros(0, 3))
     graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long), 2)
@@ -168,6 +168,6 @@ def test_bad_settings_are_named() -> None:
     for cutoff in (0.0, -2.0, float("nan")):
         with pytest.raises(ValueError, match=f"expected a cutoff above 0 Å, got {cutoff}"):
             DistanceCutoffEdges(cutoff)
-    with pytest.raises(TypeError, match="EdgeRule does not say which pairs are edges"):
-        EdgeRule()(Data(), CompleteGraph.from_ptr(torch.tensor([0, 1])))
+    with pytest.raises(TypeError, match="EdgeSelector does not say which pairs are edges"):
+        EdgeSelector()(Data(), CompleteGraph.from_ptr(torch.tensor([0, 1])))
     assert repr(HopCutoffEdges(3)) == "HopCutoffEdges(hops=3)" and HopCutoffEdges(3) == HopCutoffEdges(3)

@@ -1,4 +1,4 @@
-"""Edge rules: adjacency, bonds, neighbours within a radius, expanders, virtual nodes, circular labels."""
+"""Edge selectors: adjacency, bonds, neighbours within a radius, expanders, virtual nodes, circular labels."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def mixed(label: Tensor) -> Tensor:
     return label ^ (label >> 32)
 
 
-# --- Edge rules: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
+# --- Edge selectors: which pairs of nodes are edges. Each gives a mask over all pairs of a batch.
 #
 # The edges are the only difference between a Transformer (all pairs), graph attention (bonds), attention in space
 # (pairs within a cutoff) and a decoder (no later sender).
 
 
 @dataclass(frozen=True)
-class EdgeRule:
+class EdgeSelector:
     """Rule that decides which ordered pairs of a molecule's nodes become edges."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
@@ -94,21 +94,21 @@ class EdgeRule:
         """
         raise TypeError(f"{type(self).__name__} does not say which pairs are edges")
 
-    def __or__(self, other: EdgeRule) -> EdgeUnion:
-        """Unite two edge rules: pairs that are edges of either."""
+    def __or__(self, other: EdgeSelector) -> EdgeUnion:
+        """Unite two edge selectors: pairs that are edges of either."""
         return EdgeUnion(self, other)
 
 
 @dataclass(frozen=True)
-class EdgeUnion(EdgeRule):
-    """Edge rule by which the edges of either of two rules are edges; `one | other` makes it.
+class EdgeUnion(EdgeSelector):
+    """Edge selector by which the edges of either of two selectors are edges; `one | other` makes it.
 
     Attributes:
-        one, other: the two rules.
+        one, other: the two selectors.
     """
 
-    one: EdgeRule
-    other: EdgeRule
+    one: EdgeSelector
+    other: EdgeSelector
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor | None:
         masks = self.one(data, graph), self.other(data, graph)
@@ -116,21 +116,21 @@ class EdgeUnion(EdgeRule):
 
 
 @dataclass(frozen=True)
-class AllPairEdges(EdgeRule):
-    """Edge rule by which all ordered pairs of nodes are edges, including a node with itself (Transformer encoder)."""
+class AllPairEdges(EdgeSelector):
+    """Edge selector of all ordered pairs of nodes, including a node with itself (Transformer encoder)."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> None:
         return None
 
 
 @dataclass(frozen=True)
-class BondEdges(EdgeRule):
-    """Edge rule by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
+class BondEdges(EdgeSelector):
+    """Edge selector by which the bonds are edges, as in graph attention (Veličković et al. 2018, arXiv:1710.10903).
 
     Attributes:
         loops: whether a node also attends to itself.
 
-    The rule reads `edge_index`.
+    The selector reads `edge_index`.
     """
 
     loops: bool = True
@@ -143,13 +143,13 @@ class BondEdges(EdgeRule):
 
 
 @dataclass(frozen=True)
-class HopCutoffEdges(EdgeRule):
-    """Edge rule by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
+class HopCutoffEdges(EdgeSelector):
+    """Edge selector by which pairs of nodes at most `hops` bonds apart are edges, including a node with itself.
 
     Attributes:
         hops: largest number of bonds, 0 or more. A number larger than the molecule gives all pairs of connected atoms.
 
-    The rule reads `edge_index`.
+    The selector reads `edge_index`.
     """
 
     hops: int
@@ -172,13 +172,13 @@ class HopCutoffEdges(EdgeRule):
 
 
 @dataclass(frozen=True)
-class DistanceCutoffEdges(EdgeRule):
-    """Edge rule by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
+class DistanceCutoffEdges(EdgeSelector):
+    """Edge selector by which pairs of nodes within a cutoff distance are edges; all pairs if coordinates are unknown.
 
     Attributes:
         cutoff: cutoff distance in Å.
 
-    The rule reads `pos` `[N, 3]`, Å; NaN where unknown.
+    The selector reads `pos` `[N, 3]`, Å; NaN where unknown.
 
     Raises:
         ValueError: if there are no coordinates.
@@ -192,14 +192,14 @@ class DistanceCutoffEdges(EdgeRule):
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
         if data.pos is None:
-            raise ValueError("this edge rule needs coordinates: expected pos [N, 3] in Å, got None")
+            raise ValueError("this edge selector needs coordinates: expected pos [N, 3] in Å, got None")
         sender, receiver = graph.pair_index
         return ~((data.pos[sender] - data.pos[receiver]).norm(dim=-1) >= self.cutoff)  # NaN >= cutoff is false
 
 
 @dataclass(frozen=True)
-class CausalEdges(EdgeRule):
-    """Edge rule by which a node receives from itself and earlier nodes only, j <= i: a causal mask, for a decoder."""
+class CausalEdges(EdgeSelector):
+    """Edge selector of a decoder: a node receives from itself and earlier nodes only, j <= i (a causal mask)."""
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
         sender, receiver = graph.pair_index
@@ -210,8 +210,8 @@ class CausalEdges(EdgeRule):
 
 
 @dataclass(frozen=True)
-class ExpanderEdges(EdgeRule):
-    r"""Edge rule by which random cycles through all kinds of atoms of a molecule are edges: Exphormer's expander graph.
+class ExpanderEdges(EdgeSelector):
+    r"""Edge selector of Exphormer's expander graph: random cycles through all kinds of atoms of a molecule.
 
     Each random cycle sorts the kinds of atoms by a different hash, and joins every kind with the next and the last with
     the first. Two atoms are joined if their kinds are joined. The union of \(d / 2\) random cycles is a random
@@ -231,7 +231,7 @@ class ExpanderEdges(EdgeRule):
         seed: seed of the hashes that sort the kinds in each cycle.
         radius: radius of the environment that defines a kind, in bonds.
 
-    The rule reads the codes `x`, int64 `[N, A]`, and `edge_attr`, int64 `[E, F]`, and `edge_index`.
+    The selector reads the codes `x`, int64 `[N, A]`, and `edge_attr`, int64 `[E, F]`, and `edge_index`.
     """
 
     degree: int = 4

@@ -1,4 +1,4 @@
-"""Shares add up to 1, whatever comes, and the loss is least at what was measured."""
+"""Fractions add up to 1, whatever comes, and the loss is least at what was measured."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scipy.special import rel_entr
 
 from gtx.data import Row, RowLog
 from gtx.errors import InputError
-from gtx.tasks import ShareRegression
+from gtx.tasks import FractionRegression
 from gtx.tasks.metrics import masked_mean
 from tests.molecules_for_tests import store
 
-TASK = ShareRegression(["a", "b", "c"])
+TASK = FractionRegression(["a", "b", "c"])
 Y = torch.from_numpy(np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0], 40))
 
 
@@ -36,7 +36,7 @@ def test_the_loss_is_the_divergence_and_least_where_the_shares_are_those_measure
     least = masked_mean(TASK.elementwise, best, Y)
     assert float(least.detach()) == pytest.approx(0, abs=1e-12)
     assert torch.autograd.grad(least, best)[0].abs().max() < 1e-12
-    one = torch.eye(3, dtype=torch.float64)[:1]  # shares of 0 are no trouble
+    one = torch.eye(3, dtype=torch.float64)[:1]  # fractions of 0 are no trouble
     assert masked_mean(TASK.elementwise, output[:1], one).isfinite()
 
 
@@ -64,7 +64,7 @@ CELLS = [
 def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -> None:
     rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
     row_log = RowLog()
-    y = ShareRegression(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], row_log)
+    y = FractionRegression(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], row_log)
     assert sorted(row_log.errors) == wrong
     known = ~np.isnan(y).any(1)
     assert known.tolist() == [i + 1 not in (*wrong, 3) for i in range(len(rows))]
@@ -76,7 +76,7 @@ def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -
 
 
 def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:
-    task = ShareRegression(["a", "b", "c"], normalise=True)
+    task = FractionRegression(["a", "b", "c"], normalise=True)
     scores = task.scores(["a", "b", "c"])
     outputs = torch.tensor([[0.2, 0.3, 0.5]] * 7).log()[:, None]
     scores.add([Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)], task.decode(outputs, store(["C"] * 7)))
@@ -87,6 +87,6 @@ def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:
 
 def test_one_share_alone_or_training_rows_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match=r"two target columns or more, .* got 'a'"):
-        ShareRegression("a")
-    with pytest.raises(InputError, match="molecule 1, counted from 0: the 3 shares from 'a' to 'c' add up to 3"):
+        FractionRegression("a")
+    with pytest.raises(InputError, match="molecule 1, counted from 0: the 3 fractions from 'a' to 'c' add up to 3"):
         TASK.fitted(store(["C", "CC"]).with_targets(torch.tensor([[1.0, 0, 0], [1, 1, 1]])))
