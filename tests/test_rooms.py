@@ -58,7 +58,8 @@ ROOMS = {
     "prediction": {"kernel", "schema", "tasks", "models", "data", "molecules", "errors", "files"},
     "explain": {"prediction", "tasks", "models", "graph", "data", "molecules", "errors", "files"},
     "sequence": {
-        *(
+        *("report", "training_data", "tasks", "models", "nn", "graph", "data", "molecules"),
+        *("schema", "errors", "elementwise"),
             "report",
             "training_data",
             "tasks",
