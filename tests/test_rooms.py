@@ -60,18 +60,6 @@ ROOMS = {
     "sequence": {
         *("report", "training_data", "tasks", "models", "nn", "graph", "data", "molecules"),
         *("schema", "errors", "elementwise"),
-            "report",
-            "training_data",
-            "tasks",
-            "models",
-            "nn",
-            "graph",
-            "data",
-            "molecules",
-            "schema",
-            "errors",
-            "elementwise",
-        ),
     },
     "bulk": {
         *("cli", "prediction", "training", "training_data", "tasks", "data", "molecules"),
