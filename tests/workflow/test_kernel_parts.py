@@ -74,7 +74,9 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
     found = [float(row["gap_pred"]) for row in read(tmp_path / "out.csv")[:8]]
     np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-5)
     assert main(["info", str(blend)]) == 0
-    assert "molecules by substructures, descriptors, foundation" in " ".join(capsys.readouterr().out.split())
+    assert "molecules, compares substructures, descriptors, foundation embeddings" in " ".join(
+        capsys.readouterr().out.split()
+    )
     assert main(["explain", str(blend), smiles[5], "--draws", "2", "--out", str(tmp_path / "figure.svg")]) == 0
 
 
