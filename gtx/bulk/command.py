@@ -22,14 +22,15 @@ examples:
   gtx train store/ --target-columns y --out run/
 """
 NOTES = """
-For data sets that do not fit into memory. gtx prepare reads every molecule once and stores it as tensors on disk. gtx
-train then takes the folder in place of a table.
+gtx prepare is for data sets that do not fit into memory. It reads every molecule once and stores it as tensors on disk.
+gtx train then takes the folder in place of a table.
 
 The store is divided into shards. For a.csv, the file a.csv-000000000000.parquet holds all cells of the rows, the
 canonical SMILES, and an error for a row that could not be used; _molecules/a.csv-000000000000.safetensors holds the
 molecules. To train on new targets, add columns to the Parquet files: the molecules need not be read again.
 
-Run the same command again to resume. Shards of other options, or of a file that has changed, are refused.
+Run the same command again to resume. gtx refuses shards that were made with other options, or from a file that has
+changed since.
 """
 
 
@@ -51,14 +52,16 @@ def add(parser: Parser) -> None:
     parser.usage = "gtx prepare MOLECULES --out FOLDER [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF; or a folder of them")
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder of the store; it need not exist")
+    parser.add_argument(
+        "--out", required=True, metavar="FOLDER", help="the folder of the store; it is created if necessary"
+    )
     add_molecule_columns(parser)
     add_on_error(parser)
     parser.add_argument(
         "--shard-rows",
         type=int,
         metavar="N",
-        help="rows of a shard; training loads 8 shards at a time; default: 10,000",
+        help="number of rows in a shard; training loads 8 shards at a time; default: 10,000",
     )
     add_reading(parser)
 
@@ -96,10 +99,14 @@ def add_folder_options(parser: Parser) -> None:
     group.add_argument(
         "--engine",
         choices=["ray"],
-        help="process a folder by actors of Ray, on one or several machines; default: processes of this machine",
+        help="predict a folder with Ray actors, on one or several machines; default: processes of this machine",
     )
-    group.add_argument("--address", metavar="TEXT", help="of a running Ray cluster; default: start Ray on this machine")
-    group.add_argument("--shard-rows", type=int, metavar="N", help="rows of each Parquet file; default: 50,000")
+    group.add_argument(
+        "--address", metavar="TEXT", help="address of a running Ray cluster; default: start Ray on this machine"
+    )
+    group.add_argument(
+        "--shard-rows", type=int, metavar="N", help="number of rows in each Parquet file; default: 50,000"
+    )
 
 
 def run_predict_folder(arguments: Namespace, molecules: str) -> int:

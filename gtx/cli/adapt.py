@@ -38,10 +38,10 @@ def add(parser: Parser) -> None:
     parser.add_argument("--epochs", type=int, default=10, metavar="N", help="passes over the molecules")
     parser.add_argument("--lr", type=float, default=3e-4, metavar="X", help="peak learning rate")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="decides the molecules held out and the batches"
+        "--seed", type=int, default=0, metavar="N", help="random seed of the held-out molecules and the batches"
     )
     add_workers(parser)
-    parser.add_argument("--overwrite", action="store_true", help="begin anew, and replace the file that is there")
+    parser.add_argument("--overwrite", action="store_true", help="start again, and replace the file")
     parser.add_argument("--threads", type=int, metavar="N", help="threads on a CPU; default: what PyTorch chooses")
     parser.add_argument(
         "--accelerator", default="auto", metavar="NAME", help="cpu, gpu, or auto: a GPU if there is one"

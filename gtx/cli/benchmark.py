@@ -44,7 +44,7 @@ fold. Likewise cluster and kmeans keep similar molecules in one fold, and group 
 row that cannot be used is reported with its reason, and the run goes on.
 
 There are folds x repeats trainings. Fewer --epochs give a quick first impression, in which gtx looks worse than it is.
-The same command again goes on where it stopped; with more --repeats it adds to the results that are there.
+Run the same command again to resume an interrupted benchmark, or, with more --repeats, to extend a finished one.
 
 FOLDER then holds benchmark.csv (the table), benchmark.png, benchmark.json (the scores of every split, the settings, the
 SHA-256 of the data), and predictions.csv: every row as it was, with each method's prediction by models that did not
@@ -78,13 +78,15 @@ def add(parser: Parser) -> None:
     add_task(parser, ["regression", "classification", "multiclass"])
     add_run(parser)
     folds = add_split(parser, "folds", folds=True)
-    folds.add_argument("--folds", type=int, default=5, metavar="N", help="parts; each is the test set once")
-    folds.add_argument("--repeats", type=int, default=2, metavar="N", help="how often the rows are divided into folds")
+    folds.add_argument("--folds", type=int, default=5, metavar="N", help="number of folds; each is the test set once")
+    folds.add_argument(
+        "--repeats", type=int, default=2, metavar="N", help="number of times that the rows are divided into folds"
+    )
     folds.add_argument(
         "--jobs",
         type=int,
         metavar="N",
-        help="trainings at the same time, each in a process; default: one per core, at most 4, and 1 on a GPU",
+        help="number of trainings at the same time, each in a process; default: one per core, at most 4; on a GPU, 1",
     )
     add_reading(parser)
     add_settings(parser)

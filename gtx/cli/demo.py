@@ -14,9 +14,9 @@ examples:
   gtx demo --epochs 5 --split scaffold --out quick/
 """
 NOTES = """
-gtx trains one model for all five targets of the bundled set xtb9 (11,495 small molecules, GFN2-xTB). It takes about
-eight minutes of one core. Then it prints the test scores beside those of ridge and a random forest, which learn from
-the same descriptors and from Morgan counts.
+gtx demo trains one model for all five targets of the bundled data set xtb9 (11,495 small molecules, GFN2-xTB), which
+takes about eight minutes of one core. It then prints the test scores, and those of ridge regression and a random forest
+on the same descriptors and on Morgan counts.
 """
 EPOCHS = 20
 
@@ -25,12 +25,12 @@ def add(parser: Parser) -> None:
     """Add the options of the command."""
     parser.usage = "gtx demo [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("--out", default="demo", metavar="FOLDER", help="the folder for all files; it need not exist")
+    parser.add_argument("--out", default="demo", metavar="FOLDER", help="the output folder; it is created if necessary")
     parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="passes over the training molecules")
     parser.add_argument(
-        "--split", choices=["random", "scaffold"], default="random", help="which of the set's two fixed splits"
+        "--split", choices=["random", "scaffold"], default="random", help="one of the two fixed splits of the data set"
     )
-    parser.add_argument("--overwrite", action="store_true", help="delete the run that the folder holds and start again")
+    parser.add_argument("--overwrite", action="store_true", help="delete the run in the output folder and start again")
 
 
 def run(arguments: Namespace) -> int:

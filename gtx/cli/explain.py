@@ -34,11 +34,11 @@ output lists the contributions of network and kernel. With --method substructure
 fragments between BRICS bonds. Up to 10 atoms or substructures, all sets of them are evaluated; with more, --draws
 orders and their reverses are drawn, and each value has a standard error.
 
-With --method rationale the figure is the molecule with its smallest substructure, of those that a search looks at, that
-the whole model by itself predicts on the same side of --threshold, hydrogens in place of what was cut off.
+With --method rationale the figure marks a substructure of the molecule: the smallest one that the search finds whose
+prediction is on the same side of --threshold as that of the molecule. Hydrogens replace the atoms that are cut off.
 
-The training molecules that are most similar to the molecule stand below the numbers, with what was measured of them, if
-the model file keeps training rows. For a model of the kernel alone (--model kernel) they are all there is.
+Below the numbers stand the most similar training molecules with their measured values, if the model file contains
+training rows. For a kernel model (--model kernel), gtx explain prints only these.
 """
 COMMON = ("model", "smiles", "out", "method", "target", "layer", "head", "receiver", "threshold")
 
@@ -56,44 +56,48 @@ def add(parser: Parser) -> None:
         "--method",
         choices=["attention", "shapley", "substructures", "rationale"],
         default="attention",
-        help="attention: pictures of it, and a test of them; shapley: what each atom brings, by Shapley values; "
-        "substructures: what each substructure brings; rationale: the smallest substructure whose own prediction stays "
-        "on the molecule's side of a threshold",
+        help="attention: the attention weights, and a test of them; shapley: the contribution of each atom (Shapley "
+        "value); substructures: the contribution of each substructure; rationale: the smallest substructure whose "
+        "prediction is on the same side of a threshold as that of the molecule",
     )
-    parser.add_argument("--target", metavar="NAME", help="which prediction; default: the first target of the model")
+    parser.add_argument("--target", metavar="NAME", help="the target to explain; default: the first")
     parser.add_argument("--layer", type=int, default=-1, metavar="N", help="the layer to draw; default: the last")
     parser.add_argument("--head", type=int, metavar="N", help="the head to draw; default: the mean over heads")
     parser.add_argument(
         "--receiver",
         type=int,
         metavar="ATOM",
-        help="the atom whose attention is drawn; default: the one whose attention is most uneven",
+        help="number of the atom whose attention is drawn; default: that with the most uneven weights",
     )
     parser.add_argument(
         "--features",
         action=Pairs,
-        help="for a model with --feature-columns: what it reads beside the molecule, such as temperature=298 "
-        "charge=[0.1,-0.2,0.1]",
+        help="for a model with feature columns: their values, such as temperature=298 charge=[0.1,-0.2,0.1]",
     )
-    parser.add_argument("--member", type=int, default=0, metavar="N", help="which model of an ensemble")
+    parser.add_argument("--member", type=int, default=0, metavar="N", help="number of the ensemble member, from 0")
     parser.add_argument(
         "--draws",
         type=int,
         default=50,
         metavar="N",
-        help="how many random sets of atoms are removed, for comparison; for Shapley values, in how many orders; for a "
-        "rationale, how often the search goes down from the molecule",
+        help="number of random sets of atoms that are removed for comparison; for Shapley values, number of random "
+        "orders; for a rationale, number of searches",
     )
     parser.add_argument(
         "--threshold",
         type=float,
         metavar="VALUE",
-        help="for a rationale: the value that its own prediction stays above, or below if the molecule's is below; "
-        "default: 0.5 for classes",
+        help="for a rationale: the threshold; for classes, the default is 0.5",
     )
-    parser.add_argument("--most", type=int, default=20, metavar="N", help="for a rationale: how many atoms it may have")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="decides random weights, random atoms and the search"
+        "--most", type=int, default=20, metavar="N", help="for a rationale: maximum number of its atoms"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="random seed of the random weights, the random atoms and the search",
     )
 
 

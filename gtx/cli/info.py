@@ -13,10 +13,9 @@ examples:
   gtx info foundation
 """
 NOTES = """
-It prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the libraries
-and the scores.
-
-Of the pretrained models that come with gtx, foundation and foundation-assays, it prints the data card too.
+gtx info prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the
+libraries and the scores. For the pretrained models that come with gtx, foundation and foundation-assays, it also prints
+the data card.
 """
 
 

@@ -22,8 +22,8 @@ a blank is left out of the loss.
 Columns of the same name are one target. If tables give a molecule different values of it, each value has a row of its
 own, and a warning; with --by-file columns of different files are different targets.
 
-The row log is a table with a line for each row of each table: the rows of the joined table that hold its values, or the
-error because of which it was not joined, and warnings.
+The row log is a table with a line for each input row: the rows of the joined table that hold its values, or the error
+for which the row was left out, and warnings.
 """
 MOST = 5  # errors, and warnings, that are printed
 
@@ -34,7 +34,11 @@ def add(parser: Parser) -> None:
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("tables", nargs="+", metavar="TABLE", help="tables, SMILES files or SDFs")
     parser.add_argument("--out", required=True, metavar="FILE", help="the joined table: .csv, .tsv or .parquet")
-    parser.add_argument("--row-log", metavar="FILE", help="the row log; default: --out with -row-log before its ending")
+    parser.add_argument(
+        "--row-log",
+        metavar="FILE",
+        help="table with the errors and warnings of all input rows; default: the name of --out with -row-log",
+    )
     parser.add_argument(
         "--columns", nargs="+", metavar="NAME", help="columns to join; default: those whose cells are mostly numbers"
     )

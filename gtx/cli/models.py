@@ -21,7 +21,8 @@ CLOSED_FORM = (
     ("tanimoto", "the same of substructures alone: the Tanimoto kernel of their counts", "Ralaivola et al. 2005"),
 )
 NOTES = """
-It prints what each architecture is, its source, whether it uses coordinates, and its number of weights at its defaults.
+gtx models prints for each architecture a description, its source, whether it reads coordinates, and its number of
+weights with the default arguments.
 """
 
 

@@ -38,9 +38,16 @@ SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", 
 def add_table(parser: Parser) -> Group:
     """Add the options of the table."""
     group = parser.add_argument_group("table")
-    group.add_argument("data", metavar="TABLE", help="a file, or the name of a public set; for gtx train also a store")
     group.add_argument(
-        "--target-columns", nargs="+", metavar="NAME", help="the columns to predict; a public set has its own default"
+        "data",
+        metavar="TABLE",
+        help="a file, or the name of a public data set; for gtx train also a store of gtx prepare",
+    )
+    group.add_argument(
+        "--target-columns",
+        nargs="+",
+        metavar="NAME",
+        help="the columns to predict; default: those of a public data set",
     )
     group.add_argument(
         "--units",
@@ -55,7 +62,7 @@ def add_table(parser: Parser) -> Group:
                 f"--{part}-{option}-columns",
                 nargs="+",
                 metavar="NAME",
-                help=f"columns of lists, a {item} for each {part}, to predict beside --target-columns or alone",
+                help=f"columns of lists, one {item} for each {part}, to predict; with or without --target-columns",
             )
     add_molecule_columns(group)
     group.add_argument(
@@ -67,20 +74,21 @@ def add_table(parser: Parser) -> Group:
         "--feature-columns",
         nargs="+",
         metavar="NAME",
-        help="columns of numbers, such as a temperature, that the model reads beside the molecule",
+        help="columns of numbers, such as a temperature, that the model reads in addition to the molecule",
     )
     for part in ("atom", "bond"):
         group.add_argument(
             f"--{part}-feature-columns",
             nargs="+",
             metavar="NAME",
-            help=f"columns of lists, a number for each {part}, that the model reads beside its codes",
+            help=f"columns of lists, one number for each {part}, that the model reads in addition",
         )
     group.add_argument(
         "--missing-features",
         choices=["error", "blank"],
         default="error",
-        help="error: a row without such a number cannot be used; blank: the mean replaces it, marked as missing",
+        help="error: a row with a missing number cannot be used; blank: the mean replaces a missing number, and the "
+        "model is told that it is missing",
     )
     add_on_error(group)
     return group
@@ -94,7 +102,7 @@ def add_molecule_columns(group: Parser | Group, usual: str = "", several: str = 
         "--smiles-columns",
         nargs="+",
         metavar="NAME",
-        help=f"the columns of several molecules that belong together, such as solute solvent{several}",
+        help=f"the columns of several molecules per row, such as solute solvent{several}",
     )
 
 
@@ -110,7 +118,7 @@ def add_on_error(group: Parser | Group) -> None:
 
 def add_workers(group: Parser | Group, work: str = "read molecules", few: str = "") -> None:
     """Add the option for the number of processes; `work` is what they do, `few` when there are none."""
-    text = f"processes that {work}; default: as many as there are cores{few}"
+    text = f"number of processes that {work}; default: one per core{few}"
     group.add_argument("--workers", type=int, metavar="N", help=text)
 
 
@@ -184,10 +192,10 @@ def add_run(parser: Parser) -> Group:
         "--out",
         required=True,
         metavar="FOLDER",
-        help="the folder for all files; it need not exist. Its cache holds the molecules of the table as SMILES: "
-        "delete it before you give the folder to others, if they are secret",
+        help="the output folder; it is created if necessary. Its subfolder cache contains the SMILES of the table: "
+        "delete it before you share the folder, if the molecules are secret",
     )
-    group.add_argument("--overwrite", action="store_true", help="delete the run that the folder holds and start again")
+    group.add_argument("--overwrite", action="store_true", help="delete the run in the output folder and start again")
     return group
 
 
@@ -199,12 +207,10 @@ def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
         "--split",
         **choices_of(list(able)),
         help="; ".join(f"{name}: {one.about}" for name, one in able.items())
-        + ("" if folds else "; default: that of a public set which has its own, else random"),
+        + ("" if folds else "; default: the split of a public data set that has one, else random"),
     )
-    group.add_argument("--split-by", metavar="NAME", help="the column that a split reads: of groups or of times")
-    group.add_argument(
-        "--split-seed", type=int, metavar="N", help="another number divides the rows differently; default: as --seed"
-    )
+    group.add_argument("--split-by", metavar="NAME", help="the column of groups or times for --split group or time")
+    group.add_argument("--split-seed", type=int, metavar="N", help="random seed of the split; default: --seed")
     return group
 
 
@@ -217,7 +223,7 @@ def add_parts(parser: Parser) -> Group:
         type=float,
         default=[0.8, 0.1, 0.1],
         metavar=("TRAIN", "VAL", "TEST"),
-        help="the share of each part; together 1",
+        help="the fractions of training, validation and test rows; their sum is 1",
     )
     split.add_argument(
         "--split-column", metavar="NAME", help="a column with train, val or test in each row, instead of --split"
@@ -235,13 +241,14 @@ def add_reading(parser: Parser) -> Group:
         type=int,
         default=1000,
         metavar="N",
-        help="a larger molecule is an error; one of 400 atoms takes half a second of a core and 150 MB to predict, "
-        "one of 1,000 four seconds and 250 MB",
+        help="maximum number of atoms of a molecule; a larger one is an "
+        "error. To predict a molecule of 400 atoms takes "
+        "half a second of a core and 150 MB, one of 1,000 atoms four seconds and 250 MB",
     )
     group.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
     group.add_argument("--hydrogens", action="store_true", help="make every hydrogen an atom of the graph")
     group.add_argument(
-        "--ignore-stereo", action="store_true", help="do not read which way stereocentres and double bonds are"
+        "--ignore-stereo", action="store_true", help="ignore the stereochemistry of stereocentres and double bonds"
     )
     group.add_argument(
         "--coordinates", action="store_true", help="use the 3D coordinates in the file; every molecule needs them"
@@ -249,20 +256,21 @@ def add_reading(parser: Parser) -> Group:
     group.add_argument(
         "--conformers",
         action="store_true",
-        help="as --coordinates, and make a conformer for each molecule without coordinates",
+        help="like --coordinates, and compute a conformer for each molecule without coordinates",
     )
     group.add_argument(
         "--descriptors",
         action=BooleanOptionalAction,
         default=True,
-        help="give the model cheap descriptors of the whole molecule too",
+        help="the model also reads fast descriptors of the whole molecule",
     )
     group.add_argument(
         "--molecule-features",
         nargs="+",
         choices=["morgan", "maccs", "rdkit"],
         default=[],
-        help="more of the whole molecule: Morgan counts, MACCS keys, RDKit's 213 two-dimensional descriptors",
+        help="further features of the whole molecule: Morgan counts, "
+        "MACCS keys, RDKit's 213 two-dimensional descriptors",
     )
     add_workers(group)
     return group

@@ -70,7 +70,7 @@ def add(parser: Parser) -> None:
         "molecules",
         nargs="+",
         metavar="MOLECULES",
-        help="a table, a SMILES file or an SDF; - for standard input; or SMILES, one or several",
+        help="a table, a SMILES file or an SDF; - for standard input; or one or several SMILES",
     )
     parser.add_argument(
         "--out",
@@ -78,45 +78,45 @@ def add(parser: Parser) -> None:
         metavar="FILE",
         help=".csv, .tsv or .parquet; default: standard output, as CSV",
     )
-    several = "; in the order of training, and by default with the names they had there"
-    add_molecule_columns(parser, "the name it had in training, or ", several)
+    several = ", in the order of training; default: the names in training"
+    add_molecule_columns(parser, "its name in training, or ", several)
     parser.set_defaults(beams=None)
     if annex("sequence"):
         parser.add_argument(
             "--beams",
             type=int,
             metavar="N",
-            help="for a model that writes sequences: how many unfinished sequences it follows; default: 1",
+            help="for a model that writes sequences: width of the beam search; default: 1",
         )
     parser.add_argument(
         "--members",
         action="store_true",
-        help="also write what each member of an ensemble predicts: <target>_pred_1 and so on, of classes the "
+        help="also write the prediction of each ensemble member: <target>_pred_1 and so on; for classes, the "
         "probabilities before calibration",
     )
     parser.add_argument(
         "--neighbours",
         type=int,
         metavar="N",
-        help="also write the N most similar training molecules of each molecule, with what was measured of them, and a "
-        "column similarity, from 0 to 1: how near the nearest is",
+        help="also write the N most similar training molecules of each molecule, with their measured values, and a "
+        "column with the similarity of the most similar one, from 0 to 1",
     )
     parser.add_argument(
         "--domain",
         action="store_true",
-        help="also write how near each molecule is to the training molecules (inside, edge or outside), and the error "
-        "that the model had on validation rows as near",
+        help="also write how similar each molecule is to the training molecules (inside, edge or outside), and the "
+        "error of the model on validation rows of the same similarity",
     )
     parser.add_argument(
         "--average",
         choices=["tautomers"],
-        help="average over the likeliest tautomers of each molecule, so that every drawing of it is predicted alike; "
-        "also write the standard deviation over up to 16 tautomers, and their number",
+        help="average over the likeliest tautomers of each molecule, so that the prediction does not depend on the "
+        "tautomer; also write the standard deviation over up to 16 tautomers, and their number",
     )
     add_on_error(parser)
-    add_workers(parser, "read and predict", ", none for less than 10,000 rows")
+    add_workers(parser, "read and predict", "; none for fewer than 10,000 rows")
     parser.add_argument(
-        "--device", metavar="NAME", help="where to compute: cpu, cuda or cuda:1; default: a GPU if there is one"
+        "--device", metavar="NAME", help="device that computes: cpu, cuda or cuda:1; default: a GPU if there is one"
     )
     _add_selection(parser)
     if folders := annex("bulk.command"):
@@ -128,10 +128,10 @@ def _add_selection(parser: Parser) -> None:
     group.add_argument(
         "--filter",
         metavar="TEXT",
-        help='only rows for which this holds: "NAME SIGN NUMBER", joined by "and"; signs are > >= < <= == !=',
+        help='write only rows that meet conditions "NAME SIGN NUMBER", joined by "and"; signs: > >= < <= == !=',
     )
-    group.add_argument("--top", type=int, metavar="N", help="only the best rows, so many, the best first; needs --by")
-    group.add_argument("--by", metavar="NAME", help="the column to rank by, such as y_pred")
+    group.add_argument("--top", type=int, metavar="N", help="write only the N best rows, the best first; needs --by")
+    group.add_argument("--by", metavar="NAME", help="the column that ranks the rows, such as y_pred")
     group.add_argument("--lowest", action="store_true", help="with --top: the lowest number is the best")
 
 

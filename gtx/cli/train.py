@@ -28,17 +28,17 @@ examples:
 NOTES = """
 TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
 name of a public set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol and
-others; xtb9 comes with gtx. It may also be a folder that gtx prepare made, for a set that does not fit into memory. An
+others; xtb9 comes with gtx. It may also be a store of gtx prepare, for a data set that does not fit into memory. An
 empty target cell is left out of the loss and the scores. A row that cannot be used is reported with its reason, and the
 run goes on.
 
 FOLDER then holds model.gtx (all that prediction needs), report.html, metrics.json, predictions.csv (every row with its
 prediction and its part of the split), split.csv and config.yaml.
 
-Beside the RMSE of a number it prints how good the model can get: the noise of repeated measurements, and the error that
-twice the training rows would give, see docs/how-good.md.
+For a numeric target, gtx train also prints how good the model can get: the noise of repeated measurements, and a
+forecast of the RMSE with twice the training rows, see docs/how-good.md.
 
-The same command again continues an interrupted run. Of a finished run it prints the scores.
+Run the same command again to resume an interrupted run, or to print the scores of a finished one.
 
 A GPU is used if there is one. --accelerator cpu trains on the CPU; --devices 2 trains on two GPUs. Under torchrun
 several machines train together, see docs/many-machines.md.
@@ -73,13 +73,13 @@ def add(parser: Parser) -> None:
     run.add_argument(
         "--from",
         metavar="MODEL",
-        help="train this model file further, or foundation, the pretrained model that comes with gtx; it keeps its "
-        "architecture and, for targets with the same name, its outputs and its scale",
+        help="fine-tune this model file, or foundation, the pretrained model that comes with gtx; its architecture "
+        "is kept and, for targets of the same name, its outputs and scales",
     )
     run.add_argument(
         "--new-head",
         action="store_true",
-        help="with --from: initialise the head and the scales of targets again, even for targets of that model",
+        help="with --from: initialise the head and the scales of all targets again",
     )
     run.add_argument(
         "--baselines",
@@ -91,7 +91,7 @@ def add(parser: Parser) -> None:
         "--report",
         action=BooleanOptionalAction,
         default=True,
-        help="write report.html: curves, figures and the worst molecules",
+        help="write report.html: scores, figures and the molecules with the largest errors",
     )
     split = add_parts(parser)
     split.add_argument(
@@ -100,8 +100,8 @@ def add(parser: Parser) -> None:
         default=True,
         help="keep all rows of one molecule in one part of a random split",
     )
-    split.add_argument("--folds", type=int, metavar="N", help="test on one of so many folds of the rows")
-    split.add_argument("--fold", type=int, default=1, metavar="K", help="which fold is tested, 1 to --folds")
+    split.add_argument("--folds", type=int, metavar="N", help="divide the rows into N folds, and test on one of them")
+    split.add_argument("--fold", type=int, default=1, metavar="K", help="number of the test fold, from 1")
     add_reading(parser)
     add_settings(parser)
 

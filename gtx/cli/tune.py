@@ -24,10 +24,10 @@ examples:
   gtx train --config study/best.yaml --out run/
 """
 NOTES = """
-Are there better settings for YOUR table than the defaults? gtx trains many models, each with other settings, and
-compares their scores of the validation rows. What varies: from scratch or from the foundation, the model, its width
-(channels), layers, dropout and encodings, the learning rate, the batch and the epochs. An option that you give does not
-vary.
+gtx tune looks for settings that suit YOUR table better than the defaults. It trains many models with different settings
+and compares their scores on the validation rows. These settings vary: training from scratch or from the foundation, the
+architecture, its channels, layers, dropout and encodings, the learning rate, the batch size and the epochs. Options
+that you set do not vary.
 
 The first trial has the defaults. Bad trials are stopped early. If a trial fails, its error is recorded and the study
 continues. Run the same command again to resume an interrupted study, to print the results of a finished one, or, with
@@ -38,7 +38,7 @@ With few rows, one such score depends mostly on chance: --folds 5 adds five stud
 and scores its choice on them.
 
 FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
-trials.csv, importance.png (what mattered) and tuning.json.
+trials.csv, importance.png (the importance of each setting) and tuning.json.
 """
 COMMON = (
     "data",
@@ -68,22 +68,24 @@ def add(parser: Parser) -> None:
     parser.usage = "gtx tune TABLE --target-columns NAME --out FOLDER [options]"
     parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
     study = parser.add_argument_group("study")
-    study.add_argument("--trials", type=int, default=50, metavar="N", help="how many the study is to have")
+    study.add_argument("--trials", type=int, default=50, metavar="N", help="number of trials of the study")
     study.add_argument(
-        "--hours", type=float, metavar="X", help="begin no trial after so many hours of trials, all processes together"
+        "--hours", type=float, metavar="X", help="start no trial after X hours of trials, summed over all processes"
     )
     study.add_argument(
         "--folds",
         type=int,
         metavar="K",
-        help="also a study without each of so many folds of the rows, which scores what that study has chosen",
+        help="also run K studies, each without one of K folds of the rows, and score the chosen settings on this fold",
     )
     study.add_argument(
         "--jobs",
         type=int,
         default=1,
         metavar="N",
-        help="trials at the same time, each in a process; with more than one, choices depend on which trials end first",
+        help="number of trials at the same time, each in a process; with more than one, the chosen "
+        "settings depend on which "
+        "trials end first",
     )
     study.add_argument(
         "--models", nargs="+", metavar="NAME", help="the architectures to try; default: standard gps, or --model"
@@ -91,7 +93,7 @@ def add(parser: Parser) -> None:
     add_table(parser)
     add_task(parser, ["regression", "classification", "multiclass", "counts", "fractions"])
     run = add_run(parser)
-    run.add_argument("--from", metavar="MODEL", help="train this model file further in all trials")
+    run.add_argument("--from", metavar="MODEL", help="start every trial from this model file")
     add_parts(parser)
     add_reading(parser)
     add_settings(parser)

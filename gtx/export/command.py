@@ -15,14 +15,13 @@ examples:
   gtx export run/model.gtx --out model.onnx --check molecules.csv
 """
 NOTES = """
-The file holds the networks, the kernel beside them, and the scaling back: its answers are those of gtx predict. Its
-inputs are the arrays of one molecule, as gtx.molecules makes them with RDKit and numpy. gtx.export.ExportedModel runs
-it with onnxruntime.
+The file contains the networks, the kernel model and the scales of the targets; it predicts the same as gtx predict. Its
+inputs are the arrays of one molecule, as gtx.molecules makes them with RDKit and numpy. gtx.export.ExportedModel
+runs the file with onnxruntime.
 
-Before the file is written it is compared with the model on training rows and unusual molecules. Without agreement
-nothing is written.
+gtx compares the file with the model on training rows and unusual molecules, and writes no file if they differ.
 
-A model of numbers or classes of molecules can be exported. For what cannot, see docs/exporting.md.
+Models that predict numbers or classes of molecules can be exported; docs/exporting.md lists the others.
 """
 
 
@@ -32,9 +31,11 @@ def add(parser: Parser) -> None:
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file of gtx train")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to write: .onnx")
-    parser.add_argument("--check", metavar="TABLE", help="compare on the molecules of this table too")
+    parser.add_argument("--check", metavar="TABLE", help="also compare the predictions for the molecules of this table")
     parser.add_argument(
-        "--smiles-column", metavar="NAME", help="its column with the SMILES; default: as in the training table"
+        "--smiles-column",
+        metavar="NAME",
+        help="the column with the SMILES in the table of --check; default: as in the training table",
     )
 
 

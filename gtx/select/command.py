@@ -20,16 +20,16 @@ examples:
   gtx select run/model.gtx library.csv --number 9 --for best --out plate.csv
 """
 NOTES = """
-With --for accuracy these are the molecules that lower the mean variance over the library most. The kernel beside the
-network is a Gaussian process: it gives the variance of every prediction, and how that changes with a measurement,
-whatever value is measured. So they are chosen one after the other, without training. With --for best they are the
-molecules with the highest predictions, each with its chance to be the best so far.
+With --for accuracy, gtx chooses the molecules that lower the mean variance of the predictions over the library most.
+The kernel model is a Gaussian process: it yields the variance of every prediction, and the change of the variance by a
+measurement, whatever its value. gtx therefore chooses one molecule after the other without training. With --for best,
+gtx chooses the molecules with the highest predictions, and writes for each the probability to be the best so far.
 
-Members of an ensemble that disagree make a molecule more uncertain. Molecules that the model was trained on, and
-repeated ones, are left out. The rows are written in the order of the choice: their cells, the prediction and a reason.
+The variance is larger for molecules for which ensemble members disagree. gtx leaves out training molecules and repeated
+molecules. It writes the rows in the order of the choice, with their cells, the prediction and a reason.
 
-A replay on the rows that the kernel learned from shows what the same choice would have achieved there, beside random
-rows. --figure draws it.
+A simulation on the rows to which the kernel model was fitted compares the same choice with random rows; --figure draws
+the simulation.
 """
 
 
@@ -39,22 +39,23 @@ def add(parser: Parser) -> None:
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file of gtx train")
     parser.add_argument("library", metavar="LIBRARY", help="a table, a SMILES file or an SDF; or a folder of them")
-    parser.add_argument("--number", type=int, required=True, metavar="N", help="how many molecules to choose")
+    parser.add_argument("--number", type=int, required=True, metavar="N", help="number of molecules to choose")
     parser.add_argument("--out", required=True, metavar="FILE", help="table to write: .csv, .tsv or .parquet")
     parser.add_argument(
         "--for",
         dest="goal",
         choices=["accuracy", "best"],
         default="accuracy",
-        help="accuracy: the model errs less over the library; best: the best values are found",
+        help="accuracy: choose molecules that lower the error over the "
+        "library; best: choose molecules with the best values",
     )
     parser.add_argument("--lowest", action="store_true", help="with --for best: the lowest value is the best")
-    parser.add_argument("--target", metavar="NAME", help="the target to choose for, of a model that has several")
+    parser.add_argument("--target", metavar="NAME", help="the target, if the model has several")
     parser.add_argument(
         "--smiles-column", metavar="NAME", help="the column with the SMILES; default: as in the training table"
     )
-    parser.add_argument("--figure", metavar="FILE", help="draw the replay: .svg, .png or .pdf")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes that read and predict")
+    parser.add_argument("--figure", metavar="FILE", help="draw the simulation: .svg, .png or .pdf")
+    parser.add_argument("--workers", type=int, metavar="N", help="number of processes that read and predict")
 
 
 def run(arguments: Namespace) -> int:

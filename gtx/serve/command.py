@@ -26,10 +26,10 @@ examples:
     --data-binary @molecules.csv
 """
 NOTES = """
-The address shows a page to paste SMILES, draw molecules or drop a table. Programs send JSON to /predict or tables to
-/table; /openapi.json describes both, and /health and /metrics are for monitoring. There is no password: anyone who
-reaches the address can use the service. By default, only this machine can. After SIGTERM or Ctrl-C, the service answers
-the open requests, for at most --grace seconds, and ends with status 0.
+The address shows a web page, on which you paste SMILES, draw molecules or drop a table. Programs send JSON to /predict
+or tables to /table; /openapi.json describes both, and /health and /metrics are for monitoring. There is no password:
+anyone who reaches the address can use the service. By default, only this machine can. After SIGTERM or Ctrl-C, the
+service answers the open requests, for at most --grace seconds, and ends with status 0.
 """
 
 
@@ -39,12 +39,14 @@ def add(parser: Parser) -> None:
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
     parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at; 0.0.0.0: all interfaces"
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address of the service; 0.0.0.0: all network interfaces"
     )
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any free port")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="port; 0: any free port")
     parser.add_argument("--device", metavar="NAME", help="device: cpu, cuda or cuda:1; default: a GPU if there is one")
     parser.add_argument(
-        "--domain", action="store_true", help="answer the band of similarity to the training rows and its error too"
+        "--domain",
+        action="store_true",
+        help="also answer the band of similarity to the training rows, and the error in this band",
     )
     group = parser.add_argument_group("limits")
     for field in fields(ServiceLimits):

@@ -58,8 +58,8 @@ class CoverageOptions(WeightOptions):
 
     coverage: float = option(
         0.9,
-        "Share of molecules that an interval, or a set of classes, should hold; 0.9 takes 9 validation values, 0.95 "
-        "takes 19, 0.99 takes 99.",
+        "Fraction of molecules whose true value is in the interval, or in the set of classes; 0.9 needs 9 validation "
+        "values, 0.95 needs 19, 0.99 needs 99.",
     )
 
 
@@ -70,18 +70,18 @@ class NumberOptions(CoverageOptions):
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
     uncertainty: Literal["none", "variance", "quantiles", "evidential", "dropout", "ensemble", "similarity"] = option(
         "none",
-        "How to estimate the standard deviation of each prediction (and scale its interval): a second output ("
-        "variance), quantiles (pinball loss), evidential, Monte Carlo dropout, disagreement of an ensemble, "
-        "or distance to the training molecules (similarity); none: intervals of one width. For classes, only "
-        "evidential: the amount of evidence for the probabilities.",
+        "Method that estimates the standard deviation of each prediction and scales its interval: a second output "
+        "(variance), quantiles (pinball loss), evidential regression, Monte Carlo dropout, disagreement of an "
+        "ensemble, or distance to the training molecules (similarity); none: all intervals have the same width. For "
+        "classes, only evidential: the amount of evidence for the probabilities.",
     )
     element_reference: bool | None = option(
         None,
-        "Learn all targets, or none, minus a reference per element, fitted on the training rows; default: those that "
-        "are extensive, of whose variance the composition explains 95 %.",
+        "Subtract from all targets, or from none, a reference per element, fitted to the training rows; default: from "
+        "extensive targets, for which the composition explains 95 % of the variance.",
     )
     censored: bool | None = option(
-        None, "Learn from bounds too, cells such as >5 or <=0.1; by default such a cell is an error in its row."
+        None, "Also learn from bounds, such as >5 or <=0.1; by default, a row with a bound gets an error."
     )
 
 
@@ -90,7 +90,7 @@ class LevelClassOptions:
     """Options of `AtomClassification` and `BondClassification`, and of every task of classes."""
 
     class_weights: Literal["none", "balanced"] = option(
-        "none", "Weight of the classes in the loss: balanced weighs each by how rare it is among the training rows."
+        "none", "Weights of the classes in the loss; balanced: rarer classes have larger weights."
     )
 
 
@@ -103,14 +103,16 @@ class ClassOptions(CoverageOptions, LevelClassOptions):
         "Calibration of probabilities on validation rows: one temperature per target, or a step function.",
     )
     uncertainty: Literal["none", "evidential"] = option(
-        "none", "How to estimate the evidence for a molecule's classes: evidential, a Dirichlet distribution."
+        "none",
+        "Method that estimates the evidence for the classes of a molecule; evidential: a Dirichlet distribution.",
     )
     sets: bool = option(
-        False, "Also give the set of classes that holds the true one for the share --coverage of molecules."
+        False, "Also predict a set of classes, which holds the true class of the fraction --coverage of the molecules."
     )
     set_kind: Literal["smallest", "adaptive"] = option(
         "smallest",
-        "Kind of sets: the smallest on average, or adaptive, smaller for easy molecules and larger for hard ones.",
+        "Kind of sets; smallest: the smallest sets on average; adaptive: smaller sets for easy "
+        "molecules, larger for hard ones.",
     )
 
 
@@ -124,7 +126,7 @@ class FractionOptions(WeightOptions):
     """Options of `FractionRegression`."""
 
     normalise: bool = option(
-        False, "Divide the targets of a row by their sum; by default it must be 1, but for rounding."
+        False, "Divide the targets of a row by their sum; by default, the sum must be 1 within 0.01."
     )
 
 
@@ -133,8 +135,8 @@ class SequenceOptions:
     """Options of `SequenceGenerationTask`."""
 
     tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
-    max_tokens: int = option(256, "Longer sequences are errors.")
-    smoothing: float = option(0.1, "Share of a token's probability that the loss spreads over all tokens.")
+    max_tokens: int = option(256, "Maximum number of tokens; a longer sequence is an error.")
+    smoothing: float = option(0.1, "Label smoothing: fraction of a token's probability that is spread over all tokens.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +152,8 @@ class AtomOptions(LevelOptions):
 
     sum_to: str | float | None = option(
         None,
-        "Total of the values of a molecule's atoms: charge, its formal charge; a number; or one of the "
-        "--feature-columns; default: anything.",
+        "Total of the values of a molecule's atoms: charge (its formal charge), a number, or one of the "
+        "--feature-columns; default: any total.",
     )
 
 

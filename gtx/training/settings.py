@@ -50,7 +50,9 @@ class TrainSettings:
         "Passes over the training molecules; default: 60, or 20 for classification, which overfits sooner.",
         whole(1),
     )
-    batch_pairs: int = option(50_000, "Most pairs of atoms in a batch; reduced if memory is short.", whole(1, 10**9))
+    batch_pairs: int = option(
+        50_000, "Maximum number of atom pairs in a batch; reduced if memory is short.", whole(1, 10**9)
+    )
     batch_molecules: int | None = option(
         None,
         "Batch size: maximum number of molecules in a batch; default: the square root of the number of training "
@@ -69,20 +71,20 @@ class TrainSettings:
     rates: dict[str, float] | None = field(
         default=None,
         metadata=_about(
-            "Shares of the rate by module of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a module, one "
-            "that is not named has the whole rate; default: that of the model of --from, else the whole rate for all.",
+            "Factors of the learning rate by module of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a "
+            "module, other modules have the factor 1; default: the factors in the model of --from, else 1.",
             MappingOf(POSITIVE),
         ),
     )
     head_first: float | None = option(
         None,
-        "Fraction of the steps, at first, in which only modules with the whole rate are trained; default: that of the "
-        "model of --from, else 0.",
+        "Fraction of the steps, at the start, in which only modules with the factor 1 are trained; default: the value "
+        "in the model of --from, else 0.",
         SHARE,
     )
-    clip: float = option(1.0, "Largest gradient norm; 0 does not clip.", POSITIVE)
+    clip: float = option(1.0, "Maximum norm of the gradient, which is clipped; 0: no clipping.", POSITIVE)
     ema: float = option(
-        0.99, "Decay per step of the average of the weights that is evaluated and kept; 0 is off.", SHARE
+        0.99, "Decay per step of the moving average of the weights, which is evaluated and saved; 0: no average.", SHARE
     )
     keep_by: str | None = option(
         None,
@@ -92,8 +94,8 @@ class TrainSettings:
     )
     patience: int = option(
         0,
-        "Stop after this many epochs without a better validation score, which the second half looks for anew; 0 never "
-        "stops early.",
+        "Stop after this many epochs without a better validation score; in the second half of the epochs, the search for "
+        "the best score starts again; 0 never stops early.",
         whole(0),
     )
 
@@ -126,9 +128,8 @@ class TrainSettings:
 
     training_rows: bool | None = option(
         None,
-        "Keep the training rows in the model file, SMILES and values, to show those that are similar to a molecule "
-        "beside its prediction; up to 20,000; default: keep them. Leave them out of a file that is given to others, if "
-        "they are secret.",
+        "Store up to 20,000 training rows (SMILES and values) in the model file, so that predictions can name similar "
+        "training molecules; default: store them. Leave them out before you share a model file, if they are secret.",
     )
 
     precision: str = option(
@@ -156,10 +157,10 @@ class TrainSettings:
         None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", whole(1, 1024), True
     )
     logger: Literal["csv", "tensorboard", "wandb", "mlflow"] | str | None = option(
-        None, "Also write to TensorBoard, Weights & Biases or MLflow, or a CSV file of Lightning's.", harmless=True
+        None, "Also log to TensorBoard, Weights & Biases, MLflow, or a CSV file of Lightning.", harmless=True
     )
     logger_arguments: dict[str, Any] = field(
-        default_factory=dict, metadata=_about("Arguments of that logger, such as save_dir=logs.", harmless=True)
+        default_factory=dict, metadata=_about("Arguments of the logger, such as save_dir=logs.", harmless=True)
     )
     progress: bool = option(True, "Show a progress bar.", harmless=True)
 
