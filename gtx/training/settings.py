@@ -94,7 +94,8 @@ class TrainSettings:
     )
     patience: int = option(
         0,
-        "Stop after this many epochs without a better validation score; in the second half of the epochs, the search for "
+        "Stop after this many epochs without a better validation score; in the second half of the "
+        "epochs, the search for "
         "the best score starts again; 0 never stops early.",
         whole(0),
     )
