@@ -331,9 +331,9 @@ def test_errors_of_validation_rows_over_all_sets_choose_the_start() -> None:
         for folder, own in (("a", (1.1, np.exp(-0.1))), ("b", (0.9, np.exp(-0.3))))
     }
     half = 12.706 * np.std([0.1, 0.3], ddof=1) / np.sqrt(2)
-    (line,) = (line for line in table.deciding(sets) if line.startswith("| validation"))
-    assert line == f"| validation, which decide | -20.0% [{-0.2 - half:+.1%}, {-0.2 + half:+.1%}] | 2 of 2 |"
-    assert table.deciding({"a": sets["a"]}) == []
+    (line,) = (line for line in table.deciding(sets) if "| validation" in line)
+    assert line.endswith(f"| validation, which decide | -20.0% [{-0.2 - half:+.1%}, {-0.2 + half:+.1%}] | 2 of 2 |")
+    assert not [line for line in table.deciding({"a": sets["a"]}) if "| validation" in line]
 
 
 @pytest.mark.parametrize(
