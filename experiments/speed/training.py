@@ -27,7 +27,7 @@ from gtx.workflow.specs import default_width
 SETS = {"esol": (None, 50), "zinc12k": (4000, 3)}
 """Training rows at most, and epochs."""
 TIMED = """
-import json, sys, time
+import json, resource, sys, time
 import lightning.pytorch as pl, torch
 from chemprop.cli.main import main as chemprop
 class Epochs(pl.Callback):
@@ -43,10 +43,16 @@ def watched(self, *arguments, **named):
 pl.Trainer.fit = watched
 words = "--smiles-columns smiles --target-columns y --splits-column split --task-type regression --accelerator cpu"
 sys.argv = ["chemprop", "train", "--data-path", data, "--output-dir", out, "--epochs", epochs, *words.split()]
+held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 chemprop()
-print(json.dumps(Epochs.seconds))
+print(json.dumps([Epochs.seconds, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held)]))
 """
-"""chemprop's own command, every epoch timed with its validation; runs in chemprop's environment."""
+"""chemprop's own command, every epoch timed with its validation, and its memory above that of the imports; runs in
+chemprop's environment."""
+
+
+Measured = tuple[list[float], float, dict[str, Any]]
+"""Seconds of the epochs, RMSE of the test rows, and the peak memory of another process."""
 
 
 def cases(options: Namespace) -> list[Case]:
@@ -72,30 +78,30 @@ def _prepare(who: str, data: pd.DataFrame, epochs: int, threads: int) -> Callabl
     def step() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             data.to_csv(file := Path(folder, "data.csv"), index=False)
-            seconds, rmse = CONTENDERS[who](file, epochs, threads)
-        return {"seconds": statistics.median(seconds[1:] or seconds), "test RMSE": f"{rmse:.3f}"}
+            seconds, rmse, own = CONTENDERS[who](file, epochs, threads)
+        return {"seconds": statistics.median(seconds[1:] or seconds), "test RMSE": f"{rmse:.3f}"} | own
 
     return step
 
 
-def _gtx(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
+def _gtx(file: Path, epochs: int, threads: int) -> Measured:
     settings = TrainSettings(epochs=epochs, threads=threads, progress=False, accelerator="cpu")
     out = file.with_name("run")
     outcome = train_model(_rows(file, workers=threads if threads > 1 else 0), settings, out, baselines=False)
     (log,) = out.rglob("log.csv")
-    return pd.read_csv(log)["seconds"].tolist(), outcome.metrics["test"]["rmse"]
+    return pd.read_csv(log)["seconds"].tolist(), outcome.metrics["test"]["rmse"], {}
 
 
-def _gps(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
+def _gps(file: Path, epochs: int, threads: int) -> Measured:
     run = Run(PublicSet("", "rmse", ("split",), ""), "gps", runs=file.parent)
     run.data = _rows(file)
     count, test = len(run.dataset.split["train"]), run.dataset.split["test"]
     how = pyg.Configuration(4, 0.1, True, default_width(count), 8, TrainSettings().molecules_per_batch(count))
     trained = pyg.train_and_predict(run, how, epochs)
-    return trained.seconds, _rmse(trained.prediction[test], run.dataset.y[test])
+    return trained.seconds, _rmse(trained.prediction[test], run.dataset.y[test]), {}
 
 
-def _chemprop(file: Path, epochs: int, threads: int) -> tuple[list[float], float]:
+def _chemprop(file: Path, epochs: int, threads: int) -> Measured:
     out = file.with_name("run")
     command = [chemprop.environment(), "-c", TIMED, file, out, epochs, threads]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
@@ -103,7 +109,8 @@ def _chemprop(file: Path, epochs: int, threads: int) -> tuple[list[float], float
         raise RuntimeError((done.stderr.strip().splitlines() or ["chemprop ended without a message"])[-1])
     (predictions,), data = out.rglob("test_predictions.csv"), pd.read_csv(file).query("split == 'test'")
     error = _rmse(pd.read_csv(predictions).iloc[:, -1].to_numpy(), data["y"].to_numpy())
-    return json.loads(done.stdout.strip().splitlines()[-1]), error
+    seconds, peak = json.loads(done.stdout.strip().splitlines()[-1])
+    return seconds, error, {"peak": peak}
 
 
 def _rows(file: Path, workers: int = 0) -> DataSettings:
