@@ -27,7 +27,7 @@ from gtx.workflow.specs import default_width
 SETS = {"esol": (None, 50), "zinc12k": (4000, 3)}
 """Training rows at most, and epochs."""
 TIMED = """
-import json, resource, sys, time
+import json, pathlib, re, sys, time
 import lightning.pytorch as pl, torch
 from chemprop.cli.main import main as chemprop
 class Epochs(pl.Callback):
@@ -43,9 +43,12 @@ def watched(self, *arguments, **named):
 pl.Trainer.fit = watched
 words = "--smiles-columns smiles --target-columns y --splits-column split --task-type regression --accelerator cpu"
 sys.argv = ["chemprop", "train", "--data-path", data, "--output-dir", out, "--epochs", epochs, *words.split()]
-held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def resident(name):
+    return 1024 * int(re.search(name + r":\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+pathlib.Path("/proc/self/clear_refs").write_text("5")
+held = resident("VmRSS")
 chemprop()
-print(json.dumps([Epochs.seconds, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held)]))
+print(json.dumps([Epochs.seconds, resident("VmHWM") - held]))
 """
 """chemprop's own command, every epoch timed with its validation, and its memory above that of the imports; runs in
 chemprop's environment."""
