@@ -102,7 +102,7 @@ def held_out(run: Path) -> tuple[np.ndarray, np.ndarray]:
     target = model.header.targets[0]
     store = featurise(model.header.featuriser, rows[model.header.smiles_column].tolist(), workers=0).store
     error = (rows[target] - rows[f"{target}_pred"]).to_numpy()
-    return error[:, None], 1 - model.comparison.of(store, 1)[1][:, 0]
+    return error[:, None], 1 - model.comparison.nearest(store, 1)[1][:, 0]
 
 
 def halved(error: np.ndarray, distance: np.ndarray) -> pd.DataFrame:
