@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
         "features": listed(header.features.columns) if header.features else None,
         "training rows": "none" if header.training is None else header.training.describe(),
         "domain": "\n".join(header.domain.describe(header.targets, header.units)) if header.domain else None,
-        "split": ", ".join(f"{k} {v}" for k, v in header.split.items()) or None,
+        "split": ", ".join(str(v) if k == "how" else f"{k} {v}" for k, v in header.split.items()) or None,
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }

@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
     table.add_column("name", no_wrap=True)
     table.add_column("what")
     table.add_column("source", width=18 if screen.width < 120 else None)  # (arXiv:1234.56789)
-    for column in ("coordinates", "parameters"):
+    for column in ("coordinates", "weights"):
         table.add_column(column, no_wrap=True)
     for name, entry in ARCHITECTURES.items():
         with torch.device("meta"):  # counted, not made

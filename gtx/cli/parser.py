@@ -273,7 +273,10 @@ class Parser(argparse.ArgumentParser):
             if word == "--":
                 break
             if name not in known and _is_option(word):
-                self.error(f"unknown option {name}{did_you_mean(name, known, str)}")
+                longer = [option for option in known if option.startswith(name.rstrip("s"))]
+                self.error(
+                    f"unknown option {name}{did_you_mean(name, longer[:1], str) or did_you_mean(name, known, str)}"
+                )
 
     def _check_value(self, action: Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

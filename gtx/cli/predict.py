@@ -192,10 +192,10 @@ def selected(arguments: Namespace) -> RowSelection:
     from gtx.prediction import RowSelection
 
     if (arguments.top is None) != (arguments.by is None):
-        lone, other = ("--top", "--by COLUMN") if arguments.by is None else ("--by", "--top N")
+        lone, other = ("--top", "--by NAME") if arguments.by is None else ("--by", "--top N")
         raise InputError(f"{lone}: expected with {other}, such as --top 100 --by y_pred, got {lone} alone")
     if arguments.lowest and arguments.top is None:
-        raise InputError("--lowest: expected with --top N --by COLUMN, whose order it sets, got it without them")
+        raise InputError("--lowest: expected with --top N --by NAME, whose order it sets, got it without them")
     return RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
 
 

@@ -27,8 +27,8 @@ examples:
 """
 NOTES = """
 TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
-name of a public set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol and
-others; xtb9 comes with gtx. It may also be a store of gtx prepare, for a data set that does not fit into memory. An
+name of a public data set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol
+and others; xtb9 comes with gtx. It may also be a store of gtx prepare, for a data set that does not fit into memory. An
 empty target cell is left out of the loss and the scores. A row that cannot be used is reported with its reason, and the
 run goes on.
 

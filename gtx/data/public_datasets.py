@@ -413,7 +413,7 @@ def load_public_dataset(name: str, root: str | os.PathLike[str] | None = None, d
     try:
         root = Path(root or os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
     except RuntimeError:
-        raise InputError("public sets need a folder, and no home folder is known: name one by GTX_DATA") from None
+        raise InputError("public data sets need a folder, and no home folder is known: name one by GTX_DATA") from None
     entry = replace(PUBLIC_DATASETS[name], path=root / PUBLIC_DATASETS[name].path)
     if entry.path.is_file():
         _check(entry, _sha256(entry.path.read_bytes()))

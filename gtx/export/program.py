@@ -286,7 +286,7 @@ def check_exportable(model: Predictor) -> None:
     )
     for found, name in lacking:
         if found:
-            raise InputError(f"this model cannot be exported: it has {name}, which an exported file does not")
+            raise InputError(f"this model cannot be exported: gtx export does not support {name}")
 
 
 def _word(task: Task) -> str:

@@ -85,11 +85,11 @@ def run(arguments: Namespace) -> int:
     say(f"{len(plate.picks)} of {plate.considered:,} molecules: {arguments.out}")
     say(f"kernel to the most similar other molecule of the plate: {plate.similarity:.2f} on average, of 0 to 1")
     if plate.replay is None:
-        note("no replay: the kernel learned from too few rows")
+        note("no simulation: the kernel model was fitted to too few rows")
         return 0
     quantity = "RMSE, share of the target's spread" if arguments.goal == "accuracy" else "share of the best tenth found"
     first, last = plate.replay.measured[0], plate.replay.measured[-1]
-    say(f"replay on known rows, {first} to {last} measured; mean {quantity}:")
+    say(f"simulation on known rows, {first} to {last} measured; mean {quantity}:")
     for strategy in plate.replay.curves:
         say(f"  {strategy:<11} {plate.replay.area(strategy):.3f}")
     if arguments.figure:
@@ -102,7 +102,7 @@ def draw(replay: Replay, quantity: str, file: str) -> None:
     """Draw the curves of a replay."""
     from gtx.report.molecules import panel
 
-    with panel("Replay on known rows", "molecules measured", quantity) as axes:
+    with panel("Simulation on known rows", "molecules measured", quantity) as axes:
         for strategy, heights in replay.curves.items():
             axes.plot(replay.measured, heights, label=strategy)
         axes.legend(frameon=False)

@@ -53,7 +53,7 @@ class Scoring(ExtendedPredictor):
         kernel = predictor.members[0] if beside is None else beside.kernel
         if not isinstance(kernel, KernelRidge):
             raise InputError(
-                "gtx select needs a kernel, beside the network or alone, which this model lacks (--blend no)"
+                "gtx select needs a kernel model, which this model lacks: train with --blend kernel or --model kernel"
             )
         super().__init__(predictor, [("mean", float), ("members_sd", float), ("kernel_sd", float)])
         self.output = output

@@ -242,7 +242,7 @@ class Dataset(LabelledMolecules):
             blank &= self.store.bounds.isnan().all(1).numpy()
         return int(blank.sum())
 
-    errors_stand: ClassVar[str] = "each stands in the row's predictions"
+    errors_stand: ClassVar[str] = "predictions.csv has the error of each row"
     """Place where all messages can be found, for the summary."""
 
     def row_number(self, molecule: int) -> int:
