@@ -96,7 +96,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
         ),
         (
             ["library/a.csv", "--top", "9"],
-            "--top: expected with --by COLUMN, such as --top 100 --by y_pred, got --top alone",
+            "--top: expected with --by NAME, such as --top 100 --by y_pred, got --top alone",
         ),
     ],
 )
