@@ -31,7 +31,7 @@ COMMANDS = {
     "join": "join tables by molecule, to train on the targets of all",
     "adapt": "train a pretrained model further on your molecules, without labels",
     "tune": "search for settings that are better than the defaults, on your table",
-    "benchmark": "compare gtx with ridge and a random forest on your table, by cross-validation",
+    "benchmark": "compare gtx with simple models on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",
     "models": "list the architectures",
 }
@@ -146,7 +146,13 @@ def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
     module.add(parser)
     arguments = parser.parse(words)
     be_quiet(arguments.quiet)
-    return module.run(arguments)
+    try:
+        return module.run(arguments)
+    except InputError as reason:  # "filter: ..." of a function is "--filter: ..." on the command line
+        name, colon, rest = str(reason).partition(":")
+        if colon and (option := f"--{name.replace('_', '-')}") in parser.option_strings:
+            reason.args = (f"{option}:{rest}",)
+        raise
 
 
 def _refuse_or_help(word: str) -> int:

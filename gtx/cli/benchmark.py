@@ -25,11 +25,11 @@ examples:
   gtx benchmark data.csv --target-columns y --model gps --out bench-gps/
 """
 NOTES = """
-Is gtx better than ridge and a random forest on YOUR molecules, and by more than chance? The rows are divided into
-folds, several times. Each fold is the test set once; a tenth of the other rows chooses the epoch, and the rest trains.
-gtx and the baselines (the mean, a linear model, and a random forest on Morgan counts and gtx's descriptors) learn from
-the same rows. One split cannot answer the question: on a few hundred molecules, the order of the methods changes from
-split to split.
+Is gtx better than simple models on YOUR molecules, and by more than chance? The rows are divided into folds, several
+times. Each fold is the test set once; a tenth of the other rows chooses the epoch, and the rest trains. gtx and the
+baselines (the mean, a linear model and a random forest on Morgan counts and gtx's descriptors, and a kernel model)
+learn from the same rows. One split cannot answer the question: on a few hundred molecules, the order of the methods
+changes from split to split.
 
 The table that is printed shows, for each method, the mean and the standard deviation of its test scores over all
 splits, and gtx's score minus its score, with a 95% interval and a p value. They come from the corrected resampled

@@ -8,7 +8,7 @@ import json
 import re
 import textwrap
 from argparse import Action, ArgumentError, ArgumentTypeError, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -264,6 +264,11 @@ class Parser(argparse.ArgumentParser):
             return alone.parse_known_args(words)[0].config
         except ArgumentError:
             return []  # which the parser itself says better
+
+    @property
+    def option_strings(self) -> Collection[str]:
+        """The options of the command, such as `--epochs`."""
+        return self._option_string_actions.keys()
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         """Raise an `InputError` for an unknown option, before a missing one, which may be the same, is reported."""

@@ -344,7 +344,8 @@ class Predictor:
         """
         if self.header.training is None:
             raise InputError(
-                "this model file keeps no training rows to compare with: an earlier gtx made it, or --no-training-rows"
+                "this model file contains no training rows to compare with: it was trained with --no-training-rows, or "
+                "from a store of gtx prepare"
             )
         return Neighbours(self.header.training, self.header.featuriser)
 

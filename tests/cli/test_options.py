@@ -107,7 +107,7 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--accelerator=gpu"], "gtx: accelerator: this machine has no GPU that torch can use"),
+        (["--accelerator=gpu"], "gtx: --accelerator: this machine has no GPU that torch can use"),
         (["--precision=3-true"], "gtx: Lightning cannot train so: "),
         (["--model-arguments", "channels=1000000"], "gtx: model standard would have 47,000,"),
         (

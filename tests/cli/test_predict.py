@@ -89,7 +89,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
         (["library", "--out", "library/out"], "library/out is within library"),
         (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
         (["library", "--out", "out", "--address", "auto"], "expected 'ray', to which the address belongs, got None"),
-        (["library", "--out", "out", "--shard-rows", "0"], "shard_rows: expected 1 or more, got 0"),
+        (["library", "--out", "out", "--shard-rows", "0"], "--shard-rows: expected 1 or more, got 0"),
         (
             ["library/a.csv", "--shard-rows", "9"],
             "--shard-rows is for a folder of molecules, or a file with --engine ray",

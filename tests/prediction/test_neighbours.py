@@ -68,10 +68,10 @@ def test_a_model_names_them_with_what_was_measured(model: Predictor) -> None:
 
 
 def test_a_file_without_rows_says_so(model: Predictor, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match="keeps no training rows"):
+    with pytest.raises(InputError, match="contains no training rows"):
         model.with_header(replace(model.header, training=None)).neighbours("CCO")
     assert main(["predict", str(GOLDEN / "regression.gtx"), "CCO", "--neighbours", "2"]) == 2
-    assert capsys.readouterr().err.startswith("gtx: this model file keeps no training rows")
+    assert capsys.readouterr().err.startswith("gtx: this model file contains no training rows")
 
 
 def test_they_stand_beside_predictions(model: Predictor, tmp_path: Path) -> None:

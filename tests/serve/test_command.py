@@ -66,7 +66,7 @@ def test_without_the_extra_one_line_says_what_to_install(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--port=70000"], "port: expected 0 to 65535, got 70000"),
+        (["--port=70000"], "--port: expected 0 to 65535, got 70000"),
         (["--host=no.such.host.invalid"], "cannot listen at no.such.host.invalid, port 8000"),
     ],
 )
