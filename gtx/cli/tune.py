@@ -164,11 +164,11 @@ def _print(found: Tuned) -> None:
 
 
 def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
-    """Test scores, which had no part in choosing."""
+    """Print the validation and test scores of the chosen and the default settings."""
     from rich.table import Table
 
     metric = next(iter(scores["main"]["tuned"]["test"]))
-    table = Table(title=f"{metric}, of the same rows")
+    table = Table(title=f"{metric} on the same rows")
     words = [word for word in scores["main"] if all(word in own for own in scores.values())]
     for name in ("rows", *words):
         table.add_column(name.replace("default", "defaults"), justify="left" if name == "rows" else "right")
@@ -178,7 +178,7 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
         table.add_row(name, *(cell("-" if value is None else f"{value:.4g}") for value in values))
         return values
 
-    row("validation, which chose", "val", scores["main"])
+    row("validation", "val", scores["main"])
     row("test", "test", scores["main"])
     nested = [row(f"test, {name}", "test", own) for name, own in scores.items() if name != "main"]
     if nested and all(value is not None for values in nested for value in values):
@@ -188,8 +188,8 @@ def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
         table.add_section()
         table.add_row("test, mean ± sd of folds", *each)
     console().print(table)
-    say("The test rows were never seen in choosing. The validation scores were, and flatter what was chosen.")
-    say("Scores of trials are those of training: lower is better, not in the units of the table.")
+    say("The settings were chosen on the validation rows, so the validation score of the tuned model is too good.")
+    say("The scores of trials are validation errors in scaled units; lower is better.")
 
 
 def _words(taken: Mapping[str, Any]) -> str:

@@ -282,9 +282,9 @@ def _results(
         importances = studies.importances(MAIN)
     notes = []
     if not importances:
-        notes.append("importance.png: too few trials came to their end to say what mattered")
+        notes.append("no importance.png: too few trials were completed")
     elif doubts:
-        notes.append("importance.png: too few trials came to their end to say what mattered for sure")
+        notes.append("importance.png: few trials were completed, so the importance of the settings is uncertain")
     if importances:
         write_figure_of_trials(out / "importance.png", studies.tried(MAIN), importances)
     record = {"stamp": stamp, "chosen": best.choices, "score": best.score, "importances": importances, "scores": scores}
