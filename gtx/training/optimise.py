@@ -238,8 +238,8 @@ def check_head_first(model: nn.Module, rates: Mapping[str, float], head_first: f
     trained = [rate_of(name, rates) for name, p in model.named_parameters() if p.requires_grad]
     if head_first and min(trained) >= 1:
         raise ValueError(
-            f"head_first: no module waits for the first {head_first:.0%} of the steps, for all that learns has the "
-            "whole rate; name a slower module, such as --rates all=0.1 head=1"
+            f"head_first: no module waits for the first {head_first:.0%} of the steps, because all modules that are "
+            "trained have the factor 1; give one a smaller factor, such as --rates all=0.1 head=1"
         )
 
 

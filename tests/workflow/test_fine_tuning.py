@@ -199,7 +199,7 @@ def test_a_new_head_knows_nothing_of_the_old_one(
     assert main([*words, "--new-head"]) == 2
     assert "name it with --from" in capsys.readouterr().err
     assert main([*words, "--from", str(start), "--head-first", "0.5", "--epochs=1", "--workers=0"]) == 2
-    assert "head_first: no module waits" in capsys.readouterr().err and not (tmp_path / "no" / "config.yaml").exists()
+    assert "head-first: no module waits" in capsys.readouterr().err and not (tmp_path / "no" / "config.yaml").exists()
 
 
 def test_the_word_stands_for_the_file_wherever_one_does(

@@ -331,7 +331,7 @@ def test_a_config_of_the_best_trial_trains(
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]
     assert main([*words, "--trials=2"]) == 0
     said = capsys.readouterr()
-    assert "40 rows: 40 read, 0 errors" in said.err and "never seen in choosing. The val" in said.out
+    assert "40 rows: 40 read, 0 errors" in said.err and "so the validation score of the tuned" in said.out
     assert "trial 1: " in said.err and "config  study/best.yaml" in said.out
     assert main(["train", "--config", "study/best.yaml"]) == 0
     assert "The run in study/best is finished" in capsys.readouterr().out
