@@ -234,7 +234,7 @@ def freeze(model: nn.Module, rates: Mapping[str, float]) -> None:
 
 
 def check_head_first(model: nn.Module, rates: Mapping[str, float], head_first: float | None) -> None:
-    """Raise a `ValueError` if `head_first` has no effect, because all parameters have the whole rate."""
+    """Raise a `ValueError` if `head_first` has no effect, because all parameters have the factor 1."""
     trained = [rate_of(name, rates) for name, p in model.named_parameters() if p.requires_grad]
     if head_first and min(trained) >= 1:
         raise ValueError(
@@ -312,7 +312,7 @@ def warmup_cosine(optimiser: Optimizer, steps: int, warmup: float, head_first: f
         optimiser: optimiser at its peak rate.
         steps: T.
         warmup: w as a fraction of the steps.
-        head_first: fraction of the steps, at first, in which only parameters with the whole rate are trained.
+        head_first: fraction of the steps, at the start, in which only parameters with the factor 1 are trained.
     """
     rise, wait = max(1, round(warmup * steps)), round(head_first * steps)
 
