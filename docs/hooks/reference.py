@@ -41,17 +41,15 @@ PACKAGES = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add `reference/<package>.md` for every package, from the names that it exports, each on one page alone.
+    """Add `reference/<package>.md` for every package, from the names that it exports.
 
     The setting `names_per_package` shortens the pages.
     """
     root = Path(config.config_file_path).parent
-    documented: set[str] = set()
     for package, title in PACKAGES.items():
-        names = [name for name in exported(package, root).values() if name not in documented]
-        documented.update(names)
-        names = names[: config.extra.get("names_per_package")]
-        text = "\n\n".join([LATER_IN_SEARCH, f"# {title}", f"`{package}`", *(f"::: {name}" for name in names)])
+        names = exported(package, root)[: config.extra.get("names_per_package")]
+        entries = [f"::: {package}.{name}" for name in names]
+        text = "\n\n".join([LATER_IN_SEARCH, f"# {title}", f"`{package}`", *entries])
         files.append(File.generated(config, f"reference/{package}.md", content=text))
     return files
 
@@ -62,21 +60,9 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> None:
         page.meta["search"] = {"boost": EARLIER_IN_SEARCH[page.file.src_uri]}
 
 
-def exported(package: str, root: Path) -> dict[str, str]:
-    """The public names of a package, each with the dotted path by which its docstring is found."""
-    found: dict[str, str] = {}
-    for node in ast.parse((root / package.replace(".", "/") / "__init__.py").read_text()).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            found = {name: f"{package}.{name}" for name in ast.literal_eval(node.value)} | found
-        for one in node.body if isinstance(node, ast.If) else ():  # names that are imported at first use
-            if one.module.startswith(f"{package}."):
-                found |= {name.name: _path(one.module, name.name, root) for name in one.names if not name.asname}
-                found |= {name.asname: f"{package}.{name.asname}" for name in one.names if name.asname}
-    return dict(sorted(found.items(), key=lambda entry: entry[1]))
-
-
-def _path(module: str, name: str, root: Path) -> str:
-    """A name that a package takes from `module`, which may be a package that takes it from elsewhere."""
-    if not (root / module.replace(".", "/") / "__init__.py").exists():
-        return f"{module}.{name}"
-    return exported(module, root)[name]
+def exported(package: str, root: Path) -> list[str]:
+    """The public names of a package, from its `__all__`."""
+    tree = ast.parse((root / package.replace(".", "/") / "__init__.py").read_text())
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    (names,) = (node.value for node in assigned if getattr(node.targets[0], "id", "") == "__all__")
+    return sorted(ast.literal_eval(names))

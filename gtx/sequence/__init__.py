@@ -8,7 +8,13 @@ from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
-    from gtx.sequence.model import CrossAttentionMaps, MoleculeToSequenceModel, TokenSequenceEncoder, TokenTransformer
+    from gtx.sequence.model import (
+        CrossAttentionMaps,
+        MoleculeToSequenceModel,
+        TokenSequenceEncoder,
+        TokenTransformer,
+        molecule_to_sequence,
+    )
     from gtx.sequence.sequences import SequenceBatch, SequenceDataset
     from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, exact_match_accuracy
     from gtx.sequence.tokens import Tokenizer, TokenVocabulary
@@ -29,4 +35,5 @@ __all__ = [
     "beam_search",
     "exact_match_accuracy",
     "greedy_search",
+    "molecule_to_sequence",
 ]
