@@ -142,6 +142,16 @@ def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Pat
     assert estimator.predictor_.members[0].kernel_names == PARTS and np.isfinite(estimator.predict(smiles[:3])).all()
 
 
+def test_the_kernel_baseline_is_the_same_with_and_without_a_blend(table: Path, tmp_path: Path) -> None:
+    data = DataSettings(str(table), ("gap",), split_sizes=(0.6, 0.2, 0.2), workers=0)
+    scores = []
+    for blend in ("kernel", "no"):
+        settings = TrainSettings(**TINY | {"epochs": 1, "blend": blend})
+        found = train_model(data, settings, tmp_path / blend, report=False)
+        scores.append({part: found.metrics["baseline"]["kernel"][part] for part in ("val", "test")})
+    assert scores[0] == scores[1]
+
+
 @pytest.mark.parametrize(
     ("parts", "options", "message"),
     [
