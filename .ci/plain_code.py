@@ -1,7 +1,8 @@
-"""Check for expressions that are shorter than they are clear; `make lint` runs it.
+"""Check for expressions that are shorter than they are clear, and for torn docstrings; `make lint` runs it.
 
 It reports a text or a list multiplied by a truth value, a slice that ends at a truth value, and an assignment (`:=`)
-within a comprehension. An `if` does the same in a line more.
+within a comprehension. An `if` does the same in a line more. In docstrings it reports a line that is indented
+otherwise than its paragraph begins.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+SECTION = re.compile(r"[A-Z][\w ]*:$")  # such as Args:, whose entries hang
+LIST_ITEM = re.compile(r"([*-]|\d+[.)])\s")
 PREDICATES = ("bool", "isinstance", "any", "all", "callable", "hasattr")
 
 
@@ -32,9 +36,36 @@ def is_phrase(node: ast.AST) -> bool:
     return any(re.search(r"[a-z] \w|\w [a-z]|[,;] $", text) for text in values)
 
 
+def torn_lines(docstring: str) -> Iterator[int]:
+    """Yield the index of each line that is indented otherwise than its paragraph begins.
+
+    Lines may be indented further in sections such as Args and in lists; formulas in brackets are left out.
+    """
+    section = formula = hanging = False
+    margin: int | None = None  # of the paragraph; None before its first line
+    for index, line in enumerate(docstring.splitlines()):
+        text = line.lstrip()
+        if not text:
+            margin, hanging = None, False
+            continue
+        within_formula, formula = formula, (formula or r"\[" in text) and r"\]" not in text
+        if within_formula:
+            continue
+        indent = len(line) - len(text)
+        if margin is None:
+            margin = indent
+            section = (section and indent > 0) or bool(SECTION.match(line))
+        hanging = hanging or bool(LIST_ITEM.match(text))
+        if indent < margin or (indent > margin and not section and not hanging):
+            yield index
+
+
 def problems(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield line and description of everything that the check reports in a module."""
     for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and (docstring := ast.get_docstring(node)):
+            for index in torn_lines(docstring):
+                yield node.body[0].lineno + index, "a docstring's line is indented otherwise than its paragraph begins"
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 literal = isinstance(one, (ast.List, ast.Tuple, ast.JoinedStr)) or (

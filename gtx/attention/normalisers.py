@@ -42,9 +42,8 @@ class Softmax(Normaliser):
     r"""Softmax over the edges into each receiver r, \(b_k = \exp(s_k / T) / \sum_{k' \to r} \exp(s_{k'} / T)\).
 
     Source: Vaswani et al. 2017, eq. 1 (arXiv:1706.03762); the temperature, Hinton et al. 2015 (arXiv:1503.02531). The
-        weights into a receiver sum to 1. A receiver without any edge has no weights, so its weighted sum is zero. As T
-        goes to 0 the
-    weights go to those of `Hardmax`; as T goes to infinity they become uniform.
+    weights into a receiver sum to 1. A receiver without any edge has no weights, so its weighted sum is zero. As T goes
+    to 0 the weights go to those of `Hardmax`; as T goes to infinity they become uniform.
 
     Args:
         temperature: temperature T > 0, in units of the score.

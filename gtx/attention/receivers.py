@@ -13,8 +13,8 @@ class ReceiverAggregator(ABC):
     """Base class for sums, maxima and softmaxes over the edges into each receiver.
 
     Inputs and outputs have one entry per edge: `[E, H]` for an edge list, `[b, receivers, senders, H]` for a padded
-        group of complete graphs. A result for a receiver is returned for each of its edges (or broadcast), so that a
-        normaliser is one equation for both layouts.
+    group of complete graphs. A result for a receiver is returned for each of its edges (or broadcast), so that a
+    normaliser is one equation for both layouts.
     """
 
     @abstractmethod

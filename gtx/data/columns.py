@@ -40,7 +40,7 @@ class MoleculeColumn(NamedTuple):
         """Find the positions of the columns by the first rule that matches.
 
         The rules are tried in this order: the requested name, the usual name, "smiles" in any case, and, with `parts`,
-            any name that contains "smiles".
+        any name that contains "smiles".
         """
         bare = [column.strip() for column in columns]
         rules: list[Callable[[str], bool]] = [

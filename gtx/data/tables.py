@@ -41,11 +41,10 @@ def open_table(
     size.
 
     The ending of the file name determines the kind of the file: `.parquet`, `.smi` or `.smiles` (a SMILES, white space,
-        a name), `.sdf` (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Without a file name, as
-        for standard input, the first lines determine the kind. Text is UTF-8, with or without a byte-order mark, and
-        may be gzipped. A list column
-    `coordinates` of a Parquet file holds coordinates in Å and is not among the columns. A row that is too long to be
-    kept (`gtx.data.limits`) is a row with an error.
+    a name), `.sdf` (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Without a file name, as for
+    standard input, the first lines determine the kind. Text is UTF-8, with or without a byte-order mark, and may be
+    gzipped. A list column `coordinates` of a Parquet file holds coordinates in Å and is not among the columns. A row
+    that is too long to be kept (`gtx.data.limits`) is a row with an error.
 
     Args:
         source: path of a file, "-" for standard input, a SMILES, a list of SMILES, or an open binary stream. A text

@@ -146,7 +146,7 @@ class SimplePathCounts(Encoding):
     the other; elsewhere, all paths of the batch are extended by a bond at a time.
 
     Source: Airale et al. 2025 (arXiv:2502.09365), with the logarithm of all counts in place of the paths that a limited
-        search finds.
+    search finds.
 
     Args:
         longest: number of bonds K of the longest paths.
@@ -230,9 +230,9 @@ class ShortestPathBonds(Encoding):
     paths of all pairs (r, w) at d - 1 with w bonded to s. On a CPU a compiled loop over the molecules does so.
 
     Source: the edge encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 7. Graphormer uses ONE shortest
-        path, which depends on the numbering of the atoms. The encoding uses the MEAN OVER ALL shortest paths, which
-        does not depend on the numbering. Both are equal if there is only one shortest path, as for any two atoms of a
-        molecule without rings.
+    path, which depends on the numbering of the atoms. The encoding uses the MEAN OVER ALL shortest paths, which does
+    not depend on the numbering. Both are equal if there is only one shortest path, as for any two atoms of a molecule
+    without rings.
 
     Args:
         bond_size: number T of codes of the first column of `edge_attr`.

@@ -55,7 +55,7 @@ class SinusoidalPosition(Encoding):
     """Sinusoidal position encoding of each node in its graph (from 0), for graphs that are sequences.
 
     The encoding is NOT invariant under renumbering: the features depend on the order of the nodes, which is arbitrary
-        for the atoms of a molecule.
+    for the atoms of a molecule.
 
     Args:
         channels: number D of channels.

@@ -96,7 +96,7 @@ def random_model(subject: Subject, seed: int) -> GraphTransformer:
     """Build the same architecture with untrained weights, in float64; fixed tensors (known codes, scales) are copied.
 
     The untrained network is the control of Adebayo et al. 2018 (arXiv:1810.03292): scores that random weights also give
-        show nothing of what the network learned.
+    show nothing of what the network learned.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

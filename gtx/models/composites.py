@@ -47,7 +47,7 @@ class MultiComponentModel(nn.Module):
 
     Each molecule is encoded independently of the other molecules. The order of the molecules matters, also with one
     encoder. Source: the shared and the separate encoders of Chemprop (Heid et al. 2024,
-        https://doi.org/10.1021/acs.jcim.3c01250).
+    https://doi.org/10.1021/acs.jcim.3c01250).
 
     Args:
         make: function that makes a `GraphTransformer`, or another module with `embed`, `observe`, `unseen` and a `head`

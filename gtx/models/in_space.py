@@ -143,8 +143,8 @@ def torchmd_net(
     and no MLP.
 
     The model differs from the paper in three points: all codes of an atom are embedded, not only the element; radial
-        functions and cutoff are those of PhysNet, with a polynomial in place of a cosine; and the readout pools atoms
-        before the head, while the paper sums the outputs of the head over atoms.
+    functions and cutoff are those of PhysNet, with a polynomial in place of a cosine; and the readout pools atoms
+    before the head, while the paper sums the outputs of the head over atoms.
 
     Source: Thölke & De Fabritiis 2022 (arXiv:2202.02541).
 

@@ -157,15 +157,15 @@ class AddBondNodes(nn.Module):
 
     In TokenGT an atom i is the token \([x_i, P_i, P_i]\) and a bond between i and j the token \([b_{ij}, P_i, P_j]\),
     with orthonormal identifiers P: \(P_i \cdot P_j\) is 1 if i = j, else 0. Attention can therefore detect which tokens
-        share an atom: the score of queries and keys that contain P contains products of P,
+    share an atom: the score of queries and keys that contain P contains products of P,
 
     \[ q_t \cdot k_u / \sqrt d + w_{\mathrm{kind}(t)\, \mathrm{kind}(u)\, c(t, u)} \]
 
     where c is one of three cases: t and u have no atom in common, share an atom (an atom and its bond, or two bonds of
-        an atom), or are the same token. The kind of a token is atom or bond. The orthonormal P is random, and the
-        published model gives another prediction for every draw. Among bilinear forms in P, only multiples of the
-        products do not depend on the draw. The module therefore learns w in place of P, so that predictions depend
-        neither on a random draw nor on the numbering of the atoms.
+    an atom), or are the same token. The kind of a token is atom or bond. The orthonormal P is random, and the published
+    model gives another prediction for every draw. Among bilinear forms in P, only multiples of the products do not
+    depend on the draw. The module therefore learns w in place of P, so that predictions depend neither on a random draw
+    nor on the numbering of the atoms.
 
     Source: Kim et al. 2022, TokenGT (arXiv:2207.02505).
 

@@ -310,10 +310,9 @@ class LevelClassification(LevelTask, LevelClassOptions):
     r"""Classification of each atom or bond, for each of T targets, learned by cross-entropy: \(-\ln p_y\).
 
     Each atom or bond is treated like a molecule: by `BinaryClassification` if all targets have two classes, else by
-        `MulticlassClassification`. Predictions are lists. For two classes, `<target>_pred` has the probability of the
-        second class. For more classes, `<target>_pred` has the likeliest class, and `<target>_<class>` has the
-        probability of each class. A subclass sets the level. The best epoch is the epoch with the smallest validation
-        loss.
+    `MulticlassClassification`. Predictions are lists. For two classes, `<target>_pred` has the probability of the
+    second class. For more classes, `<target>_pred` has the likeliest class, and `<target>_<class>` has the probability
+    of each class. A subclass sets the level. The best epoch is the epoch with the smallest validation loss.
 
     Args:
         targets: names of the target columns; a cell is a list, see `gtx.data.feature_columns.parse_labels`.

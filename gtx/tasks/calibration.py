@@ -108,7 +108,7 @@ def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
     r"""Score classes for prediction sets; classes with low scores are in the set.
 
     A set has the classes whose score is at most a threshold: the score of the true class of held-out rows at the rank
-        of `conformal_half_width`.
+    of `conformal_half_width`.
 
     The kind "smallest" has the score \(1 - p_c\), with which sets are the smallest on average (Sadinle et al. 2019,
     https://doi.org/10.1080/01621459.2017.1395341). The kind "adaptive" has as score the probability of all likelier

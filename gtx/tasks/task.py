@@ -161,10 +161,9 @@ class Task(ABC):
     A task is immutable: methods that fit something return a new task.
 
     The methods of a task are called in this order: `infer_from_table` and `parse` read the cells of a table, `fitted`
-        fits scales or
-    classes to the training rows, `examples`, `forward`, `training_loss` and `validation` serve training, `predict` and
-    `decode` turn outputs into answers, `calibrated` fits intervals to the validation rows, `score` scores, and
-    `to_dict` makes the entry of a model file.
+    fits scales or classes to the training rows, `examples`, `forward`, `training_loss` and `validation` serve training,
+    `predict` and `decode` turn outputs into answers, `calibrated` fits intervals to the validation rows, `score`
+    scores, and `to_dict` makes the entry of a model file.
 
     Attributes:
         targets: names of the target columns.

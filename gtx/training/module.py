@@ -26,8 +26,8 @@ class TrainingModule(LightningModule):
     """Lightning module that trains a model on a task; its data module is a `gtx.training.MoleculeDataModule`.
 
     Every molecule has the same weight: the mean loss of a batch is weighted by the number of molecules in the batch (or
-        another number, see `Task.share`), because batches have different numbers of molecules. The module does not log
-        or synchronise in each step, so that training is fast for small molecules.
+    another number, see `Task.share`), because batches have different numbers of molecules. The module does not log or
+    synchronise in each step, so that training is fast for small molecules.
 
     Args:
         model: module that maps a batch of B molecules to outputs `[B, task.out_channels]`.

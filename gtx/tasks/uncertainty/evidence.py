@@ -61,7 +61,7 @@ def evidence_loss(alpha: Tensor, y: Tensor) -> Tensor:
     training learned much less than without evidence (docs/uncertainty.md).
 
     The loss has a known weakness: if classes can be separated, more evidence always lowers the loss, however few rows
-        there are. The amount of evidence is therefore not determined by the data (Bengs et al. 2022, arXiv:2203.06102).
+    there are. The amount of evidence is therefore not determined by the data (Bengs et al. 2022, arXiv:2203.06102).
 
     Args:
         alpha: `[B, C]`.
