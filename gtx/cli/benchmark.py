@@ -40,8 +40,8 @@ by those of the mean predictor.
 
 Random folds tell how well molecules like those of the table are predicted; all rows of one molecule stay in one fold.
 Scaffold folds tell how well new ring systems are predicted, which is harder; molecules with one scaffold stay in one
-fold. Likewise cluster and kmeans keep similar molecules in one fold, and group all rows with one cell in --split-by. A
-row that cannot be used is reported with its reason, and the run goes on.
+fold. Likewise cluster keeps similar molecules in one fold, and group all rows with one cell in --split-by. A row that
+cannot be used is reported with its reason, and the run goes on.
 
 There are folds x repeats trainings. Fewer --epochs give a quick first impression, in which gtx looks worse than it is.
 Run the same command again to resume an interrupted benchmark, or, with more --repeats, to extend a finished one.

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import TableWriter
 from gtx.errors import InputError, did_you_mean, printable
+
+if TYPE_CHECKING:
+    from gtx.molecules import Featuriser
 
 SPLIT_PARTS = ("train", "val", "test")
 """Names of the three parts of a split."""
@@ -39,8 +42,8 @@ def random_split(
         n: number of rows.
         sizes: sizes of train, val and test, as shares or as counts.
         seed: the same seed gives the same split.
-        groups: group of each row, for example the canonical SMILES, so that all rows of a molecule are in one part. By
-            default each row is a group of its own.
+        groups: group of each row, for example of `compute_group_labels("random", smiles)`, so that all rows of a
+            molecule are in one part. By default each row is a group of its own.
 
     Raises:
         InputError: the sizes are not three positive numbers, or there are fewer than three groups.
@@ -218,8 +221,7 @@ def assign_folds(
     far. A group of more than `n / folds` rows makes its fold larger than the others.
 
     Args:
-        groups: group of each row, for example the scaffold, or the canonical SMILES, so that all rows of a molecule are
-            in one fold.
+        groups: group of each row, see `compute_group_labels`.
         folds: number of folds, 2 or more.
         seed: seed of the shuffling.
         classes: class of each row. Each class is then distributed evenly over the folds, as far as groups allow; a
@@ -319,12 +321,10 @@ def time_split(when: np.ndarray, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Sp
     return ordered_split(np.split(order, np.flatnonzero(np.diff(row[order])) + 1), sizes, "times")
 
 
-# --- Clusters of similar molecules, and a diverse order of molecules.
+# --- Clusters of similar molecules.
 
 MOST_COMPARED = 20_000
 """Largest number of different molecules of which all pairs are compared: half a minute and 400 MB."""
-MOST_CLUSTERS = 100  # of k-means, and no more than a tenth of the molecules
-CHUNK = 10_000  # molecules whose fingerprints are written out at a time
 
 
 def group_by_butina(smiles: Sequence[str]) -> list[str]:
@@ -338,74 +338,13 @@ def group_by_butina(smiles: Sequence[str]) -> list[str]:
     """
     from gtx.molecules import butina_clusters
 
-    molecules, row = _different(smiles)
-    _check_number(molecules, "clusters", "split by 'kmeans' or 'scaffold'")
-    return [str(cluster) for cluster in butina_clusters(molecules)[row]]
-
-
-def group_by_kmeans(smiles: Sequence[str], seed: int = 0) -> list[str]:
-    """Cluster the rows by scikit-learn's `KMeans` on binary Morgan fingerprints (radius 2, 2048 bits).
-
-    The number of clusters is a tenth of the number of different molecules, between 3 and 100. The clusters do not
-    depend on the order of rows. Time and memory are proportional to the number of rows: 6,000 molecules of ZINC take 2
-    s on one core.
-
-    Args:
-        smiles: canonical SMILES of each row.
-        seed: seed of the initial cluster centres.
-    """
-    from scipy import sparse
-    from sklearn.cluster import KMeans
-
-    from gtx.molecules import morgan_counts
-
-    molecules, row = _different(smiles)
-    chunks = (morgan_counts(molecules[start : start + CHUNK]) > 0 for start in range(0, len(molecules), CHUNK))
-    bits = sparse.vstack([sparse.csr_array(chunk.astype(np.float32)) for chunk in chunks], format="csr")
-    clusters = min(len(molecules), max(3, min(MOST_CLUSTERS, len(molecules) // 10)))
-    labels = KMeans(clusters, n_init=1, random_state=seed).fit_predict(bits)
-    return [str(cluster) for cluster in labels[row]]
-
-
-def kennard_stone_split(smiles: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0) -> Split:
-    """Split by the Kennard-Stone algorithm: the most diverse molecules are training rows, the others are divided at
-    random.
-
-    Every test molecule is similar to a training molecule, so a Kennard-Stone split is the easiest test. All rows of a
-    molecule are in one part. The order of molecules is that of `gtx.molecules.order_by_kennard_stone`.
-
-    Args:
-        smiles: canonical SMILES of each row.
-        sizes: as in `random_split`.
-        seed: seed of the random division into validation and test molecules.
-
-    Raises:
-        InputError: bad sizes, fewer than three different molecules, or more than `MOST_COMPARED`.
-    """
-    from gtx.molecules import order_by_kennard_stone
-
-    molecules, row = _different(smiles)
-    _check_number(molecules, "an order of Kennard and Stone", "split by 'random' or 'kmeans'")
-    train = split_counts(len(smiles), sizes)[0]
-    picked = order_by_kennard_stone(molecules, min(len(molecules), max(2, train))) if len(molecules) > 1 else []
-    rows_each = np.bincount(row)
-    picked = picked[: 1 + int(np.searchsorted(rows_each[picked].cumsum(), train))]  # some molecules have several rows
-    rest = np.setdiff1d(np.arange(len(molecules)), picked)
-    order = np.concatenate([np.array(picked, int), np.random.default_rng(seed).permutation(rest)])
-    rows_of = np.split(np.argsort(row, kind="stable"), rows_each.cumsum()[:-1])
-    return ordered_split([rows_of[molecule] for molecule in order], sizes, "molecules")
-
-
-def _different(smiles: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Return the different molecules, sorted, and of each row the number of its molecule."""
     molecules, row = np.unique(np.array(smiles, dtype=object), return_inverse=True)
-    return molecules.tolist(), row
-
-
-def _check_number(molecules: Sequence[str], what: str, instead: str) -> None:
     if len(molecules) > MOST_COMPARED:
-        found = f"there are {len(molecules):,} different ones: {instead}"
-        raise InputError(f"{what} of molecules can be had of up to {MOST_COMPARED:,} different ones, and {found}")
+        raise InputError(
+            f"split cluster: expected at most {MOST_COMPARED:,} different molecules, whose pairs are all compared, got "
+            f"{len(molecules):,}: split by 'scaffold'"
+        )
+    return [str(cluster) for cluster in butina_clusters(molecules.tolist())[row]]
 
 
 # --- All ways to divide the rows of a table, by name. A new one is a function and a line of `SPLIT_METHODS`.
@@ -504,12 +443,6 @@ SPLIT_METHODS = {
     "cluster": make_group_split_method(
         lambda rows: group_by_butina(rows.smiles), "similar molecules together, by Butina's clusters"
     ),
-    "kmeans": make_group_split_method(
-        lambda rows: group_by_kmeans(rows.smiles, rows.seed), "similar molecules together, by k-means"
-    ),
-    "kennard-stone": SplitMethod(
-        "the most unlike molecules train", lambda rows: kennard_stone_split(rows.smiles, rows.sizes, rows.seed)
-    ),
     "group": make_group_split_method(
         lambda rows: rows.values.tolist(), "rows with one cell in --split-by together", reads=_labels
     ),
@@ -536,20 +469,33 @@ def get_split_method(name: str) -> SplitMethod:
     return SPLIT_METHODS[name]
 
 
-def compute_group_labels(name: str, smiles: Sequence[str], seed: int = 0) -> list[str]:
+def compute_group_labels(
+    name: str, smiles: Sequence[Any], seed: int = 0, featuriser: Featuriser | None = None
+) -> list[str]:
     """Return a group label for each molecule, such as its cluster, for use as `groups` in scikit-learn's `GroupKFold`.
 
     Args:
-        name: name of a method that makes groups of molecules: "random" (rows of one molecule), "scaffold", "cluster" or
-            "kmeans".
-        smiles: canonical SMILES of each row.
+        name: name of a method that makes groups of molecules: "random" (rows of one molecule), "scaffold" or "cluster".
+        smiles: n SMILES in any spelling, or RDKit molecules; tuples of SMILES for a featuriser with several components.
         seed: seed of the method.
+        featuriser: settings with which the model reads molecules, by default those of `gtx train`. Rows that are the
+            same molecule to the model have the same label; with `Featuriser(standardise=True)`, also a salt and its
+            parent.
 
     Raises:
-        InputError: no method has this name, or the method makes no groups of molecules.
+        InputError: no method has this name, the method makes no groups of molecules, or a SMILES cannot be read.
     """
+    from gtx.molecules import Featuriser
+    from gtx.molecules.perception import featurise_texts
+    from gtx.molecules.reading import molecule_text
+
     method = get_split_method(name)
     if method.groups is None or method.reads is not None:
         able = ", ".join(key for key, one in SPLIT_METHODS.items() if one.groups and not one.reads)
         raise InputError(f"split {name!r} makes no groups of molecules; these do: {able}")
-    return list(method.groups(RowsToSplit(smiles, seed=seed)))
+    texts = [one if isinstance(one, tuple) else molecule_text(one) or "" for one in smiles]
+    molecules = featurise_texts(replace(featuriser or Featuriser(), descriptors=False, molecule_features=()), texts)
+    for i, error in enumerate(molecules.errors):
+        if error is not None:
+            raise InputError(f"number {i}, counted from 0: {printable(repr(texts[i]))} {error}")
+    return list(method.groups(RowsToSplit([text or "" for text in molecules.smiles], seed=seed)))

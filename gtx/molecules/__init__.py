@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         morgan_bits,
         morgan_counts,
         murcko_scaffold,
-        order_by_kennard_stone,
     )
 
 
@@ -41,7 +40,6 @@ __all__ = [
     "morgan_bits",
     "morgan_counts",
     "murcko_scaffold",
-    "order_by_kennard_stone",
     "read_molblock",
     "read_smiles",
     "standardise_molecule",

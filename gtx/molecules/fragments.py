@@ -12,7 +12,6 @@ from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 from rdkit.DataStructs import ExplicitBitVect
 from rdkit.ML.Cluster.Butina import ClusterData
-from rdkit.SimDivFilters.rdSimDivPickers import MaxMinPicker
 from scipy import sparse
 
 from gtx.molecules.reading import MoleculeError, read_smiles
@@ -171,7 +170,7 @@ def _cut(mol: Chem.RWMol, atoms: set[int]) -> Chem.RWMol:
     return mol
 
 
-# --- Clusters and diverse orders of molecules, by the Tanimoto distance of Morgan fingerprints.
+# --- Clusters of molecules, by the Tanimoto distance of Morgan fingerprints.
 
 CUTOFF = 0.6
 """Two molecules of this distance or less are neighbours; DeepChem's Butina splitter has the same."""
@@ -199,34 +198,6 @@ def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
     for number, members in enumerate(ClusterData(far, n, 0.5, isDistData=True)):
         cluster[list(members)] = number
     return cluster
-
-
-def order_by_kennard_stone(texts: Sequence[str], count: int) -> list[int]:
-    """Return the first `count` molecules in the order of the Kennard-Stone algorithm, as indices of `texts`.
-
-    The first two molecules are those with the largest distance. The next molecule is always the one with the largest
-    distance to its nearest chosen molecule (Kennard & Stone 1969, https://doi.org/10.1080/00401706.1969.10490666). The
-    distance is the Tanimoto distance of Morgan bits (radius 2, 2048 bits). RDKit's MaxMin picker computes the order
-    after the first two molecules.
-
-    Args:
-        texts: n SMILES, 2 or more; ties are resolved by their order.
-        count: number of molecules to return, 2 to n.
-    """
-    prints = morgan_bits(texts)
-    return list(MaxMinPicker().LazyBitVectorPick(prints, len(prints), count, firstPicks=_furthest(prints)))
-
-
-def _furthest(prints: Sequence[ExplicitBitVect]) -> list[int]:
-    """Return the first of the pairs that are furthest apart."""
-    pair, least = [0, 1], np.inf
-    for start, similarity in _similarities(prints):
-        if similarity.min() < least:
-            i, j = np.unravel_index(similarity.argmin(), similarity.shape)
-            pair, least = [start + int(i), int(j)], similarity.min()
-        if least == 0:
-            break
-    return pair
 
 
 def _similarities(prints: Sequence[ExplicitBitVect]) -> Iterator[tuple[int, np.ndarray]]:

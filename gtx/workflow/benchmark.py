@@ -343,8 +343,8 @@ def benchmark(
 
     The rows are divided into folds, `repeats` times. Each fold has the test rows once; a tenth of the other rows are
     validation rows, and the rest are training rows. With `data.split` "random" a molecule that was measured twice stays
-    in one fold, and both classes of a single classification target are spread evenly; with "scaffold", "cluster",
-    "kmeans" and "group" each group stays in one fold. All methods are trained and tested on the same rows.
+    in one fold, and both classes of a single classification target are spread evenly; with "scaffold", "cluster" and
+    "group" each group stays in one fold. All methods are trained and tested on the same rows.
 
     The function writes `benchmark.json` (everything), `benchmark.csv` (the table), `benchmark.png`, and
     `predictions.csv`. In `predictions.csv`, every row of the table has the mean prediction of each method, from models

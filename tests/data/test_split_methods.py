@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
-from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, featurise
+from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, compute_group_labels, featurise
 from gtx.data.similarity import find_nearest_training_molecules
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules, get_split_method, parse_times, time_split
 from gtx.errors import InputError
@@ -22,7 +23,7 @@ VALUES = {
     "group": np.array([f"lab {i}" for i in RANDOM.integers(0, 25, len(SMILES))], dtype=object),
     "time": RANDOM.integers(1990, 2025, len(SMILES)).astype(float),
 }
-MOLECULES = ("random", "scaffold", "cluster", "kmeans", "kennard-stone")  # that keep the rows of a molecule together
+MOLECULES = ("random", "scaffold", "cluster")  # that keep the rows of a molecule together
 
 
 def rows_of(name: str, seed: int = 0) -> RowsToSplit:
@@ -77,15 +78,26 @@ def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) 
     assert same({part: np.sort(order[index]) for part, index in again.items()}, splits[name])
 
 
-def test_similar_molecules_are_kept_together_by_clusters_and_trained_on_by_kennard_and_stone(
-    splits: dict[str, Split],
-) -> None:
+def test_similar_molecules_are_kept_together_by_clusters(splits: dict[str, Split]) -> None:
     store = featurise(Featuriser(), SMILES, workers=0).store
-    similarity = {
-        name: find_nearest_training_molecules(store, splits[name]).similarity.mean()
-        for name in ("random", "cluster", "kmeans")
-    }
-    assert similarity["cluster"] < similarity["random"] and similarity["kmeans"] < similarity["random"]
+    random, cluster = (
+        find_nearest_training_molecules(store, splits[name]).similarity.mean() for name in ("random", "cluster")
+    )
+    assert cluster < random
+
+
+def test_spellings_of_a_molecule_have_one_group_label() -> None:
+    phenol, salt = ["Oc1ccccc1", "c1cc(O)ccc1", Chem.MolFromSmiles("C1=CC=CC=C1O")], "[O-]c1ccccc1.[Na+]"
+    for name in ("random", "scaffold", "cluster"):
+        labels = compute_group_labels(name, [*phenol, "CCO", "OCC", "CCCCCCN"])
+        assert len(set(labels[:3])) == 1 and labels[3] == labels[4] != labels[0]
+    for standardise in (False, True):
+        labels = compute_group_labels("random", [*phenol, salt], featuriser=Featuriser(standardise=standardise))
+        assert len(set(labels)) == 2 - standardise
+    pairs = compute_group_labels("random", [("OC", "C"), ("CO", "C")], featuriser=Featuriser(components=("a", "b")))
+    assert pairs[0] == pairs[1]
+    with pytest.raises(InputError, match="number 1, counted from 0: 'C1CC' cannot be read"):
+        compute_group_labels("random", ["C", "C1CC"])
 
 
 def test_time_goes_forward_and_rows_of_one_time_are_in_one_part(splits: dict[str, Split]) -> None:
@@ -135,7 +147,7 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     [
         ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
         ({"split": "cluster", "by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
-        ({"split": "kennard-stone", "folds": 3}, "makes no folds; these do: random, scaffold, cluster, kmeans, group"),
+        ({"split": "time", "by": "year", "folds": 3}, "makes no folds; these do: random, scaffold, cluster, group"),
         ({"folds": 3, "fold": 4}, "fold: expected 1 to 3, got 4"),
     ],
 )
@@ -157,14 +169,9 @@ def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
 
 def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gtx.data.splits.MOST_COMPARED", 100)
-    with pytest.raises(
-        InputError, match=r"clusters .* up to 100 .* there are 150 different ones: split by 'kmeans' or"
-    ):
+    with pytest.raises(InputError, match=r"cluster: expected at most 100 different .* got 150: split by 'scaffold'"):
         get_split_method("cluster").divide(rows_of("cluster"))
-    with pytest.raises(InputError, match=r"Kennard and Stone .* split by 'random' or 'kmeans'"):
-        get_split_method("kennard-stone").divide(rows_of("kennard-stone"))
     with pytest.raises(InputError, match="at least 3 groups of rows that stay together, and there are 2"):
         get_split_method("group").divide(RowsToSplit(["C", "N", "O"], values=np.array(["a", "b", "a"], object)))
-    for name in ("cluster", "kmeans", "kennard-stone"):
-        with pytest.raises(InputError, match="at least 3"):
-            get_split_method(name).divide(RowsToSplit(["C", "CC", "CC", "C"]))
+    with pytest.raises(InputError, match="at least 3"):
+        get_split_method("cluster").divide(RowsToSplit(["C", "CC", "CC", "C"]))
