@@ -1,6 +1,7 @@
 """Modules of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
 
-from gtx.attention.complete import AttentionResult, HeadMerge, LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
+from gtx.attention.complete import HeadMerge, LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
+from gtx.attention.definition import AttentionResult, AttentionRule, attend_edges
 from gtx.attention.edge_states import ClippedDotScore, GRITScore
 from gtx.attention.normalisers import (
     DistanceAdjacencyBlend,
@@ -28,6 +29,7 @@ from gtx.attention.sums import attend
 __all__ = [
     "AdditiveScore",
     "AttentionResult",
+    "AttentionRule",
     "BilinearScore",
     "ClippedDotScore",
     "DistanceAdjacencyBlend",
@@ -51,4 +53,5 @@ __all__ = [
     "Sigmoid",
     "Softmax",
     "attend",
+    "attend_edges",
 ]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
-from gtx.attention.edge_states import ProjectedEdgeFeatures
-from gtx.attention.normalisers import Normaliser
+from gtx.attention.definition import AttentionResult, AttentionRule, weigh_edges
 from gtx.attention.receivers import CompleteGraphAggregator
-from gtx.attention.scores import Score, required
-from gtx.elementwise import dropout as drop
+from gtx.attention.scores import required
+from gtx.elementwise import dropout
 from gtx.graph import CompleteGraph
 
 # --- How the heads become one vector.
@@ -84,23 +82,9 @@ class LinearHeadMerge(HeadMerge):
 
 # --- Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.
 #
-# `attend_receiver_block` is the sum itself. Read next: `gtx/attention/scores.py`, the first of its modules.
+# `attend_receivers` is the sum itself.
 
 _BLOCK = 1 << 22  # numbers in one block of receivers, for scores without a matrix form
-
-
-class AttentionResult(NamedTuple):
-    """Output of an attention: the weighted sums of the values and, on request, the attention weights and edge states.
-
-    Attributes:
-        out: weighted sum of the values for each receiver, `[N, H, D]`.
-        weights: attention weights before dropout, `[num_pairs, H]`, or None.
-        states: edge states computed by the score, `[num_pairs, H, S]`, or None.
-    """
-
-    out: Tensor
-    weights: Tensor | None = None
-    states: Tensor | None = None
 
 
 def attend_pairs(
@@ -108,10 +92,7 @@ def attend_pairs(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    score: Score,
-    normaliser: Normaliser,
-    edges: ProjectedEdgeFeatures,
-    dropout: float = 0.0,
+    rule: AttentionRule,
     return_weights: bool = False,
     return_states: bool = False,
 ) -> AttentionResult:
@@ -125,19 +106,19 @@ def attend_pairs(
 
     queries = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
     keys, values = (graph.sender_buckets(graph.senders.pack(x)) for x in (key, value))  # [b, s, H, C]
-    rules = score, normaliser, edges, dropout, return_states
-    at_once = _matrix_form(score, edges, return_states) or torch.compiler.is_compiling()  # which unrolls loops
+    at_once = _matrix_form(rule, return_states) or torch.compiler.is_compiling()  # which unrolls loops
     parts: list[tuple[Tensor, ...]] = []
-    features, biases = buckets(edges.features), buckets(edges.whole_bias)
+    features, biases = buckets(rule.edges.features), buckets(rule.edges.whole_bias)
     for q, k, v, e, b, into in zip(queries, keys, values, features, biases, _receivers(graph), strict=True):
         if at_once:
-            parts.append(attend_receiver_block(q, k, v, e, b, into, *rules))
+            parts.append(attend_receivers(q, k, v, rule.with_features(e, b), into, return_states))
             continue
         rows = max(1, _BLOCK // max(1, k.numel()))
-        blocks = [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
-        done = [
-            attend_receiver_block(q[:, at], k, v, _rows(e, at), _rows(b, at), into.block(at), *rules) for at in blocks
-        ]
+        done = []
+        for start in range(0, q.shape[1], rows):
+            at = slice(start, start + rows)
+            block = rule.with_features(_rows(e, at), _rows(b, at))
+            done.append(attend_receivers(q[:, at], k, v, block, into.block(at), return_states))
         parts.append(tuple(torch.cat(x, 1) for x in zip(*done, strict=True)))
     out, weights, states = zip(*parts, strict=True)
 
@@ -151,18 +132,13 @@ def attend_pairs(
     )
 
 
-def attend_receiver_block(
+def attend_receivers(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    features: Tensor | None,
-    bias: Tensor | None,
+    rule: AttentionRule,
     into: CompleteGraphAggregator,
-    score: Score,
-    normaliser: Normaliser,
-    edges: ProjectedEdgeFeatures,
-    dropout: float = 0.0,
-    states: bool = False,
+    return_states: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute attention for some receivers of b padded graphs, over all senders of each graph.
 
@@ -170,43 +146,36 @@ def attend_receiver_block(
         query: `[b, r, H, C]`.
         key: `[b, s, H, C]`.
         value: `[b, s, H, D]`.
-        features: e, `[b, r, s, K]`, or None.
-        bias: `[b, r, s, H]`, or None.
+        rule: score, normaliser and dropout, with edge features `[b, r, s, K]` and a bias `[b, r, s, H]`.
         into: which pairs are edges.
-        score: the score.
-        normaliser: from scores to weights.
-        edges: what the features do beside the bias.
-        dropout: share of the weights set to zero.
-        states: whether the states will be used.
+        return_states: whether the states will be used.
 
     Returns:
         The outputs `[b, r, H, D]`, the weights `[b, r, s, H]` and the states of the score `[b, r, s, H, S]`.
     """
-    if _matrix_form(score, edges, states):
-        s = score.pairs(query, key, features)
+    edges = rule.edges
+    if _matrix_form(rule, return_states):
+        s = rule.score.pairs(query, key, edges.features)
         if edges.key is not None:
-            of_edge = torch.einsum("brhc,hck->brhk", score.prepare(query), edges.key)  # q · W_K e = (q W_K) · e
-            s = s + required(features) @ of_edge.transpose(2, 3)
-        state = s.unsqueeze(-1)
+            of_edge = torch.einsum("brhc,hck->brhk", rule.score.prepare(query), edges.key)  # q · W_K e = (q W_K) · e
+            s = s + required(edges.features) @ of_edge.transpose(2, 3)
+        state, bias = s.unsqueeze(-1), edges.whole_bias
+        weights = rule.normaliser(s if bias is None else s + bias, edges.features, into)
     else:
-        keys = key[:, None]  # [b, 1, s, H, C]
-        if edges.key is not None:
-            keys = keys + torch.einsum("brsk,hck->brshc", required(features), edges.key)
-        state = score.state(query[:, :, None], keys, features)
-        s = score.weigh(state)
-    weights = normaliser(s if bias is None else s + bias, features, into)
-    kept = drop(weights, dropout)
+        weights, state = weigh_edges(query[:, :, None], key[:, None], rule, into)
+    kept = dropout(weights, rule.dropout)
     out = (kept.permute(0, 3, 1, 2) @ value.transpose(1, 2)).transpose(1, 2)
-    if edges.value is not None:
-        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ required(features), edges.value)
+    if edges.value is not None:  # sum_s w W_V e = W_V sum_s w e
+        out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ required(edges.features), edges.value)
     if edges.state_value is not None:
         mixed = torch.einsum("brsh,brshc->brhc", kept, state)
         out = out + torch.einsum("brhc,hdc->brhd", mixed, edges.state_value)
     return out, weights, state
 
 
-def _matrix_form(score: Score, edges: ProjectedEdgeFeatures, states: bool) -> bool:
+def _matrix_form(rule: AttentionRule, states: bool) -> bool:
     """Return whether matrix products yield all scores of a block: no pair needs a key or a state of its own."""
+    score, edges = rule.score, rule.edges
     by_pair = edges.key is not None and not score.bilinear
     vectors = edges.state_value is not None or (states and score.state_channels > 1)
     return score.matrix_form and not by_pair and not vectors

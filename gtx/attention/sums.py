@@ -1,6 +1,6 @@
-"""Attention over the pairs of a complete graph: one equation, summed by a compiled loop or by matrix products.
+"""Attention over the pairs of a complete graph: one equation, summed by compiled code or by matrix products.
 
-Read next: `gtx/attention/complete.py`, the sum in plain torch. `gtx/attention/fast` has the compiled ones.
+Read next: `gtx/attention/definition.py`, the equation edge by edge.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from gtx.attention import fast
-from gtx.attention.complete import AttentionResult, attend_pairs
-from gtx.attention.edge_states import ProjectedEdgeFeatures
-from gtx.attention.normalisers import Normaliser
-from gtx.attention.scores import Score
+from gtx.attention.complete import attend_pairs
+from gtx.attention.definition import AttentionResult, AttentionRule
 from gtx.graph import CompleteGraph
 
 
@@ -20,10 +18,7 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    score: Score,
-    normaliser: Normaliser,
-    edges: ProjectedEdgeFeatures | None = None,
-    dropout: float = 0.0,
+    rule: AttentionRule,
     return_weights: bool = False,
     return_states: bool = False,
 ) -> AttentionResult:
@@ -41,20 +36,16 @@ def attend(
         query: `[N, H, C]`.
         key: `[N, H, C]`, or `[M, H, C]`.
         value: `[N, H, D]`, or `[M, H, D]`.
-        score: the score.
-        normaliser: function from scores to attention weights.
-        edges: edge features and what they do.
-        dropout: share of the weights set to zero.
+        rule: score, normaliser, edge features `[num_pairs, K]` and dropout.
         return_weights: whether the attention weights are also returned.
         return_states: whether the states of the score are also returned.
     """
-    edges = ProjectedEdgeFeatures() if edges is None else edges
     if graph.num_nodes == 0:
         weights = value.new_zeros(0, value.shape[1]) if return_weights else None
-        states = value.new_zeros(0, value.shape[1], score.state_channels) if return_states else None
+        states = value.new_zeros(0, value.shape[1], rule.score.state_channels) if return_states else None
         return AttentionResult(value[:0], weights, states)
     if not (return_weights or return_states):
-        out = fast.attend(graph, query, key, value, score, normaliser, edges, dropout)
+        out = fast.attend(graph, query, key, value, rule)  # None where no compiled form computes this rule
         if out is not None:
             return AttentionResult(out)
-    return attend_pairs(graph, query, key, value, score, normaliser, edges, dropout, return_weights, return_states)
+    return attend_pairs(graph, query, key, value, rule, return_weights, return_states)

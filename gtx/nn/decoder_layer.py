@@ -8,8 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gtx.attention.complete import attend_receiver_block
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.complete import attend_receivers
 from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.elementwise import Dropout
 from gtx.encodings.sinusoidal import sinusoidal_encoding
@@ -133,11 +132,7 @@ class KeyValueCache:
         """
         query = attention.queries(target).unsqueeze(1)  # [R, 1, H, C]
         key, value = (kept[:, :, : self.length].transpose(1, 2) for kept in (self.key, self.value))  # [R, S, H, C]
-        edges = ProjectedEdgeFeatures(state_value=attention.state_value)
-        p = attention.dropout if attention.training else 0.0
-        out, _, _ = attend_receiver_block(
-            query, key, value, None, None, self.into, attention.score, attention.normaliser, edges, p
-        )
+        out, _, _ = attend_receivers(query, key, value, attention.rule(), self.into)
         return attention.merge_heads(out.squeeze(1))
 
 

@@ -1,7 +1,6 @@
 """Multi-head attention as an edge update.
 
-Read next: `gtx/attention/sums.py`, the sum over a complete graph. Over an edge list it is here, in `edge_update` and
-`message`.
+Read next: `gtx/attention/definition.py`, the equation; `gtx/attention/sums.py`, the sum over a complete graph.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
 from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax, attend
+from gtx.attention.definition import AttentionRule, weigh_edges, weigh_values
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.receivers import EdgeListAggregator
 from gtx.elementwise import dropout
@@ -239,24 +239,11 @@ class EdgeAttention(MessagePassing):
         if isinstance(edge_index, CompleteGraph):
             if edge_index.mask is not None and edge_attr is not None:  # even NaN there has no effect
                 edge_attr = edge_attr.masked_fill(~edge_index.mask[:, None], 0.0)
-            bias = self.lin_edge_bias
-            linear = bias is not None and type(bias) is Linear and bias.bias is None
-            edges = ProjectedEdgeFeatures(
-                edge_attr,
-                None if bias is None or linear else bias(edge_attr),
-                bias.get_parameter("weight") if bias is not None and linear else None,
-                self._per_head(self.lin_edge_key),
-                self._per_head(self.lin_edge_value),
-                self.state_value,
-            )
-            p = self.dropout if self.training else 0.0
-            out, alpha, state = attend(
-                edge_index, query, key, value, self.score, self.normaliser, edges, p, weights, states
-            )
-        else:
-            size = (source.size(0), target.size(0))
-            alpha, state = self.edge_updater(edge_index, query=query, key=key, edge_attr=edge_attr, size=size)
-            out = self.propagate(edge_index, value=value, alpha=alpha, state=state, edge_attr=edge_attr, size=size)
+            out, alpha, state = attend(edge_index, query, key, value, self.rule(edge_attr), weights, states)
+        else:  # the sum of `gtx.attention.definition`, taken by PyG, so that its explainers and hooks see every edge
+            rule, size = self.rule(edge_attr), (source.size(0), target.size(0))
+            alpha, state = self.edge_updater(edge_index, query=query, key=key, rule=rule, size=size)
+            out = self.propagate(edge_index, value=value, alpha=alpha, state=state, rule=rule, size=size)
 
         if self.gate is not None:
             out = out * self.gate(target, source, edge_index).unsqueeze(-1)
@@ -288,25 +275,29 @@ class EdgeAttention(MessagePassing):
             return self.lin_out(heads.flatten(1))
         return heads.flatten(1) if self.concat else heads.mean(1)
 
+    def rule(self, edge_attr: Tensor | None = None) -> AttentionRule:
+        """Collect what the layer does with queries, keys and values, for edges with these features, `[E, edge_dim]`."""
+        bias = None if edge_attr is None else self.lin_edge_bias
+        linear = type(bias) is Linear and bias.bias is None
+        edges = ProjectedEdgeFeatures(
+            edge_attr,
+            None if bias is None or linear else bias(edge_attr),
+            bias.get_parameter("weight") if bias is not None and linear else None,
+            self._per_head(self.lin_edge_key),
+            self._per_head(self.lin_edge_value),
+            self.state_value,
+        )
+        return AttentionRule(self.score, self.normaliser, edges, self.dropout if self.training else 0.0)
+
     def edge_update(
-        self, query_i: Tensor, key_j: Tensor, edge_attr: Tensor | None, index: Tensor, size_i: int
+        self, query_i: Tensor, key_j: Tensor, rule: AttentionRule, index: Tensor, size_i: int
     ) -> tuple[Tensor, Tensor]:
         """Compute the weight of every edge, `[E, H]`, and the state of the score, `[E, H, S]`."""
-        if self.lin_edge_key is not None:
-            key_j = key_j + self.lin_edge_key(edge_attr).view_as(key_j)
-        state = self.score.state(query_i, key_j, edge_attr)
-        score = self.score.weigh(state)
-        if self.lin_edge_bias is not None:
-            score = score + self.lin_edge_bias(edge_attr)
-        return self.normaliser(score, edge_attr, EdgeListAggregator(index, size_i)), state
+        return weigh_edges(query_i, key_j, rule, EdgeListAggregator(index, size_i))
 
-    def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, edge_attr: Tensor | None) -> Tensor:
+    def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, rule: AttentionRule) -> Tensor:
         """Compute the weighted value of every edge, `[E, H, C]`; `aggr="add"` then sums over the edges."""
-        if self.lin_edge_value is not None:
-            value_j = value_j + self.lin_edge_value(edge_attr).view_as(value_j)
-        if self.state_value is not None:
-            value_j = value_j + torch.einsum("ehs,hds->ehd", state, self.state_value)
-        return dropout(alpha, self.dropout, self.training).unsqueeze(-1) * value_j
+        return weigh_values(value_j, dropout(alpha, rule.dropout), state, rule.edges)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, x.size(-1) // self.heads))

@@ -10,31 +10,21 @@ import os
 
 from torch import Tensor
 
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import AttentionRule
 from gtx.attention.fast import compiled
-from gtx.attention.normalisers import Normaliser
-from gtx.attention.scores import Score
 from gtx.graph import CompleteGraph
 
 
-def attend(
-    graph: CompleteGraph,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    score: Score,
-    normaliser: Normaliser,
-    edges: ProjectedEdgeFeatures,
-    dropout: float = 0.0,
-) -> Tensor | None:
+def attend(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rule: AttentionRule) -> Tensor | None:
     """Compute the output of `gtx.attention.attend`, `[N, H, D]`, or None where no compiled form computes it."""
     if query.device.type != "cpu" or os.environ.get("TRITON_INTERPRET") == "1":
         from gtx.attention.fast import ragged  # with torch's compiler, which takes a second to import
 
-        if ragged.wanted() and ragged.can_run(graph, query, value, score, normaliser, edges):
-            if ragged.why_not(graph, query, key, value, edges, dropout) is None:
-                return ragged.attention(graph, score.prepare(query), key, value, edges, dropout)
+        if ragged.wanted() and ragged.can_run(graph, query, value, rule):
+            query = rule.score.prepare(query)
+            if ragged.why_not(graph, query, key, value, rule.edges, rule.dropout) is None:
+                return ragged.attention(graph, query, key, value, rule.edges, rule.dropout)
             return None
-    if compiled.can_run(graph, query, key, value, score, normaliser, edges):
-        return compiled.attention(graph, score.prepare(query), key, value, edges, dropout)
+    if compiled.can_run(graph, query, key, value, rule):
+        return compiled.attention(graph, rule.score.prepare(query), key, value, rule.edges, rule.dropout)
     return None

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.utils import scatter, softmax
 
+from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, attend_edges
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
-from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.scores import Score
 from gtx.elementwise import dropout as drop
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.threads import split_work
@@ -25,30 +23,19 @@ _SOURCE = Path(__file__).with_name("ragged.c")
 _MOST = 64  # channels per head for which the loops were written
 
 
-def can_run(
-    graph: CompleteGraph,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    score: Score,
-    normaliser: Normaliser,
-    edges: ProjectedEdgeFeatures,
-) -> bool:
+def can_run(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rule: AttentionRule) -> bool:
     """Return whether `attention` can compute this attention.
 
     It can in float32 or float64 on a CPU with a C compiler, for a score bilinear in query and key, a softmax at
     temperature 1, and 1, 2, 4, 8 or 16 heads; not under `torch.compile`, `torch.func` or autocast.
     """
-    H, C, D = query.shape[1], query.shape[2], value.shape[2]
+    H, C, D, edges = query.shape[1], query.shape[2], value.shape[2], rule.edges
     tensors = [x for x in (query, key, value, edges.features, edges.bias) if x is not None]
     return (
         are_plain(*tensors, dtype=query.dtype)
         and not graph.has_ghost
         and query.dtype in (torch.float32, torch.float64)
-        and score.bilinear
-        and type(normaliser) is Softmax
-        and normaliser.temperature == 1.0
-        and edges.state_value is None
+        and rule.is_dot_softmax
         and H in (1, 2, 4, 8, 16)
         and min(C, D) > 0
         and max(C, D) <= _MOST
@@ -66,7 +53,7 @@ def attention(
        o_r = \sum_s f_{rs} w_{rs} (v_s + W_V e_{rs}) \]
 
     f are dropout's factors. A receiver without edges gets zeros. Of the size of the pairs, only w is kept for the
-    backward pass, which is compiled too; derivatives of it are those of `definition`.
+    backward pass, which is compiled too; derivatives of it are those of `attend_by_definition`.
 
     Args:
         graph: who attends to whom; of two sets, M senders and N receivers, a `BipartiteGraph`.
@@ -84,31 +71,14 @@ def attention(
     return _Attention.apply(query, key, value, *used, graph, factor)
 
 
-def definition(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    features: Tensor | None,
-    key_map: Tensor | None,
-    value_map: Tensor | None,
-    score_map: Tensor | None,
-    bias: Tensor | None,
-    graph: CompleteGraph,
-    factor: Tensor | None = None,
+def attend_by_definition(
+    query: Tensor, key: Tensor, value: Tensor, *edges: Tensor | None, graph: CompleteGraph, factor: Tensor | None = None
 ) -> Tensor:
-    """Compute the same over the list of edges, in plain torch; `factor` is the dropout factor, `[num_pairs, H]`."""
-    sender, receiver = graph.edge_index
-    e, b, f = (None if x is None else graph.select(x) for x in (features, bias, factor))
-
-    def mapped(weight: Tensor | None) -> Tensor | float:
-        return 0.0 if weight is None else torch.einsum("...k,ek->e...", weight, e)
-
-    score = (query[receiver] * (key[sender] + mapped(key_map))).sum(-1) + mapped(score_map)
-    score = score if b is None else score + b
-    weights = softmax(score, receiver, num_nodes=graph.num_nodes)
-    weights = weights if f is None else weights * f
-    messages = weights.unsqueeze(-1) * (value[sender] + mapped(value_map))
-    return scatter(messages, receiver, 0, graph.num_nodes, "sum")
+    """Compute the same by `gtx.attention.definition`; `edges` are e, W_K, W_V, w_b and b, `factor` is dropout's."""
+    e, of_key, of_value, of_score, bias = edges
+    e, bias, factor = (None if x is None else graph.select(x) for x in (e, bias, factor))
+    features = ProjectedEdgeFeatures(e, bias, of_score, of_key, of_value)
+    return attend_edges(graph.edge_index, query, key, value, DOT_SOFTMAX._replace(edges=features), factor).out
 
 
 class _Attention(torch.autograd.Function):
@@ -134,7 +104,7 @@ class _Attention(torch.autograd.Function):
         *tensors, factor, weights, collected = ctx.saved_tensors
         query, _, value, features, *_ = tensors
         if torch.is_grad_enabled():  # somebody will differentiate these gradients
-            plain = partial(definition, graph=ctx.graph, factor=factor)
+            plain = partial(attend_by_definition, graph=ctx.graph, factor=factor)
             return *plain_gradients(plain, tensors, ctx.needs_input_grad[:8], d_out), None, None
         d_out = d_out.contiguous()
         grads = [

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from gtx.attention.complete import attend_pairs
+from gtx.attention.definition import DOT_SOFTMAX, AttentionRule
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan
-from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.scores import ScaledDotScore, Score, required
+from gtx.attention.scores import required
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 _TRITON = importlib.util.find_spec("triton") is not None
@@ -37,14 +37,7 @@ def available() -> bool:
     return _TRITON and (_INTERPRETED or torch.cuda.is_available())
 
 
-def can_run(
-    graph: CompleteGraph,
-    query: Tensor,
-    value: Tensor,
-    score: Score,
-    normaliser: Normaliser,
-    edges: ProjectedEdgeFeatures,
-) -> bool:
+def can_run(graph: CompleteGraph, query: Tensor, value: Tensor, rule: AttentionRule) -> bool:
     """Return whether `attention` can compute this attention, on this device.
 
     It can for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, edge features in bias,
@@ -52,16 +45,13 @@ def can_run(
     interpreter is on) in float32, bfloat16 or float16, if any molecule is small enough (`size_classes.limit`). Under
     `torch.func` it cannot. Under `torch.compile` all molecules must be small enough, as in a graph of constant shape.
     """
-    inner = edges.in_key_or_value
+    edges = rule.edges
     return (
         query.device.type in _DEVICES
         and available()
         and query.dtype in _DTYPES
-        and score.bilinear
-        and type(normaliser) is Softmax
-        and normaliser.temperature == 1.0
-        and edges.state_value is None
-        and (not inner or max(edges.used_channels, query.shape[1]) <= _MOST)
+        and rule.is_dot_softmax
+        and (not edges.in_key_or_value or max(edges.used_channels, query.shape[1]) <= _MOST)
         and not isinstance(graph, BipartiteGraph)
         and graph.num_pairs >= _LEAST_PAIRS
         and fits(graph, _limit(query, value, query.dtype))
@@ -133,7 +123,8 @@ def attention(
         features=None if edges.features is None else edges.features[pairs],
         bias=None if edges.bias is None else edges.bias[pairs],
     )
-    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], ScaledDotScore(1.0), Softmax(), chosen, dropout).out
+    rule = DOT_SOFTMAX._replace(edges=chosen, dropout=dropout)
+    large = attend_pairs(rest, q[nodes], k[nodes], v[nodes], rule).out
     return out.index_copy(0, nodes, large.to(out.dtype))
 
 

@@ -1,4 +1,4 @@
-"""A trial of the Triton kernels before their first use in a process, against matrix products in float64.
+"""A trial of the Triton kernels before their first use in a process, against the definition in float64.
 
 A kernel that a compiler, a driver or a card treats in another way than expected must neither end a training nor change
 its numbers. `verify` runs what is about to be launched on two molecules a tile: where anything raises or differs, one
@@ -17,6 +17,8 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
+from gtx.attention.definition import DOT_SOFTMAX, attend_edges
+from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import operators, size_classes
 from gtx.graph import CompleteGraph
 
@@ -128,7 +130,7 @@ def _compare(variant: _Variant) -> str | None:
 
         exact_nodes = [doubled(x) for x in (q, k, v)]
         exact_edges = [None if x is None else doubled(x) for x in (bias, features, a)]
-        wanted = _definition(sizes, exact_nodes, exact_edges, mask)
+        wanted = _by_definition(graph if mask is None else graph.masked(mask), exact_nodes, exact_edges)
         outputs = 2 if collect else 1
         found, wanted = found[:outputs], wanted[:outputs]
         errors = [_error(x, y) for x, y in zip(found, wanted, strict=True)]
@@ -151,35 +153,26 @@ def _error(found: Tensor, wanted: Tensor) -> float:
     return float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm())
 
 
-def _definition(
-    sizes: list[int], of_nodes: Sequence[Tensor], of_edges: Sequence[Tensor | None], mask: Tensor | None
+def _by_definition(
+    graph: CompleteGraph, of_nodes: Sequence[Tensor], of_edges: Sequence[Tensor | None]
 ) -> tuple[Tensor, ...]:
-    """Return the outputs of `operators.attention`, molecule by molecule, o `[N, H, D]` and c `[N, H, K]`.
+    """Return the outputs of `operators.attention`, o `[N, H, D]` and, with features, c `[N, H, K]`.
 
     Args:
-        sizes: atoms of each molecule.
+        graph: the pairs that are edges.
         of_nodes: queries, keys and values.
         of_edges: bias b, features e, and a, which meets them.
-        mask: the pairs that are edges.
     """
     (q, k, v), (bias, e, a) = of_nodes, of_edges
-    out, collected, node, pair = [], [], 0, 0
-    for n in sizes:
-        nodes, pairs = slice(node, node + n), slice(pair, pair + n * n)
-        node, pair = node + n, pair + n * n
-
-        def square(x: Tensor, pairs: slice = pairs, n: int = n) -> Tensor:
-            return x[pairs].unflatten(0, (n, n))  # [r, s, ...]
-
-        score = torch.einsum("rhc,shc->hrs", q[nodes], k[nodes])
-        if a is not None and e is not None:
-            score = score + torch.einsum("rhk,rsk->hrs", a[nodes], square(e))
-        if bias is not None:
-            score = score + square(bias).permute(2, 0, 1)
-        if mask is not None:
-            score = score.masked_fill(~square(mask), float("-inf"))
-        p = score.softmax(-1)
-        out.append(torch.einsum("hrs,shd->rhd", p, v[nodes]))
-        if e is not None:
-            collected.append(torch.einsum("hrs,rsk->rhk", p, square(e)))
-    return torch.cat(out), torch.cat(collected) if collected else q.new_zeros(0)
+    bias, e = (None if x is None else graph.select(x) for x in (bias, e))
+    if a is not None and e is not None:
+        met = torch.einsum("ehk,ek->eh", a[graph.edge_index[1]], e)
+        bias = met if bias is None else bias + met
+    rule = DOT_SOFTMAX._replace(edges=ProjectedEdgeFeatures(bias=bias))
+    out = attend_edges(graph.edge_index, q, k, v, rule).out
+    if e is None:
+        return out, q.new_zeros(0)
+    K = e.shape[1]  # values that are the features themselves
+    collect = ProjectedEdgeFeatures(e, bias, value=torch.eye(K).to(q).expand(q.shape[1], K, K))
+    zeros = q.new_zeros(*q.shape[:2], K)
+    return out, attend_edges(graph.edge_index, q, k, zeros, rule._replace(edges=collect)).out

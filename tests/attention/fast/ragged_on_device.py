@@ -21,8 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from gtx.attention import BilinearScore, Hardmax, ScaledDotScore, Softmax, attend
-from gtx.attention.complete import attend_pairs
+from gtx.attention import AttentionRule, BilinearScore, Hardmax, ScaledDotScore, Softmax, attend
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
 from gtx.graph import BipartiteGraph, CompleteGraph
@@ -82,13 +81,14 @@ def run(graph: CompleteGraph, given: tuple[Tensor | None, ...], dropout: float =
     return ragged.attention(graph, q, k, v, ProjectedEdgeFeatures(*edges), dropout)
 
 
+def rule(edges: ProjectedEdgeFeatures, dropout: float = 0.0) -> AttentionRule:
+    return AttentionRule(ScaledDotScore(1.0), Softmax(), edges, dropout)
+
+
 def by_definition(graph: CompleteGraph, given: list[Tensor | None], factor: Tensor | None = None) -> Tensor:
-    """The plain sum, or with dropout's factors `[num_pairs, H]` that over the list of edges."""
+    """The sum edge by edge, with dropout's factors `[num_pairs, H]` if there are any."""
     q, k, v, e, b, score, of_key, of_value = given
-    if factor is not None:
-        return compiled.definition(q, k, v, e, of_key, of_value, score, b, graph, factor)
-    edges = ProjectedEdgeFeatures(e, b, score, of_key, of_value)
-    return attend_pairs(graph, q, k, v, ScaledDotScore(1.0), Softmax(), edges).out
+    return compiled.attend_by_definition(q, k, v, e, of_key, of_value, score, b, graph=graph, factor=factor)
 
 
 def agree(
@@ -163,7 +163,7 @@ def test_compiled_code_holds_the_operator() -> None:
     q, k, v, *edges, upstream = inputs(graph)
 
     def collect(q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures) -> Tensor:
-        return attend(graph, q, k, v, ScaledDotScore(1.0), Softmax(), edges).out
+        return attend(graph, q, k, v, rule(edges)).out
 
     def backend(module: torch.fx.GraphModule, examples: list[Tensor]) -> Callable:
         codes.append(module.code)
@@ -252,7 +252,7 @@ def test_kernels_that_do_not_run_cost_a_line_and_no_number(
         q, k, v, *edges, _ = given
 
         def collect(q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures) -> Tensor:
-            return attend(graph, q, k, v, ScaledDotScore(1.0), Softmax(), edges, dropout=0.0).out
+            return attend(graph, q, k, v, rule(edges)).out
 
         if how == "compiled":
             torch._dynamo.reset()
@@ -359,9 +359,7 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         for x in (given[3], given[4]):
             x[p:] = torch.nan  # nobody looks there
     with Asked() as asked:
-        assert ragged.can_run(
-            graph, given[0], given[2], ScaledDotScore(), Softmax(), ProjectedEdgeFeatures(*given[3:-1])
-        )
+        assert ragged.can_run(graph, given[0], given[2], rule(ProjectedEdgeFeatures(*given[3:-1])))
         out = run(graph, given)
         grads = torch.autograd.grad(out, given[:-1], given[-1])
     assert "ragged_attention_backward.default" in asked.names
@@ -529,7 +527,9 @@ def test_says_what_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     none, edges = ProjectedEdgeFeatures(), ProjectedEdgeFeatures(*edges)
 
     def can(graph=graph, query=q, value=v, score=None, normaliser=None, edges=none) -> bool:
-        return ragged.can_run(graph, query, value, score or ScaledDotScore(), normaliser or Softmax(), edges)
+        return ragged.can_run(
+            graph, query, value, AttentionRule(score or ScaledDotScore(), normaliser or Softmax(), edges)
+        )
 
     assert can() and can(edges=edges) and can(query=q.bfloat16(), score=BilinearScore(H, C))
     assert not can(edges=edges._replace(state_value=torch.zeros(H, D, 1)))
@@ -550,10 +550,10 @@ def test_attend_uses_it_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> N
     q, k, v, *edges, _ = inputs(graph)
     calls = []
     monkeypatch.setattr(ragged, "attention", lambda *inputs: calls.append(inputs) or v)
-    attend(graph, q, k, v, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures(*edges))
+    attend(graph, q, k, v, rule(ProjectedEdgeFeatures(*edges)))
     assert len(calls) == 1
     monkeypatch.setenv("GTX_COMPILED", "0")
-    attend(graph, q, k, v, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures(*edges))
+    attend(graph, q, k, v, rule(ProjectedEdgeFeatures(*edges)))
     assert len(calls) == 1
 
 

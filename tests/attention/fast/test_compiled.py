@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 
 from gtx import code_cache
-from gtx.attention import ScaledDotScore, Softmax, attend
+from gtx.attention import AttentionRule, ScaledDotScore, Softmax, attend
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import building, compiled
 from gtx.graph import CompleteGraph
 
 SIZES = [9, 1, 23, 0, 38, 2, 17]
+RULE = AttentionRule(ScaledDotScore(), Softmax())
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
 
@@ -59,10 +60,12 @@ def gradients(out: Tensor, tensors: list[Tensor | None]) -> list[Tensor]:
 
 
 def agree(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | None = None, **tolerance: float) -> None:
-    ours, definition = fast(graph, tensors, factor), compiled.definition(*tensors, graph, factor)
-    torch.testing.assert_close(ours, definition, **tolerance)
-    for one, other in zip(gradients(ours, tensors), gradients(definition, tensors), strict=True):
-        torch.testing.assert_close(one, other, **tolerance)
+    """Output and every gradient; the definition is worked out in float64 from the same numbers."""
+    exact = [None if x is None else x.detach().double().requires_grad_() for x in tensors]
+    ours, definition = fast(graph, tensors, factor), compiled.attend_by_definition(*exact, graph=graph, factor=factor)
+    torch.testing.assert_close(ours.double(), definition, **tolerance)
+    for one, other in zip(gradients(ours, tensors), gradients(definition, exact), strict=True):
+        torch.testing.assert_close(one.double(), other, **tolerance)
 
 
 @needs_compiler
@@ -140,7 +143,7 @@ def test_large_scores_stay_finite_and_exact(dtype: torch.dtype) -> None:
     bias[0], bias[7], bias[12] = 3e4, -3e4, -torch.inf  # pairs (0, 0), (1, 2), (2, 2)
     out = fast(graph, [*tensors, None, None, None, None, bias])
     torch.testing.assert_close(out[0], tensors[2][0])
-    without = compiled.definition(*tensors, *[None] * 4, bias, graph)
+    without = compiled.attend_by_definition(*tensors, *[None] * 4, bias, graph=graph)
     torch.testing.assert_close(out, without)
 
 
@@ -149,36 +152,33 @@ def test_rows_of_a_fused_projection_are_read_in_place() -> None:
     graph = graph_of(SIZES)
     fused = torch.randn(graph.num_nodes, 3, 4, 8, dtype=torch.float64)
     tensors = [*fused.unbind(1), *[None] * 5]
-    torch.testing.assert_close(fast(graph, tensors), compiled.definition(*tensors, graph))
+    torch.testing.assert_close(fast(graph, tensors), compiled.attend_by_definition(*tensors, graph=graph))
 
 
 @needs_compiler
 def test_what_it_declines_goes_the_plain_way() -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5, torch.float32)
-    none = ProjectedEdgeFeatures()
-    assert compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(), none)
-    assert not compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(2.0), none)
-    assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), ScaledDotScore(), Softmax(), none)
-    assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), ScaledDotScore(), Softmax(), none)
+    assert compiled.can_run(graph, q, k, v, RULE)
+    assert not compiled.can_run(graph, q, k, v, RULE._replace(normaliser=Softmax(2.0)))
+    assert not compiled.can_run(graph, *(x[:, :3] for x in (q, k, v)), RULE)
+    assert not compiled.can_run(graph, *(x.half() for x in (q, k, v)), RULE)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(), none)
-    plain = torch.func.grad(lambda x: attend(graph, x, k, v, ScaledDotScore(), Softmax()).out.sum())(q)
-    ours = torch.autograd.grad(attend(graph, q, k, v, ScaledDotScore(), Softmax()).out.sum(), q)[0]
+        assert not compiled.can_run(graph, q, k, v, RULE)
+    plain = torch.func.grad(lambda x: attend(graph, x, k, v, RULE).out.sum())(q)
+    ours = torch.autograd.grad(attend(graph, q, k, v, RULE).out.sum(), q)[0]
     torch.testing.assert_close(plain, ours, rtol=1e-4, atol=1e-5)
 
 
 def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5)
-    before = attend(graph, q, k, v, ScaledDotScore(), Softmax()).out
+    before = attend(graph, q, k, v, RULE).out
     monkeypatch.setenv("GTX_COMPILED", "0")
     building.build.cache_clear()
     try:
-        assert not compiled.can_run(graph, q, k, v, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures())
-        torch.testing.assert_close(
-            attend(graph, q, k, v, ScaledDotScore(), Softmax()).out, before, rtol=1e-10, atol=1e-10
-        )
+        assert not compiled.can_run(graph, q, k, v, RULE)
+        torch.testing.assert_close(attend(graph, q, k, v, RULE).out, before, rtol=1e-10, atol=1e-10)
     finally:
         building.build.cache_clear()
 

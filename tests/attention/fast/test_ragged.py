@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from gtx.attention import ScaledDotScore, Softmax
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention import AttentionRule, ScaledDotScore, Softmax
 from gtx.attention.fast import operators, ragged, size_classes
 from gtx.attention.fast.size_classes import limit, plan
 from gtx.graph import CompleteGraph
@@ -119,7 +118,7 @@ def test_without_triton_or_without_a_device_it_says_so(triton: bool, monkeypatch
     graph = CompleteGraph.from_ptr(torch.tensor([0, 3]))
     x = torch.zeros(3, 2, 4)
     assert not ragged.available()
-    assert not ragged.can_run(graph, x, x, ScaledDotScore(), Softmax(), ProjectedEdgeFeatures())
+    assert not ragged.can_run(graph, x, x, AttentionRule(ScaledDotScore(), Softmax()))
     with pytest.raises(RuntimeError, match="expected triton and a CUDA device"):
         ragged.attention(graph, x, x, x)
 
