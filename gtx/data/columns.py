@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,11 +37,11 @@ class MoleculeColumn(NamedTuple):
         """Names that the column of molecules may have, in lower case."""
         return [name.strip().lower() for name in (self.requested, self.usual, "smiles") if name]
 
-    def find(self, columns: Sequence[str], parts: bool = True) -> list[int]:
-        """Find the positions of the columns by the first rule that matches.
+    def candidates(self, columns: Sequence[str], parts: bool = True) -> list[list[int]]:
+        """Return the positions of the columns that each rule for the name matches, without rules that match none.
 
-        The rules are tried in this order: the requested name, the usual name, "smiles" in any case, and, with `parts`,
-        any name that contains "smiles".
+        The rules are, in this order: the requested name, the usual name, "smiles" in any case, and, with `parts`, any
+        name that contains "smiles".
         """
         bare = [column.strip() for column in columns]
         rules: list[Callable[[str], bool]] = [
@@ -50,7 +51,38 @@ class MoleculeColumn(NamedTuple):
             lambda name: parts and "smiles" in name.lower(),
         ]
         every = ([i for i, name in enumerate(bare) if rule(name)] for rule in rules)
-        return next(filter(None, every), [])
+        return list(filter(None, every))
+
+    def find(self, columns: Sequence[str], parts: bool = True) -> list[int]:
+        """Return the first of the `candidates`; no position if no name is suitable."""
+        return next(iter(self.candidates(columns, parts)), [])
+
+    def choose(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], str]:
+        """Choose the column of molecules by names and cells: its position, or several if the choice is not clear.
+
+        The first `candidates` count of which a cell is a molecule, so a column `smiles_id` of numbers is none of them.
+        Without such candidates, the columns whose cells are molecules count, and then the names alone.
+
+        Args:
+            columns: names of the columns.
+            rows: cells of the first rows.
+
+        Returns:
+            The positions, and why there is not one, for a message.
+        """
+        cells = list(zip(*rows, strict=True)) or [()] * len(columns)
+        named = self.candidates(columns)
+        for group in named:
+            if likely := [i for i in group if any(map(is_molecule, cells[i]))]:
+                return likely, "several columns are called so"
+            if columns[group[0]].strip().lower() in self.names and not any(map(str.strip, cells[group[0]])):
+                return group, "several columns are called so"  # blank in the first rows, as far as one can see
+        likely = molecule_columns(rows)
+        if named and not likely:
+            return named[0], "several columns are called so"
+        number = "several columns" if likely else "no column"
+        why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
+        return likely, why
 
 
 def find_column(columns: Sequence[str], name: str) -> int:
@@ -75,21 +107,17 @@ def smiles_index(
     remedy: str = "say which with --smiles-column",
 ) -> int:
     """Return the position of the column of molecules, which has a suitable name, or is the only column whose cells can
-    be read as molecules.
+    be read as molecules; see `MoleculeColumn.choose`.
 
     Args:
         columns: names of the columns.
         wanted: rule for the name of the column.
-        first_rows: function that returns the cells of some rows; called only if no name decides.
+        first_rows: function that returns the cells of some rows; called only if no name is requested.
         remedy: advice for the error message.
     """
     if wanted.requested is not None:
         return find_column(columns, wanted.requested)
-    found, why = wanted.find(columns), "several columns are called so"
-    if not found:
-        found = molecule_columns(first_rows())
-        number = "several columns" if found else "no column"
-        why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
+    found, why = wanted.choose(columns, first_rows())
     if len(found) != 1:
         raise InputError(f"which column holds the SMILES? {why}: {remedy}; the columns are {listed(columns)}")
     name = columns[found[0]].strip()
@@ -104,11 +132,11 @@ def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def is_molecule(text: str) -> bool:
-    """Return whether a text can be read as a SMILES; long texts are not tried."""
+    """Return whether a text can be read as a SMILES, or is a mol block; long SMILES are not tried."""
     from gtx.molecules import MoleculeError, read_smiles
 
     try:
-        return len(text) <= _LONGEST and bool(read_smiles(text))
+        return "M  END" in text or (len(text) <= _LONGEST and bool(read_smiles(text)))
     except MoleculeError:
         return False
 
@@ -156,6 +184,7 @@ class Row(NamedTuple):
         features: extra features of the row, see `gtx.data.FeatureColumns`.
         others: texts of further molecules (components) of the row, see `gtx.data.targets.add_component_columns`.
         category: category of the error, see `gtx.data.RowLog.error`.
+        warnings: warnings about cells of the row.
     """
 
     number: int
@@ -167,6 +196,21 @@ class Row(NamedTuple):
     features: RowFeatures | None = None
     others: tuple[str, ...] = ()
     category: str = "with a broken row"
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of_text(cls, number: int, columns: Sequence[str], cells: list[str], text: str, error: str | None = None) -> Row:
+        """Make a row of a text file; bytes that are not UTF-8 are read as Windows-1252, with a warning.
+
+        In the text of the molecule they are an error.
+        """
+        if "".join(cells).isascii():
+            return cls(number, cells, text, error=error or damage(text))
+        decoded = list(map(decode_stray_bytes, cells))
+        pairs = zip(columns, cells, decoded, strict=True)
+        stray = [name for name, before, after in pairs if before != after and before != text]
+        warnings = tuple(f'column "{printable(name)}" is not UTF-8 text: it is {STRAY}' for name in stray)
+        return cls(number, decoded, text, error=error or damage(text), warnings=warnings)
 
     @property
     def weight(self) -> int:
@@ -234,6 +278,18 @@ class Table:
 def skip_rows(rows: Iterator[Row], first: int) -> Iterator[Row]:
     """Skip the first `first` rows of a file."""
     return (row for row in rows if row.number > first) if first else rows
+
+
+STRAY = "read as Windows-1252, of which Latin-1 is a part, and written as UTF-8"
+_STRAY = re.compile("[\udc80-\udcff]+")
+
+
+def decode_stray_bytes(text: str) -> str:
+    """Return a text whose bytes that are not UTF-8, which Python keeps as surrogates, are read as Windows-1252.
+
+    The five bytes without a character there become U+FFFD.
+    """
+    return _STRAY.sub(lambda match: match[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace"), text)
 
 
 def damage(text: str) -> str | None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, skip_rows, smiles_index
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, decode_stray_bytes, skip_rows, smiles_index
 from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def strings(column: pa.Array) -> list[str]:
 
 def _string(value: object) -> str:
     if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
+        return decode_stray_bytes(value.decode("utf-8", "surrogateescape"))
     return "" if value is None else str(value)
 
 

@@ -44,6 +44,8 @@ class RowLog:
             self.rows += 1
             if row.error:
                 self.error(row.number, None, None, row.error, row.category)
+            for warning in row.warnings:
+                self.warn(row.number, None, None, warning)
 
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]

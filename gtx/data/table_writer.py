@@ -136,7 +136,7 @@ class TableWriter:
     def _text(
         self, raw: IO[bytes] | gzip.GzipFile, delimiter: str
     ) -> Callable[[Sequence[Cell], Record | None], object]:
-        text = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(raw, "utf-8", errors="replace", newline="")  # a cell from Python may be no UTF-8
         self._stack.callback(text.detach)  # flushes; the stream beneath is closed by whoever opened it
         plain = csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow
         quoted = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow
@@ -197,7 +197,7 @@ def as_text(cell: Cell) -> str:
 def _as_typed(cell: Cell) -> Cell:
     """Convert a cell for Parquet: null for a missing value, and text in UTF-8."""
     if isinstance(cell, str):
-        return cell if cell.isascii() else cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return cell if cell.isascii() else cell.encode("utf-8", "replace").decode()
     return None if cell != cell else cell
 
 

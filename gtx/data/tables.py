@@ -18,8 +18,19 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TypeVar
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, is_molecule, skip_rows, smiles_index
+from gtx.data.columns import (
+    FIRST_ROWS,
+    MoleculeColumn,
+    Row,
+    Table,
+    damage,
+    is_molecule,
+    molecule_columns,
+    skip_rows,
+    smiles_index,
+)
 from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
+from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError, did_you_mean, printable
 
 T = TypeVar("T")
@@ -41,10 +52,12 @@ def open_table(
     size.
 
     The ending of the file name determines the kind of the file: `.parquet`, `.smi` or `.smiles` (a SMILES, white space,
-    a name), `.sdf` (properties are columns), `.csv` and `.tsv` (comma, semicolon or tab). Without a file name, as for
+    a name; or more columns with names in a header, separated by white space), `.sdf` (properties are columns), `.csv`
+    and `.tsv` (comma, semicolon or tab; white space if the header has none of these). Without a file name, as for
     standard input, the first lines determine the kind. Text is UTF-8, with or without a byte-order mark, and may be
-    gzipped. A list column `coordinates` of a Parquet file holds coordinates in Å and is not among the columns. A row
-    that is too long to be kept (`gtx.data.limits`) is a row with an error.
+    gzipped; other bytes are read as Windows-1252, with a warning. A list column `coordinates` of a Parquet file holds
+    coordinates in Å and is not among the columns. A row that is too long to be kept (`gtx.data.limits`) is a row with
+    an error.
 
     Args:
         source: path of a file, "-" for standard input, a SMILES, a list of SMILES, or an open binary stream. A text
@@ -90,17 +103,17 @@ def _opened(name: str, wanted: MoleculeColumn) -> Table:
     if suffix in (".sdf", ".sd", ".mol"):
         return _read_sdf(lambda: file_lines(name), wanted, name)
     if suffix in (".smi", ".smiles", ".ism"):
-        return _read_smiles(file_lines(name))
+        return _read_smiles(file_lines(name), wanted)
     if suffix in (".csv", ".tsv", ".tab"):
         return _read_delimited(file_lines(name), wanted, name, default="," if suffix == ".csv" else "\t")
     kind, lines = _kind(file_lines(name), wanted)
     if kind == "sdf":
         return _read_sdf(lambda: file_lines(name), wanted, name)
-    return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
+    return _read_smiles(lines, wanted) if kind == "smiles" else _read_delimited(lines, wanted, name)
 
 
 def _of_smiles(every: Sequence[str]) -> Table:
-    rows = (_row(number, [text], text) for number, text in enumerate(every, start=1))
+    rows = (Row.of_text(number, ["smiles"], [text], text) for number, text in enumerate(every, start=1))
     return Table(["smiles"], "smiles", rows, len(every))
 
 
@@ -122,7 +135,7 @@ def _read_stream(raw: io.BufferedReader, wanted: MoleculeColumn, name: str) -> T
             lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts), name
         )
         return _holding(kept, _read_sdf(lambda: file_lines(kept.name), wanted, name))
-    return _read_smiles(lines) if kind == "smiles" else _read_delimited(lines, wanted, name)
+    return _read_smiles(lines, wanted) if kind == "smiles" else _read_delimited(lines, wanted, name)
 
 
 def _kind(lines: Lines, wanted: MoleculeColumn) -> tuple[str, Lines]:
@@ -180,6 +193,12 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
     if named := _DELIMITER_LINE.match(header):  # a line of Excel's, before the header
         header, default = next(lines, "") or "", named[1]
     delimiter = sniff(header, wanted.names, default)
+    if delimiter not in header:
+        ahead = list(islice(lines, FIRST_ROWS))
+        lines = chain(ahead, lines)
+        names, filled = _header_words(header, ahead, wanted), [line.split() for line in ahead if line and line.strip()]
+        if len(names) > 1 and filled and min(map(len, filled)) >= len(names):
+            return _read_words(names, lines, wanted)
     stream = records(chain([header], lines), delimiter)
     columns, broken = next(stream)
     if broken:
@@ -200,28 +219,28 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
         width, every = len(columns), _without_last_blanks(chain(first, stream), ([], None))
         for number, (cells, error) in enumerate(every, start=1):
             if len(cells) != width:
-                error = error or _misfit(cells, width)
+                error = error or _misfit(cells, columns)
                 cells = _fit(cells, width, delimiter)
-            yield _row(number, cells, cells[smiles], error=error)
+            yield Row.of_text(number, columns, cells, cells[smiles], error)
 
     return Table(columns, columns[smiles], rows())
 
 
-def _misfit(cells: list[str], width: int) -> str | None:
-    if width == 1 and not cells:
+def _misfit(cells: list[str], columns: list[str]) -> str | None:
+    """Describe what is wrong with ragged cells; None if cells and header differ by blanks at the end alone."""
+    width = len(columns)
+    if (width == 1 and not cells) or (cells and not any(map(str.strip, cells[width:] + columns[len(cells) :]))):
         return None
     return f"{len(cells)} cells where the header has {width}" if cells else "blank line"
 
 
 def _fit(cells: list[str], width: int, delimiter: str) -> list[str]:
-    """Fit ragged cells to the width of the header without loss."""
+    """Fit ragged cells to the width of the header without loss, but for blank cells at the end."""
+    while len(cells) > width and not cells[-1].strip():
+        cells = cells[:-1]
     if len(cells) > width:
         return [*cells[: width - 1], delimiter.join(cells[width - 1 :])]
     return cells + [""] * (width - len(cells))
-
-
-def _row(number: int, cells: list[str], text: str, error: str | None = None) -> Row:
-    return Row(number, cells, text, error=error or damage(text))
 
 
 def _without_last_blanks(items: Iterable[T], blank: T) -> Iterator[T]:
@@ -239,21 +258,54 @@ def _without_last_blanks(items: Iterable[T], blank: T) -> Iterator[T]:
 # SMILES, a line each
 
 
-def _read_smiles(lines: Lines) -> Table:
-    """Read one SMILES per line, white space and a name; a first line that says "smiles" is a header."""
+def _read_smiles(lines: Lines, wanted: MoleculeColumn) -> Table:
+    """Read one SMILES per line, white space and a name; or columns with names in a header."""
     first = next(lines, "")
     if first == "":
         raise InputError("there is nothing to read: not one line")
-    if first is None or first.lower().split()[:1] != ["smiles"]:
-        lines = chain([first], lines)
-    entries = (line if line is None else line.split(None, 1) for line in lines)
+    ahead = list(islice(lines, FIRST_ROWS))
+    if names := _header_words(first or "", ahead, wanted):
+        return _read_words(names if names[1:] else [*names, "name"], chain(ahead, lines), wanted)
+    return _read_words(["smiles", "name"], chain([first], ahead, lines), MoleculeColumn("smiles"))
+
+
+def _header_words(header: str, ahead: Sequence[str | None], wanted: MoleculeColumn) -> list[str]:
+    """Return the names of columns that are separated by white space; none if the first line is no such header.
+
+    Args:
+        header: the first line.
+        ahead: the lines that follow.
+        wanted: rule for the name of the column of molecules.
+    """
+    names = header.split()
+    found = wanted.find(names)
+    if not found or names[0].lower() in wanted.names:
+        return names if found else []
+    rows = [line.split() for line in ahead if line]
+    molecules = [cells[found[0]] for cells in rows if len(cells) > found[0]]
+    return names if any(map(is_molecule, molecules)) and not is_molecule(names[0]) else []
+
+
+def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Table:
+    """Read columns that are separated by white space; the last has the rest of the line."""
+    width = len(columns)
+    if wanted.requested not in columns:
+        wanted = MoleculeColumn(None, wanted.usual)
+
+    def split(line: str | None) -> list[str] | None:
+        return line if line is None else [cell.rstrip("\r\n") for cell in line.split(None, width - 1)]
+
+    entries = map(split, lines)
+    first = list(islice(entries, FIRST_ROWS))
+    smiles = smiles_index(columns, wanted, lambda: [cells for cells in first if cells and len(cells) == width])
 
     def rows() -> Iterator[Row]:
-        for number, entry in enumerate(_without_last_blanks(entries, []), start=1):
-            cells = _fit([cell.rstrip("\r\n") for cell in entry or []], 2, " ")
-            yield _row(number, cells, cells[0], limits.too_long() if entry is None else None)
+        every = _without_last_blanks(chain(first, entries), [])
+        for number, entry in enumerate(every, start=1):
+            cells = _fit(entry or [], width, " ")
+            yield Row.of_text(number, columns, cells, cells[smiles], limits.too_long() if entry is None else None)
 
-    return Table(["smiles", "name"], "smiles", rows())
+    return Table(columns, columns[smiles], rows())
 
 
 # SDF
@@ -264,9 +316,12 @@ def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> 
     from gtx.molecules.reading import molblock_smiles, sdf_records
 
     properties: dict[str, None] = {}
+    first: list[dict[str, str]] = []
     titled, length = False, 0
     for record in sdf_records(lines()):
         properties.update(dict.fromkeys(record.properties))
+        if length < FIRST_ROWS:
+            first.append(record.properties)
         titled |= bool(record.title)
         length += 1
         if len(properties) > limits.MOST_COLUMNS:
@@ -276,8 +331,9 @@ def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> 
     if broken := damage("".join(properties)):
         raise InputError(f"the property names of {name} cannot be read: {broken}")
     names = list(properties)
-    shown = [names[i] for i in wanted.find(names, parts=False)]
-    smiles = shown[0] if shown else "smiles"
+    molecules = molecule_columns([[cells.get(name, "") for name in names] for cells in first])
+    shown = [names[i] for i in wanted.find(names, parts=False) if i in molecules]
+    smiles = shown[0] if shown else find_unused_column_name(names, "smiles")
     title = "name" if titled and "name" not in properties else None
     columns = ([] if shown else [smiles]) + ([title] if title else []) + list(properties)
 
@@ -293,7 +349,7 @@ def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> 
                 except MoleculeError:
                     cells[smiles] = ""
             error = record.error or (None if "\nM  END" in block else 'mol block without "M  END"')
-            yield _row(number, [cells.get(column, "") for column in columns], block, error=error)
+            yield Row.of_text(number, columns, [cells.get(column, "") for column in columns], block, error)
 
     return Table(columns, smiles, rows(), length)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from sklearn.utils.multiclass import check_classification_targets
 
-from gtx.data.columns import MoleculeColumn, listed, molecule_columns
+from gtx.data.columns import MoleculeColumn, listed
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
@@ -56,11 +56,12 @@ def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd
     rest = [i for i, name in enumerate(names) if name not in read]
     if not rest:
         raise InputError(f"X has no column of SMILES beside {listed(names)}" if names else "X has no columns")
-    named = MoleculeColumn(None, usual).find([names[i] for i in rest]) if len(rest) > 1 else []
-    likely = [rest[i] for i in named or molecule_columns(first_cells(table.iloc[:, rest]))]
-    candidates = rest if len(rest) == 1 else likely
-    if len(candidates) == 1 and (read or len(rest) == 1):
-        return table.iloc[:, candidates[0]]
+    likely = rest
+    if len(rest) > 1:
+        chosen, _ = MoleculeColumn(None, usual).choose([names[i] for i in rest], first_cells(table.iloc[:, rest]))
+        likely = [rest[i] for i in chosen]
+    if len(likely) == 1 and (read or len(rest) == 1):
+        return table.iloc[:, likely[0]]
     column = names[likely[0] if likely else rest[0]]
     more = [names[i] for i in rest if names[i] != column]
     if read:

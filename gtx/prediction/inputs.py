@@ -85,7 +85,8 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
 
 def first_cells(table: pd.DataFrame) -> list[list[str]]:
     """Return the cells of the first rows as texts."""
-    rows = table.head(FIRST_ROWS).astype(object).to_numpy().tolist()
+    first = table.head(FIRST_ROWS)
+    rows = first.astype(object).where(first.notna(), "").to_numpy().tolist()
     return [[molecule_text(cell) or str(cell) for cell in row] for row in rows]
 
 

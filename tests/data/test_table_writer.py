@@ -21,7 +21,7 @@ ROWS = [
     [" C ", 'say "hi"', "two\nlines"],
     ["N", "old\rMac", "both\r\n"],
     ["O", "a\tb;c,d", '"quoted"'],
-    ["S", "M\udcfcller\0", "µ€漢 \u2028"],
+    ["S", "Müller\0", "µ€漢 \u2028"],
 ]
 
 
@@ -113,8 +113,12 @@ def test_parquet_round_trip_and_row_groups(tmp_path):
     table = open_table(tmp_path / "t.parquet")
     assert (table.columns, table.length) == (COLUMNS, 20_006)
     assert [row.cells for row in table.rows] == [*ROWS[:5], *rows]
-    write(tmp_path / "u.parquet", ROWS[5:])  # Parquet strings are UTF-8: a stray byte is replaced
-    assert next(open_table(tmp_path / "u.parquet").rows).cells == ["S", "M\ufffdller\0", "µ€漢 \u2028"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_what_is_written_is_utf_8(tmp_path, name):
+    write(tmp_path / name, [["S", "M\udcfcller", "µ"]])  # a stray byte, as Python keeps it
+    assert next(open_table(tmp_path / name).rows).cells == ["S", "M?ller", "µ"]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])

@@ -18,6 +18,7 @@ from rdkit import Chem
 
 from gtx.data.columns import Row, Table
 from gtx.data.delimited import records, sniff
+from gtx.data.row_log import RowLog
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import check_source, open_table
 from gtx.errors import InputError
@@ -119,14 +120,38 @@ def test_ragged_and_blank_rows_keep_their_place_and_content(table_of):
     assert [row.number for row in rows] == [1, 2, 3, 4, 5]
 
 
-def test_stray_bytes_are_an_error_in_the_smiles_and_survive_elsewhere(table_of, tmp_path):
-    content = b"id,smiles,y\nM\xfcller,CCO,1\nx,C\xffC,2\ny,C\0C,3\n"
-    rows = list(table_of(content).rows)
-    assert [row.error for row in rows] == [None, "is not UTF-8 text; save the table as UTF-8", "holds a NUL byte"]
-    with TableWriter(tmp_path / "out.csv", ["id", "smiles", "y"]) as out:
+@pytest.mark.parametrize(
+    ("header", "row", "expected"),
+    [
+        ("id,smiles,y", "a,C,1,", ["a", "C", "1"]),  # a comma too many, as some programs write
+        ("id,smiles,y", "a,C,1, ,", ["a", "C", "1"]),
+        ("id;smiles;y", "a;C;1;;", ["a", "C", "1"]),
+        ("id,smiles,y,", "a,C,1", ["a", "C", "1", ""]),  # the other way around
+        ("smiles", "C,", ["C"]),
+    ],
+)
+def test_blank_cells_at_the_end_that_the_header_lacks_or_has_are_no_error(table_of, header, row, expected):
+    (only,) = table_of(f"{header}\n{row}\n").rows
+    assert (only.cells, only.error, only.text) == (expected, None, "C")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.smi"])
+def test_stray_bytes_are_an_error_in_the_smiles_and_read_as_windows_1252_elsewhere(table_of, tmp_path, name):
+    content = b"smiles,id,y\nCCO,M\xfcller \x80,1\nC\xffC,x,2\nC\0C,y,3\nCO,M\xc3\xbcller,4\n"
+    table = table_of(content if name == "t.csv" else content.replace(b"r \x80", b"r\x80").replace(b",", b" "), name)
+    rows = list(table.rows)
+    utf8 = "is not UTF-8 text; save the table as UTF-8"
+    assert [row.error for row in rows] == [None, utf8, "holds a NUL byte", None]
+    assert rows[0].cells[1].replace(" ", "") == "Müller€" and rows[3].cells[1] == "Müller"
+    said = 'column "id" is not UTF-8 text: it is read as Windows-1252, of which Latin-1 is a part, and written as UTF-8'
+    assert [row.warnings for row in rows] == [(said,), (), (), ()]
+    log = RowLog()
+    log.enter(rows)
+    assert log.pop(1) == (None, [f"row 1: {said}"])
+    with TableWriter(tmp_path / "out.csv", ["smiles", "id", "y"]) as out:
         for row in rows:
             out.write(row.cells)
-    assert (tmp_path / "out.csv").read_bytes() == content
+    assert "Müller" in (tmp_path / "out.csv").read_text("utf-8").splitlines()[1]
 
 
 def test_repeated_names_are_kept_but_cannot_be_named(table_of):
@@ -166,7 +191,34 @@ def test_a_column_whose_cells_are_molecules_needs_no_name(tmp_path, name):
     table = open_table(tmp_path / name)
     assert table.smiles_column == "structure"
     assert [row.text for row in table.rows] == ["CCO", "", "C1CC", "c1ccccc1"]
-    assert open_table(tmp_path / name, usual_column="name").smiles_column == "name"
+    assert open_table(tmp_path / name, usual_column="name").smiles_column == "structure"
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "usual", "found"),
+    [
+        ("smiles_id,structure,y", "17,CCO,1.5", None, "structure"),
+        ("smiles_id,canonical_smiles,y", "17,CCO,1.5", None, "canonical_smiles"),
+        ("smiles,canonical_smiles,y", "17,CCO,1.5", None, "canonical_smiles"),
+        ("drug,smiles", "17,CCO", "drug", "smiles"),
+        ("smiles,solvent_smiles", ",CCO", None, "smiles"),  # blank is no other thing than a molecule
+        ("smiles_error,structure", ",CCO", None, "structure"),
+        ("smiles_id,y", "17,1.5", None, "smiles_id"),  # there is nothing better: each row says what is wrong
+        ("smiles", "C1CC", None, "smiles"),
+    ],
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.txt"])
+def test_a_name_does_not_win_against_cells_that_are_no_molecules(tmp_path, name, header, row, usual, found):
+    if name == "t.txt":
+        (tmp_path / name).write_text(f"{header}\n{row}\n".replace(",", "\t"))
+    else:
+        with TableWriter(tmp_path / name, header.split(",")) as out:
+            out.write(row.split(","))
+    assert open_table(tmp_path / name, usual_column=usual).smiles_column == found
+    assert open_table(tmp_path / name, "smiles_id" if "smiles_id" in header else None, usual).smiles_column in (
+        "smiles_id",
+        found,
+    )
 
 
 def test_a_first_molecule_in_place_of_a_header_and_a_line_of_excel(table_of):
@@ -237,6 +289,45 @@ def test_a_smiles_file(table_of):
     assert cells(table_of("SMILES Name \nCCO 7\n", "t.smiles")) == [["CCO", "7"]]
     with pytest.raises(InputError, match="nothing to read"):
         table_of("", "t.smi")
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.smi", "t.csv", "t.tsv", "-"])
+@pytest.mark.parametrize(
+    ("header", "row", "column"),
+    [
+        ("smiles y", "CCO 1.5", "smiles"),
+        ("SMILES   logS\tnote ", "CCO\t1.5  as measured", "SMILES"),
+        ("id canonical_smiles y", "mol-1 CCO 1.5", "canonical_smiles"),
+        ("smiles_id smiles y", "17 CCO 1.5", "smiles"),
+    ],
+)
+def test_columns_separated_by_white_space_have_the_names_of_their_header(
+    table_of, tmp_path, monkeypatch, name, header, row, column
+):
+    if "\t" in header and name != "t.smi":
+        pytest.skip("a tab separates the columns alone")
+    content = f"{header}\n{row}\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    table = open_table("-") if name == "-" else table_of(content, name)
+    assert (table.columns, table.smiles_column) == (header.split(), column)
+    (only,) = table.rows
+    assert only.cells == row.split(None, len(header.split()) - 1) and only.text == "CCO"
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("Canonical SMILES\nCCO\nCC\n", "t.csv"),
+        ("SMILES string\nCCO\nCC\n", "t.csv"),
+        ("C1CC smiles_1\nCCO smiles_2\n", "t.smi"),
+        ("CCO smiles\nC smiles\n", "t.smi"),
+    ],
+)
+def test_a_name_of_two_words_and_a_name_of_a_molecule_are_no_header_of_several_columns(table_of, content, name):
+    table = table_of(content, name)
+    rows = list(table.rows)
+    assert len(rows) == 2 and rows[-1].text in ("CC", "CCO", "C")
+    assert table.columns == (["smiles", "name"] if name == "t.smi" else [content.splitlines()[0]])
 
 
 MOL = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
@@ -338,7 +429,7 @@ def test_parquet(tmp_path):
     table = open_table(path)
     assert (table.columns, table.length) == (["smiles", "y", "single", "n", "raw", "words"], 3)
     first, second, third = table.rows
-    assert first.cells == ["C", "1.5", "0.1", "7", "\udcff", "['a']"]
+    assert first.cells == ["C", "1.5", "0.1", "7", "ÿ", "['a']"]
     assert second.cells == ["", "nan", "2", "", "ab", ""]
     assert np.array_equal(first.coordinates, np.float32([0, 0, 1.5]))
     assert second.coordinates is None
@@ -405,9 +496,12 @@ def test_an_sdf_with_its_own_smiles_and_stray_bytes(table_of):
     table = table_of(content, "t.sdf")
     assert table.columns == ["name", "SMILES"]
     rows = list(table.rows)
-    assert [row.cells for row in rows] == [["M\udcfcller", "C-C"], ["", ""]]
-    assert [row.error for row in rows] == [None, None]
+    assert [row.cells for row in rows] == [["Müller", "C-C"], ["", ""]]
+    assert [row.error for row in rows] == [None, None] and "read as Windows-1252" in rows[0].warnings[0]
     assert rows[0].text.isascii()
+    table = table_of(content.replace(b"C-C", b"1234"), "v.sdf")  # a number of a catalogue
+    assert (table.columns, table.smiles_column) == (["smiles", "name", "SMILES"], "smiles")
+    assert [row.cells[0] for row in table.rows] == ["CC", "CC"]
     with pytest.raises(InputError, match="is empty"):
         table_of("\n\n", "u.sdf")
 
@@ -431,7 +525,8 @@ def test_rows_may_be_passed_over_and_the_others_keep_their_numbers(tmp_path, mon
     for first in (0, 1, 5, 7, 22, 23, 99):
         assert [row[:3] for row in open_table(tmp_path / name, first=first).rows] == every[first:]
     if name == "in.parquet":
-        assert read == [*[0, 1, 2, 3, 4] * 2, *[1, 2, 3, 4] * 2, 4]
+        parts = [[0, 1, 2, 3, 4]] * 2 + [[1, 2, 3, 4]] * 2 + [[4], [], []]
+        assert read == [group for groups in parts for group in (0, *groups)]  # the first rows tell the columns
 
 
 # --- Sources.

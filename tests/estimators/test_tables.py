@@ -41,6 +41,8 @@ def test_the_smiles_beside_features_are_found_by_name(warm: gtx.MoleculeRegresso
     np.testing.assert_array_equal(warm.predict(table[["note", "T", "smiles"]]), expected)
     renamed = table[["smiles", "T", "note"]].rename(columns={"smiles": "mol"})
     np.testing.assert_array_equal(warm.predict(renamed), expected)  # the only column that reads as molecules
+    numbered = renamed.assign(note=range(len(renamed))).rename(columns={"note": "smiles_id"})
+    np.testing.assert_array_equal(warm.predict(numbered), expected)  # a name alone does not win
     with pytest.raises(
         ValueError, match="Beside 'T' there are 'mol', 'note': leave all but one out, or call one 'smil"
     ):

@@ -40,6 +40,7 @@ def test_a_table_is_read_by_its_column_of_molecules(predictor: Predictor) -> Non
         pd.DataFrame({"canonical_smiles": TWO, "y": [1, 2]}),
         pd.DataFrame({"structure": TWO, "smiles": ["C", "C"]}),  # as in training
         pd.DataFrame({"Drug_ID": ["Ethanol", "CHEMBL277500"], "Drug": TWO, "Y": [0, 1]}),  # as TDC has it
+        pd.DataFrame({"smiles_id": [17, 18], "Drug": TWO}),  # a name does not win against cells
         pa.table({"name": ["ethanol", "benzene"], "smiles": TWO}),  # as polars is: with `to_pandas`
     ],
     ids=lambda given: type(given).__name__,

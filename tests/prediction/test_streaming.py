@@ -26,7 +26,7 @@ NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
 
 
 def read(path: Path) -> list[list[str]]:
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
 
@@ -87,6 +87,16 @@ def test_fifty_bad_rows_among_a_thousand(predictor: Predictor, shared_data: Path
     good = [row[0] for i, row in enumerate(written) if i not in set(faulty)]
     expected = predictor.predict([good[i] for i in sample]).gap_pred
     np.testing.assert_allclose(numbers[sample], expected, atol=1e-5 * float(predictor.task.scaler.sd[0]))
+
+
+def test_a_table_in_latin_1_gives_a_table_in_utf_8(predictor: Predictor, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes('smiles,name,note\nCCO,Müller,a\nCC, b ,"1"\n'.encode("latin-1"))
+    predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
+    header, *written = read(tmp_path / "out.csv")  # opened as UTF-8
+    assert [row[:3] for row in written] == [["CCO", "Müller", "a"], ["CC", " b ", "1"]]
+    assert [row[header.index("error")] for row in written] == ["", ""]
+    warnings = [row[-1] for row in written]
+    assert warnings[0].startswith('row 1: column "name" is not UTF-8 text') and warnings[1] == ""
 
 
 def test_scores_of_the_targets_that_the_table_holds(predictor: Predictor, tmp_path: Path) -> None:
