@@ -19,10 +19,10 @@ from gtx.tasks.labels import check_count
 
 
 def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
-    """Convert X to SMILES, RDKit molecules by `gtx.molecules.reading.molecule_text`.
+    """Convert X to SMILES, RDKit molecules too; for anything else in X, see `gtx.prediction.inputs.as_texts`.
 
     Raises:
-        InputError: X contains something else, or is empty.
+        InputError: X is one molecule, has another shape, or is empty.
     """
     if molecule_text(X) is not None:
         raise InputError("X must be a list or an array of SMILES or RDKit molecules, not one of them")
@@ -30,9 +30,6 @@ def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
     if array.ndim != 1 and not (array.ndim == 2 and array.shape[1] == 1):
         raise InputError(f"X must be SMILES [n], or a table of one column, not of shape {list(array.shape)}")
     molecules = array.ravel().tolist()
-    for i, one in enumerate(molecules):
-        if molecule_text(one) is None:
-            raise InputError(f"X must be SMILES or RDKit molecules: number {i} is {printable(repr(one))}")
     if not molecules:
         raise InputError("X holds no SMILES")
     return as_texts(molecules, coordinates)

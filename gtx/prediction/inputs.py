@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,18 @@ from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 
+TABLES = (".csv", ".tsv", ".tab", ".txt", ".smi", ".smiles", ".ism", ".sdf", ".sd", ".mol", ".parquet", ".pq", ".xlsx")
+"""Ends of the names of tables; no SMILES ends so."""
+
 
 def as_frame(table: Any) -> Any:
     """Convert a table or column of polars or Arrow to pandas; return anything else unchanged."""
     return table.to_pandas() if hasattr(table, "to_pandas") else table
+
+
+def index_of(molecules: Any) -> pd.Index | None:
+    """Return the index of a pandas table or column, None of anything else."""
+    return molecules.index if isinstance(molecules, (pd.DataFrame, pd.Series)) else None
 
 
 def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
@@ -27,9 +36,15 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
         usual: the name of the column in training.
 
     Raises:
-        InputError: the column of molecules in a table is ambiguous, or there are no molecules.
+        InputError: the column of molecules in a table is ambiguous, or there are no molecules; or `smiles` is the path
+            of a table.
     """
     smiles = as_frame(smiles)
+    if isinstance(smiles, (str, Path)) and str(smiles).lower().removesuffix(".gz").endswith(TABLES):
+        raise InputError(
+            f"expected SMILES, got the name of a file, {printable(str(smiles))!r}: read it into a table first, such as "
+            "pandas.read_csv(path), or write its predictions to a file with predict_table(path, out)"
+        )
     if molecule_text(smiles) is not None:
         return [smiles]
     if isinstance(smiles, pd.DataFrame):
@@ -60,17 +75,23 @@ def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
         return list(zip(*(rows.iloc[:, find_column(columns, name)] for name in names), strict=True))
     if isinstance(rows, (str, Mapping, bytes)) or not isinstance(rows, Iterable):
         raise InputError(f"{expected}; got a value of type {type(rows).__name__}")
-    found = list(rows)
+    found = [(None,) * len(names) if is_gap(row) else row for row in rows]
     for i, row in enumerate(found):
         if isinstance(row, str) or not isinstance(row, Iterable) or len(tuple(row)) != len(names):
             raise InputError(f"{expected}; number {i}, counted from 0, is {printable(repr(row))}")
     return [tuple(row) for row in found]
 
 
+def is_gap(cell: Any) -> bool:
+    """Return whether a cell is a missing value: None, NaN, `pd.NA` or `pd.NaT`."""
+    return pd.api.types.is_scalar(cell) and bool(pd.isna(cell))
+
+
 def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
     """Convert SMILES and RDKit molecules to texts; a row of several molecules becomes a tuple.
 
-    Anything else, such as a gap of a pandas column, becomes an empty text, which cannot be read.
+    A gap (None, NaN or another missing value of pandas) becomes an empty text, and anything else the text that `repr`
+    gives: neither can be read as a molecule.
 
     Args:
         given: molecules, or tuples of the molecules of a row.
@@ -78,7 +99,8 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
     """
 
     def text(one: Any) -> str:
-        return molecule_text(one, coordinates) or ""
+        written = molecule_text(one, coordinates)
+        return written if written is not None else "" if is_gap(one) else repr(one)
 
     return [tuple(map(text, one)) if isinstance(one, tuple) else text(one) for one in given]
 

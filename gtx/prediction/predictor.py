@@ -26,7 +26,7 @@ from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError
 from gtx.molecules.graphs import name_code
 from gtx.molecules.reading import molecule_text
-from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list
+from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
@@ -265,7 +265,7 @@ class Predictor:
         return ExtendedAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
-        """Compute a vector per SMILES, float32 `[n, width]`: the input of the head of the network.
+        """Compute a vector per SMILES, in order, float32 `[n, width]`: the input of the head of the network.
 
         The vectors of an ensemble are concatenated. A SMILES that cannot be read gives a row of NaN and a warning.
 
@@ -305,9 +305,9 @@ class Predictor:
             members: whether the prediction of each ensemble member is also returned, see `with_members`.
 
         Returns:
-            A data frame with a row per SMILES, in order. The columns are `smiles` as given (or a column for each of
-            several molecules), the columns that `output_columns` names, `error` and `warning`. A row has either a
-            prediction or an error.
+            A data frame with a row per SMILES, in order, and with the index of a pandas table or column. The columns
+            are `smiles` as given (or a column for each of several molecules), the columns that `output_columns` names,
+            `error` and `warning`. A row has either a prediction or an error.
 
         Raises:
             InputError: the column of SMILES is ambiguous, or there are no SMILES; a feature column is missing, or holds
@@ -315,12 +315,17 @@ class Predictor:
         """
         if members and not self.reports_members:
             return self.with_members().predict(smiles, workers)
+        smiles = as_frame(smiles)
         molecules, done = self._featurise(smiles, workers)
         answered = ChunkAnswers(done.errors, done.warnings, done.good, self.predict_store(done.store))
-        return self.frame(molecules, answered, self.output_columns)
+        return self.frame(molecules, answered, self.output_columns, index_of(smiles))
 
     def frame(
-        self, molecules: list[Any], done: ChunkAnswers, output_columns: Callable[[Iterable[str]], Mapping[str, type]]
+        self,
+        molecules: list[Any],
+        done: ChunkAnswers,
+        output_columns: Callable[[Iterable[str]], Mapping[str, type]],
+        index: pd.Index | None = None,
     ) -> pd.DataFrame:
         """Make the table of answers that `predict` returns, a row per molecule, with columns of these names."""
         answers = done.answers
@@ -332,7 +337,7 @@ class Predictor:
         columns = zip(output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
         found = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
         return pd.DataFrame(
-            {**shown, **found, "error": errors, "warning": ["; ".join(entry) or None for entry in notes]}
+            {**shown, **found, "error": errors, "warning": ["; ".join(entry) or None for entry in notes]}, index
         )
 
     @cached_property

@@ -155,9 +155,10 @@ def test_several_targets_with_blanks(table: pd.DataFrame) -> None:
 def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"2 of 4 SMILES .*is number 1.*'C1CC'.*unclosed ring"):
         regressor().fit(["C", "C1CC", "CC", ""], [1, 2, 3, 4])
-    with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; the first is number 1.*NaN is returned"):
-        predicted = fitted.predict(["C", "C1CC", "CC"])
-    assert np.isnan(predicted).tolist() == [False, True, False]
+    for bad in ("C1CC", "", None, np.nan, pd.NA, pd.NaT, 5):
+        with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; the first is number 1.*NaN is returned"):
+            predicted = fitted.predict(["C", bad, "CC"])
+        assert np.isnan(predicted).tolist() == [False, True, False]
     labels = classifier().fit(table.smiles[:30], table.gap[:30] > table.gap[:30].median())
     with pytest.warns(UserWarning, match="NaN is returned"):
         assert np.isnan(labels.predict_proba(["C1CC", "C"])).tolist() == [[True, True], [False, False]]
@@ -169,7 +170,8 @@ def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame)
     ("X", "y", "reason"),
     [
         ("CCO", [1.0], "a list or an array"),
-        (["C", 3], [1.0, 2.0], "number 1 is 3"),
+        (["C", 3], [1.0, 2.0], "1 of 2 SMILES .*number 1, counted from 0: '3' cannot be read"),
+        (["C", None], [1.0, 2.0], "1 of 2 SMILES .*number 1, counted from 0: '' cannot be read: the text is empty"),
         ([["C", "CC"]], [1.0], r"shape \[1, 2\]"),
         (["C", "CC"], [1.0, np.inf], "infinite"),
         (["C", "CC"], ["a", "b"], "row 0, counted from 0, holds 'a'; for classes there is MoleculeClassifier"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from rdkit.Chem.rdDistGeom import EmbedMolecule
 import gtx
 from gtx.data import featurise
 from gtx.prediction import Predictor
-from gtx.prediction.inputs import as_texts, smiles_list
+from gtx.prediction.inputs import as_texts, component_rows, smiles_list
 
 TWO = ["CCO", "c1ccccc1"]
 TABLE = pd.DataFrame({"name": ["ethanol", "benzene"], "SMILES": TWO, "logS": [1.1, -1.6]}, index=[7, 3])
@@ -23,10 +24,50 @@ TABLE = pd.DataFrame({"name": ["ethanol", "benzene"], "SMILES": TWO, "logS": [1.
 
 def test_a_table_is_read_by_its_column_of_molecules(predictor: Predictor) -> None:
     plain = predictor.predict(TWO)
-    assert predictor.predict(TABLE).equals(plain) and predictor.predict(TABLE["SMILES"]).equals(plain)
+    for given in (TABLE, TABLE["SMILES"]):
+        pd.testing.assert_frame_equal(predictor.predict(given), plain.set_axis(TABLE.index))
     np.testing.assert_array_equal(predictor.embed(TABLE), predictor.embed(TWO))
     with pytest.raises(gtx.InputError, match="which column holds the SMILES"):
         predictor.predict(TABLE[["name", "logS"]])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [2, 0, 1],
+        ["b", "a", "c"],
+        [5, 5, 5],
+        pd.MultiIndex.from_tuples([("x", 1), ("y", 0), ("x", 0)], names=["a", "b"]),
+    ],
+    ids=["shuffled", "texts", "duplicated", "several levels"],
+)
+def test_predictions_have_the_index_of_their_rows(predictor: Predictor, index: Any) -> None:
+    table = pd.DataFrame({"smiles": ["CCO", "C1CC", "c1ccccc1"]}, index=index)
+    plain = predictor.predict(table.smiles.tolist(), members=True)
+    for given in (table, table["smiles"]):
+        pd.testing.assert_frame_equal(predictor.predict(given, members=True), plain.set_axis(table.index))
+    table["gap"] = predictor.predict(table).gap_pred
+    np.testing.assert_array_equal(table["gap"], plain.gap_pred)
+
+
+def test_what_is_no_molecule_is_an_error_of_its_row(predictor: Predictor) -> None:
+    gaps = [None, np.nan, pd.NA, pd.NaT, "", 5, 1.5, ["C"], {"a": 1}]
+    for given in (["CCO", *gaps], pd.Series(["CCO", *gaps])):
+        found = predictor.predict(given)
+        assert found.error.isna().tolist() == [True] + [False] * len(gaps)
+        assert found.gap_pred.isna().tolist() == [False] + [True] * len(gaps)
+        with pytest.warns(UserWarning, match=r"9 of 10 SMILES give NaN; number 1: cannot be read: the text is empty"):
+            assert np.isnan(predictor.embed(given)).all(1).tolist() == found.gap_pred.isna().tolist()
+    assert predictor.predict([None, np.nan]).error.str.contains("the text is empty").all()
+    assert component_rows([None, ("C", pd.NA)], ("a", "b")) == [(None, None), ("C", pd.NA)]
+    assert as_texts([(None, None), ("C", pd.NA)]) == [("", ""), ("C", "")]
+
+
+@pytest.mark.parametrize("path", ["table.csv", "data/Mols.SMI", "a.csv.gz", Path("library.parquet")])
+def test_the_name_of_a_file_is_not_read_as_a_molecule(predictor: Predictor, path: Any) -> None:
+    for method in (predictor.predict, predictor.embed):
+        with pytest.raises(gtx.InputError, match=r"expected SMILES, got the name of a file, .*predict_table"):
+            method(path)
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,9 @@ def test_the_solute_the_solvent_and_the_temperature_are_all_learned(outcome: Run
 
 
 def test_a_row_alone_is_answered_as_among_others(predictor: Predictor) -> None:
-    frame = pairs().head(3)
+    frame = pairs().head(3).set_axis(["c", "a", "b"])
     said = predictor.predict(frame)
+    assert said.index.tolist() == ["c", "a", "b"]
     assert said.columns[:3].tolist() == [*NAMES, "y_pred"] and said["error"].isna().all()
     alone = [predictor.predict(frame.iloc[[i]])["y_pred"].item() for i in range(3)]
     turned = predictor.predict(frame[["T", "solvent", "solute"]])["y_pred"]
