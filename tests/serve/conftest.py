@@ -113,8 +113,10 @@ def browser(downloads: Path) -> Iterator[Any]:
     webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = programs[0]
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
+    words = "headless=new no-sandbox disable-gpu disable-dev-shm-usage disable-quic no-first-run"
+    quiet = "disable-background-networking disable-component-update disable-sync"
+    for word in f"{words} {quiet}".split():
+        options.add_argument(f"--{word}")
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with webdriver.Chrome(options, webdriver.ChromeService(programs[1])) as opened:
