@@ -23,12 +23,11 @@ from torch import nn
 from experiments.runs import Run, split_digest
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.errors import InputError
-from gtx.files import whole_file
 from gtx.models import build_model
 from gtx.prediction import load_predictor
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training_data.settings import hash_file
-from gtx.workflow import adapt_pretrained_model, train_model
+from gtx.workflow import train_model
 from gtx.workflow.specs import make_model_spec
 
 WHOLE = "-whole"
@@ -47,7 +46,6 @@ class Model(NamedTuple):
         settings: settings of training.
         featuriser: how molecules are read.
         start: model file that training starts from.
-        adapted: whether the start is adapted first, to the training and validation molecules, as `gtx adapt` does it.
     """
 
     title: str
@@ -57,13 +55,10 @@ class Model(NamedTuple):
     settings: Mapping[str, Any] = {}
     featuriser: Mapping[str, Any] = {}
     start: str | None = None
-    adapted: bool = False
 
 
 ENCODINGS = {"bonds": "bonds", "path": "path distances", "walk": "random walks", "degree": "degrees"}
 KERNEL = "with a kernel beside it"
-PLAIN_KERNEL = f"{KERNEL} that compares no embeddings"
-APART = "build/foundation/foundation-apart.gtx"
 
 
 def _other_encodings(left_out: str) -> dict[str, list[str]]:
@@ -90,24 +85,14 @@ PARTS: dict[str, Model] = {
     "gtx-with-mean-max": Model("gtx with mean and maximum alone as readout", arguments={"readout": ["mean", "max"]}),
 }
 """The default model without a part or with one more."""
-FOUNDATION = Model("gtx from the foundation", 5, start="foundation")
 WITHOUT_EMBEDDINGS = {"kernel_parts": ["substructures", "descriptors"]}
-"""Settings of a kernel that does not compare the embeddings of `foundation-assays`."""
-PLAIN = {"blend": None, **WITHOUT_EMBEDDINGS}
+"""Settings of a kernel that does not compare the embeddings of the foundation."""
 OWN: dict[str, Model] = {
     "gtx": Model("gtx, the network alone (`--blend no`)", 5),
     "gtx-ensemble": Model("gtx, five seeds averaged", 1),
-    "gtx-foundation": FOUNDATION,
-    "gtx-foundation-apart": Model("gtx from a foundation that never saw the test rows' scaffolds", 5, start=APART),
-    "gtx-assays-mix": Model(f"gtx {KERNEL}, the default of `gtx train`", 5, settings={"blend": None}),
-    "gtx-from-assays-mix": Model(
-        f"gtx from foundation-assays, {KERNEL}", 5, settings={"blend": None}, start="foundation-assays"
-    ),
-    "gtx-mix": Model(f"gtx {PLAIN_KERNEL}", 5, settings=PLAIN),
-    "gtx-foundation-mix": FOUNDATION._replace(title=f"gtx from the foundation, {PLAIN_KERNEL}", settings=PLAIN),
-    "gtx-adapted-mix": FOUNDATION._replace(
-        title=f"gtx from the foundation adapted to the set's molecules, {PLAIN_KERNEL}", settings=PLAIN, adapted=True
-    ),
+    "gtx-default": Model(f"gtx {KERNEL}, the default of `gtx train`", 5, settings={"blend": None}),
+    "gtx-from-foundation": Model(f"gtx from the foundation, {KERNEL}", 5, settings={"blend": None}, start="foundation"),
+    "gtx-mix": Model(f"gtx {KERNEL} that compares no embeddings", 5, settings={"blend": None, **WITHOUT_EMBEDDINGS}),
     "gtx-kernel": Model(
         "gtx as the kernel alone, without embeddings", 5, settings={"model": "kernel", **WITHOUT_EMBEDDINGS}
     ),
@@ -156,26 +141,13 @@ def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any
     data = replace(run.data, featuriser=replace(run.data.featuriser, **model.featuriser))
     arguments = {"blend": "no", **model.settings, "model_arguments": dict(model.arguments)}
     settings = TrainSettings(**arguments, seed=run.seed, threads=1, progress=False)
-    start = adapted(model.start, run) if model.adapted and model.start else model.start
-    train_model(data, settings, run.folder, start=start, baselines=False, report=False)
+    train_model(data, settings, run.folder, start=model.start, baselines=False, report=False)
     prediction, facts = predictions_of([run.folder / "model.gtx"], run)
     # the kernel of the file has learned from the validation rows; their scores are of before
     val = run.dataset.split["val"]
     before = pd.read_csv(run.folder / "predictions.csv")[[f"{name}_pred" for name in run.targets]]
     prediction[val] = before.to_numpy(float)[run.dataset.rows[val]]
     return prediction, facts
-
-
-def adapted(start: str, run: Run) -> Path:
-    """Adapt a pretrained model to all molecules but those of the test rows; it resumes."""
-    learned = np.sort(np.concatenate([rows for part, rows in run.dataset.split.items() if part != "test"]))
-    table, out = (run.folder.with_name(f"{run.folder.name}-start.{kind}") for kind in ("csv", "gtx"))
-    smiles = pd.read_csv(run.data.data, dtype=str)[run.data.smiles_column].iloc[run.dataset.rows[learned]]
-    with whole_file(table, "w") as made:
-        smiles.to_csv(made, index=False)
-    settings = TrainSettings(epochs=10, lr=3e-4, clip=0.5, seed=run.seed, threads=1, progress=False)
-    adapt_pretrained_model(start, str(table), out, settings, smiles_column=smiles.name, workers=0)
-    return out
 
 
 def average(run: Run) -> tuple[np.ndarray, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """MoleculeACE (van Tilborg et al. 2022): activity of ligands, with activity cliffs, in its own split.
 
-    python -m experiments.moleculeace --sets CHEMBL2034_Ki --models gtx gtx-foundation --jobs 2
+    python -m experiments.moleculeace --sets CHEMBL2034_Ki --models gtx-default gtx-mix --jobs 2
     python -m experiments.moleculeace --page             # writes results/moleculeace.md, with the published scores
 
 A tenth of the training rows, drawn at random and the same for every model, are validation rows. `--table` only prints

@@ -62,7 +62,7 @@ FRONT_ROWS = {
     "scaffold-tox21": "Tox21, scaffold split",
 }
 FRONT_COLUMNS = {
-    "`gtx train`": ("gtx-assays-mix",),
+    "`gtx train`": ("gtx-default",),
     "without embeddings": ("gtx-mix",),
     "chemprop": ("chemprop", "chemprop-rdkit"),
     "GPS": ("gps",),
@@ -243,7 +243,7 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
         models = by_name(found, folder)
         if "gtx" not in models:
             continue
-        ours, mixed, others = models["gtx"], models.get("gtx-assays-mix"), rivals(models)
+        ours, mixed, others = models["gtx"], models.get("gtx-default"), rivals(models)
         higher = aim.metric in HIGHER
         quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=higher)
         row = [aim.title, f"{metric_text(aim)}, {'higher' if higher else 'lower'} is better"]
@@ -261,7 +261,7 @@ def front(found: Mapping[str, Sequence[ModelRuns]]) -> str:
     cells = []
     for folder, name in FRONT_ROWS.items():
         models = by_name(found, folder)
-        if "gtx-assays-mix" not in models:
+        if "gtx-default" not in models:
             continue
         best = [ranked(models[n] for n in names if n in models)[:1] for names in FRONT_COLUMNS.values()]
         winner = ranked(row for rows in best for row in rows)[0]

@@ -53,7 +53,7 @@ assert "--task" in told.getvalue() and "sequence" not in told.getvalue()
 
 
 def test_without_its_annexes_the_core_works(tmp_path: Path) -> None:
-    left = shutil.ignore_patterns("__pycache__", "sets", "foundation.gtx")
+    left = shutil.ignore_patterns("__pycache__", "sets")
     shutil.copytree(ROOT / "gtx", tmp_path / "gtx", ignore=left)
     for name in ANNEXES:
         shutil.rmtree(tmp_path / "gtx" / name)

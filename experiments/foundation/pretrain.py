@@ -1,10 +1,10 @@
 """Pretrain the foundation on a labelled corpus, and write it as a model file.
 
-    OMP_NUM_THREADS=1 python -m experiments.foundation.pretrain corpus.smi.xz --first 250000 --epochs 10
+    OMP_NUM_THREADS=1 python -m experiments.foundation.pretrain corpus.smi.xz --first 220000 --epochs 3
 
 It reads what `experiments.foundation.labels` wrote. The same command goes on from the last whole epoch, so that
 `timeout 9m` before it makes pieces of nine minutes. The encoder is the default graph transformer without descriptors or
-counts at its readout, which would tell it the answers.
+counts at its readout, of which models that start from it have their own.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from rich.progress import track
+from torch import Tensor
 
-from experiments.foundation.labellers import LABELLERS
-from experiments.foundation.labels import OUT, read_corpus, read_labels, scaffolds_of_test_rows
+from experiments.foundation.labels import LABELS, OUT, read_corpus, read_labels
 from experiments.runs import machine
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
-from gtx.molecules import Featuriser, murcko_scaffold
+from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, save_model
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
@@ -33,22 +32,20 @@ TUNING = {"rates": {"all": 0.1, "head": 1.0, "substructures": 1.0}, "head_first"
 
 def labelled(args: argparse.Namespace) -> tuple[MoleculeStore, Regression]:
     """Read the molecules with their labels, as far as these reach, and make the task."""
-    kinds = {kind: read_labels(args.out / kind, args.first) for kind in args.labels}
-    rows = min(len(labels.error) for labels in kinds.values())
-    texts, bare = read_corpus(args.corpus, rows), Featuriser(descriptors=False)
+    labels = read_labels(args.out / "labels", args.first)
+    texts, bare = read_corpus(args.corpus, len(labels.error)), Featuriser(descriptors=False)
     found = featurise(bare, texts, cache=args.out / "cache", workers=0, progress=True, smiles=False)
-    y = np.concatenate([labels.molecule[:rows] for labels in kinds.values()], axis=1).astype(float)[found.good]
+    y = labels.molecule.astype(float)[found.good]
     varies = np.nanstd(y, 0) > 0
-    columns = np.array([name for kind in kinds for name in LABELLERS[kind].names])
-    store = found.store.with_targets(y[:, varies])
-    task = Regression(tuple(columns[varies].tolist()), element_reference=False)
-    if args.without:
-        strange = scaffolds_of_test_rows(args.without)
-        good = [texts[row] for row in found.good]
-        kept = [i for i, text in enumerate(track(good, "Scaffolds")) if murcko_scaffold(text) not in strange]
-        print(f"{len(good) - len(kept):,} molecules of {len(good):,} have a scaffold of a test row, and are left out")
-        store = store.subset(np.array(kept))
-    return store, task
+    return found.store.with_targets(y[:, varies]), Regression(
+        tuple(np.array(LABELS)[varies].tolist()), element_reference=False
+    )
+
+
+def winsorised(y: Tensor, task: Regression, limit: float = 6.0) -> Tensor:
+    """Clip labels `[M, T]` to `limit` standard deviations from their mean; NaN stays NaN."""
+    scaler = task.scaler
+    return y.clamp(scaler.mean - limit * scaler.sd, scaler.mean + limit * scaler.sd)
 
 
 def main() -> None:
@@ -56,10 +53,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--first", type=int, default=10**9, help="molecules from the top of the corpus")
-    parser.add_argument("--labels", nargs="+", choices=LABELLERS, default=["descriptors"])
-    parser.add_argument(
-        "--without", nargs="+", metavar="SET", help="leave out the scaffolds of these sets' test rows: scaffold/bace"
-    )
     parser.add_argument("--channels", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=10)
@@ -76,7 +69,7 @@ def main() -> None:
     val, train = store.subset(order[:aside]), store.subset(order[aside:])
     featuriser = Featuriser(descriptors=False)
     task = task.fitted(train)
-    train, val = (part.with_targets(task.scaler.winsorised(part.y)) for part in (train, val))
+    train, val = (part.with_targets(winsorised(part.y, task)) for part in (train, val))
     arguments = {
         "out_channels": task.out_channels,
         "atom_sizes": list(featuriser.atom_sizes),
@@ -100,11 +93,10 @@ def main() -> None:
         threads=args.threads,
         warmup=0.02,
     )
-    marks = {"model": spec, "molecules": len(train), "labels": args.labels, "without": args.without}
+    marks = {"model": spec, "molecules": len(train)}
     (member,) = fit(partial(build_model, spec), task, train, val, settings, args.out / args.name, marks=marks)
     facts = {
         "molecules": len(train),
-        "without": args.without,
         "epochs": args.epochs,
         "seed": args.seed,
         "cpu_seconds": round(sum(row["cpu_seconds"] for row in member.history)),

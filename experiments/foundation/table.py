@@ -40,23 +40,13 @@ AIMS = {
 }
 """Set before the foundation was trained, for one model; by folder of results."""
 ACTIVITY, ACTIVITY_AIM = "moleculeace-", 0.63
-DEFAULT = "gtx-assays-mix"
-"""Model of `gtx train` by default."""
-SCRATCH = "gtx-mix"
-START = {SCRATCH, "gtx-foundation-mix"}
-STARTS = {
-    "`foundation`, kernel without embeddings": ("gtx-foundation-mix", SCRATCH),
-    "`foundation-assays`, kernel with embeddings": ("gtx-from-assays-mix", DEFAULT),
-}
-"""Models that differ in their start alone."""
+START, SCRATCH = "gtx-from-foundation", "gtx-default"
+"""Models that differ in their start alone; the second is that of `gtx train` by default."""
 OWN = {
-    "gtx": "network, scratch",
-    "gtx-foundation": "network, foundation",
-    "gtx-mix": "blend, scratch",
-    "gtx-foundation-mix": "blend, foundation",
-    "gtx-adapted-mix": "blend, adapted",
-    "gtx-assays-mix": "`gtx train`",
-    "gtx-from-assays-mix": "`gtx train --from foundation-assays`",
+    "gtx": "network",
+    "gtx-mix": "blend",
+    SCRATCH: "`gtx train`",
+    START: "`gtx train --from foundation`",
 }
 BASELINES = {"gtx-kernel": "kernel", "gtx-tanimoto": "kernel without descriptors"}
 for rows, words in (("", ""), ("-whole", ", of all rows")):
@@ -67,15 +57,13 @@ for rows, words in (("", ""), ("-whole", ", of all rows")):
 HEAD = """# The foundation beside a start from scratch
 
 *Network* is `gtx train --blend no`, *blend* averages the network with a kernel that compares substructures and
-descriptors, *foundation* starts from the pretrained model `foundation`, and *adapted* from that model after `gtx adapt`
-on the set's own molecules but those of the test rows. *`gtx train`* is the default, a network from scratch and a kernel
-that compares the embeddings of `foundation-assays` too; in the last column the network also starts from
-`foundation-assays`. When its share is settled, the kernel of a blend learns from the validation rows
-too, which no published model does; of the baselines those *of all rows* do. A score is that of the test rows, the
-mean ± the standard deviation over seeds; in brackets that of the validation rows, by which alone choices are made,
-and the number of seeds, or of splits, where seeds are averaged first. The *difference* is foundation minus scratch,
-of the blends where both were run, of the networks otherwise, on the same test molecules, with its 95%
-interval (`experiments/summary.py`). Seeds and sets without a figure were not run.
+descriptors. *`gtx train`* is the default, a network from scratch and a kernel that compares the embeddings of the
+foundation too; in the last column the network also starts from the foundation. When its share is settled, the kernel
+of a blend learns from the validation rows too, which no published model does; of the baselines those *of all rows* do.
+A score is that of the test rows, the mean ± the standard deviation over seeds; in brackets that of the validation rows,
+by which alone choices are made, and the number of seeds, or of splits, where seeds are averaged first. The *difference*
+is the last column minus the one before, on the same test molecules, with its 95% interval
+(`experiments/summary.py`). Seeds and sets without a figure were not run.
 An aim is reached by `gtx train`, or by the model of these that the validation rows of
 the set choose. `python -m experiments.foundation.table` makes this page anew.
 
@@ -100,7 +88,7 @@ def starts(sets: Sets) -> list[str]:
         metric, goal = next(iter(models.values())).metric, AIMS.get(folder)
         row = [folder, f"{TITLES[metric]}, {'higher' if metric in HIGHER else 'lower'} is better"]
         row += [score(models.get(name)) for name in OWN]
-        row += [start_difference(models), "" if goal is None else f"{goal:g}", verdict(models.get(DEFAULT), goal)]
+        row += [start_difference(models), "" if goal is None else f"{goal:g}", verdict(models.get(SCRATCH), goal)]
         best = chosen(models)
         row.append("" if goal is None or best is None else f"{verdict(best, goal)} ({OWN[best.model]})")
         cells.append(row)
@@ -114,13 +102,8 @@ def score(row: ModelRuns | None) -> str:
 
 
 def start_difference(models: dict[str, ModelRuns]) -> str:
-    """Write foundation minus scratch, of the blends, or of the networks."""
-    for one, other in (("gtx-foundation-mix", "gtx-mix"), ("gtx-foundation", "gtx")):
-        if one in models and other in models:
-            text = difference_text(models[one], models[other])
-            if text:
-                return text
-    return ""
+    """Write foundation minus scratch."""
+    return difference_text(models[START], models[SCRATCH]) if {START, SCRATCH} <= set(models) else ""
 
 
 def chosen(models: dict[str, ModelRuns]) -> ModelRuns | None:
@@ -132,20 +115,18 @@ def chosen(models: dict[str, ModelRuns]) -> ModelRuns | None:
 def deciding(sets: Sets) -> list[str]:
     """Write how much smaller errors are with a pretrained start, over all sets, which chooses the default."""
     cells = []
-    for start, pair in STARTS.items():
-        both = [tuple(models[name] for name in pair) for models in sets.values() if set(pair) <= set(models)]
-        if len(both) < 2:
-            continue
+    both = [(models[START], models[SCRATCH]) for models in sets.values() if {START, SCRATCH} <= set(models)]
+    if len(both) > 1:
         for part, words in (("val", "validation, which decide"), ("test", "test")):
             ratios = [math.log(error(one, part) / error(other, part)) for one, other in both]
-            cells.append([start, words, mean_log_ratio(ratios)])
+            cells.append([words, mean_log_ratio(ratios)])
     explained = """\
-The mean logarithm of the error with a network that starts from a pretrained model over that of the same model with a
+The mean logarithm of the error with a network that starts from the foundation over that of the same model with a
 network from scratch, over the sets on which both were run, with its 95% interval (t, sets). An error is an RMSE, or
-1 - ROC-AUC. The network starts from a pretrained model by default when its errors of validation rows are smaller by
+1 - ROC-AUC. The network starts from the foundation by default when its errors of validation rows are smaller by
 more than the interval.
 """
-    table = markdown("start | rows | difference | sets on which it is ahead", "lllr", cells)
+    table = markdown("rows | difference | sets on which it is ahead", "llr", cells)
     return ["## Which start is the default", "", explained, *table]
 
 
@@ -157,14 +138,12 @@ def error(row: ModelRuns, part: str) -> float:
 def averages(sets: Sets) -> list[str]:
     """Write means over the sets of activities on which all of some models were run."""
     active = {folder: models for folder, models in sets.items() if folder.startswith(ACTIVITY)}
-    groups = ({"gtx-foundation-mix"}, START)
-    shared = [tuple(folder for folder, models in active.items() if group <= set(models)) for group in groups]
+    folders = [folder for folder, models in active.items() if {START, SCRATCH} <= set(models)]
     cells = []
-    for folders in filter(None, dict.fromkeys(shared)):
-        for name, words in (OWN | BASELINES).items():
-            if all(name in active[folder] for folder in folders):
-                mean = statistics.mean(active[folder][name].mean() for folder in folders)
-                cells.append([str(len(folders)), words, f"{mean:.3f}"])
+    for name, words in (OWN | BASELINES).items():
+        if folders and all(name in active[folder] for folder in folders):
+            mean = statistics.mean(active[folder][name].mean() for folder in folders)
+            cells.append([str(len(folders)), words, f"{mean:.3f}"])
     table = markdown("sets | model | RMSE", "rlr", cells)
     title = f"## Mean RMSE over sets of MoleculeACE (aim {ACTIVITY_AIM:g} over fifteen)"
     return [title, "", *table, "", "[The published models on the same sets](moleculeace.md)."]

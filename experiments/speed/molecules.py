@@ -173,7 +173,7 @@ def featurising(options: Namespace) -> list[Case]:
 CHUNK = 500
 PROCESSES = {"in this process": 0, "1 worker process": 1, "2 worker processes": 2, "8 worker processes": 8}
 PARSE, GTX, READ, MODEL, COMMAND = "MolFromSmiles", "gtx", "gtx: reading alone", "gtx: the model alone", "gtx predict"
-EMBED = "gtx: the embedding of a kernel of foundation-assays alone"
+EMBED = "gtx: the embedding of a kernel of the foundation alone"
 
 
 def prediction(options: Namespace) -> list[Case]:

@@ -15,7 +15,7 @@ from gtx.data.feature_columns import cell_text
 from gtx.data.featurising import default_chunk_size
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
-from gtx.prediction.foundation import FOUNDATION_MODELS
+from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, answer_rows, predict_stream
@@ -35,7 +35,7 @@ class DataFramePredictor:
     """
 
     def __init__(self, model: str | Path, smiles_column: str | None = None, **options: Any) -> None:
-        self.model: str | Path = model if model in FOUNDATION_MODELS else Path(model).resolve()
+        self.model: str | Path = model if model == FOUNDATION_MODEL else Path(model).resolve()
         self.smiles_column = smiles_column
         self.options: dict[str, Any] = options
 

@@ -35,7 +35,7 @@ from gtx.data.featurising import default_chunk_size, default_worker_count
 from gtx.data.table_writer import TableWriter, output_header
 from gtx.errors import InputError
 from gtx.files import whole_file
-from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
+from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.streaming import (
     EVERY_ROW,
@@ -104,7 +104,7 @@ def predict_folder_of_tables(
         raise InputError(f"engine: expected 'ray', {purpose}got {engine!r}")
     library, outputs = Library.at(source), Outputs(Path(out), selection)
     check_outside(source, outputs.folder, "predictions")
-    file = model if model in FOUNDATION_MODELS else Path(model).resolve()
+    file = model if model == FOUNDATION_MODEL else Path(model).resolve()
     opening = partial(load, file, device=device, beams=beams)
     # actors may have a GPU that this machine lacks
     predictor = load_predictor(file, device="cpu", beams=beams) if engine == "ray" else opening()

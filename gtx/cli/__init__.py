@@ -29,14 +29,13 @@ COMMANDS = {
     "explain": "draw what is behind one prediction: attention, atoms or substructures, similar molecules",
     "info": "show what a model file holds",
     "join": "join tables by molecule, to train on the targets of all",
-    "adapt": "train a pretrained model further on your molecules, without labels",
     "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with simple models on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",
     "models": "list the architectures",
 }
 """The commands of the core."""
-RESUMED = ("train", "tune", "adapt", "benchmark", "demo")
+RESUMED = ("train", "tune", "benchmark", "demo")
 
 EXAMPLES = """
 examples:

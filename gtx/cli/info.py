@@ -14,8 +14,7 @@ examples:
 """
 NOTES = """
 gtx info prints the architecture, the targets, how molecules are read, the split, the intervals, the versions of the
-libraries and the scores. For the pretrained models that come with gtx, foundation and foundation-assays, it also prints
-the data card.
+libraries and the scores. For foundation, the pretrained model that comes with gtx, it also prints the data card.
 """
 
 
@@ -32,7 +31,7 @@ def run(arguments: Namespace) -> int:
 
     from gtx.cli.printing import metric_lines
     from gtx.data.columns import listed
-    from gtx.prediction.foundation import FOUNDATION_MODELS, read_model_card
+    from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
     from gtx.tasks import NumericTask
@@ -62,8 +61,8 @@ def run(arguments: Namespace) -> int:
         "learned": "\n".join(header.task.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
-    if arguments.model in FOUNDATION_MODELS:
-        facts |= read_model_card(arguments.model)
+    if arguments.model == FOUNDATION_MODEL:
+        facts |= read_model_card()
     for part in ("train", "val", "test"):
         if part in header.metrics:
             facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part], header.task.metrics, header.units))

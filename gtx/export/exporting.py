@@ -22,7 +22,7 @@ from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
 from gtx.files import whole_file
 from gtx.models import GraphTransformer
 from gtx.molecules.perception import featurise_texts
-from gtx.prediction.foundation import ASSAY_FOUNDATION_MODEL
+from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import Regression
@@ -104,7 +104,7 @@ def export_model(
 def make_program(model: Predictor) -> MoleculeProgram:
     """Make the module that is exported, on the CPU."""
     cpu = Predictor(model.members, model.header, "cpu", model.kernel_member)
-    foundation = load_predictor(ASSAY_FOUNDATION_MODEL, "cpu").members[0]
+    foundation = load_predictor(FOUNDATION_MODEL, "cpu").members[0]
     assert isinstance(foundation, GraphTransformer)
     return MoleculeProgram(cpu, foundation).eval()
 

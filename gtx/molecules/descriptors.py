@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +14,8 @@ from rdkit.Chem.EState import EStateIndices
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
 from gtx.molecules.graphs import FeaturisedMolecules
-from gtx.molecules.reading import MoleculeError
 
-# --- RDKit's two-dimensional descriptors, all but four: the targets of pretraining.
+# --- RDKit's two-dimensional descriptors, all but four.
 #
 # `gtx.molecules.compute_descriptors` holds those cheap enough to be read with every molecule.
 
@@ -52,15 +50,6 @@ def rdkit_descriptors(mol: Chem.Mol) -> np.ndarray:
         numbers += [math.nan] * len(_ELECTROTOPOLOGICAL)
     values = np.array(numbers, np.float64)
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def rdkit_descriptors_of(read: Callable[[str], Chem.Mol], texts: Sequence[str]) -> np.ndarray:
-    """Compute the descriptors of texts: float64 `[n, K]`, NaN for those that `read` cannot read."""
-    values = np.full((len(texts), len(RDKIT_DESCRIPTORS)), np.nan)
-    for row, text in zip(values, texts, strict=True):
-        with suppress(MoleculeError):
-            row[:] = rdkit_descriptors(read(text))
-    return values
 
 
 def _value(function: Callable[[Chem.Mol], float], mol: Chem.Mol) -> float:

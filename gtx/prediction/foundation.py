@@ -1,4 +1,4 @@
-"""The foundations, pretrained models that come with gtx: their files, their cards, and a filter of their corpus."""
+"""The foundation, a pretrained model that comes with gtx: its file, its card, and a filter of its corpus."""
 
 from __future__ import annotations
 
@@ -15,49 +15,45 @@ from gtx.errors import InputError
 # --- The file, checked, and the data card.
 
 FOUNDATION_MODEL = "foundation"
-"""Name of the foundation model, from which training can start in place of a model file.
+"""Name of the foundation model, which stands for its file.
 
 A model file of that name is passed as `./foundation`, or as a `Path`.
 """
-ASSAY_FOUNDATION_MODEL = "foundation-assays"
-"""Name of the foundation model trained on assays, whose embeddings a kernel model can compare."""
-FOUNDATION_MODELS = (FOUNDATION_MODEL, ASSAY_FOUNDATION_MODEL)
-"""Names of the foundation models (pretrained models) that come with gtx."""
 
 _FOLDER = Path(__file__).with_name("foundation")
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """Return the path of a model file, given the path itself or the name of a foundation model.
+    """Return the path of a model file, given the path itself or the name of the foundation model.
 
     Raises:
         InputError: the file that comes with gtx is missing, or its checksum is wrong.
     """
-    if not isinstance(path, str) or path not in FOUNDATION_MODELS:
+    if path != FOUNDATION_MODEL:
         return Path(path)
-    file, expected = _FOLDER / f"{path}.gtx", read_model_card(path)["sha256"]
+    file, expected = _FOLDER / "foundation.gtx", read_model_card()["sha256"]
     try:
         found = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as reason:
-        raise InputError(f"{path} is not in this installation of gtx: {reason}") from None
+        raise InputError(f"the foundation is not in this installation of gtx: {reason}") from None
     if found != expected:
         raise InputError(f"{file} is damaged: its card says SHA-256 {expected}, it has {found}; install gtx again")
     return file
 
 
-def read_model_card(name: str = FOUNDATION_MODEL) -> dict[str, Any]:
-    """Read the model card of a foundation model: its SHA-256 hash, and a text for each heading.
+def read_model_card() -> dict[str, Any]:
+    """Read the model card of the foundation model: its SHA-256 hash, and a text for each heading.
 
     Raises:
         InputError: the card is missing or damaged.
     """
     try:
-        return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        return json.loads((_FOLDER / "foundation.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as reason:
-        raise InputError(f"the card of {name} is not in this installation of gtx: {reason}") from None
+        raise InputError(f"the card of the foundation is not in this installation of gtx: {reason}") from None
 
 
-# --- A filter of the molecules in the corpus of the foundations.
+# --- A filter of the molecules in the corpus of the foundation.
 
 ODDS = 256
 """Inverse of the rate of false positives of a filter."""

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
-from gtx.prediction.foundation import ASSAY_FOUNDATION_MODEL, read_model_card
+from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import load_networks, read_model
 from gtx.prediction.predictor import Predictor, without_onednn
 from gtx.tasks import Task
@@ -35,8 +35,7 @@ def load_predictor(
     """Load a trained model from a model file, as a `Predictor` (also available as `gtx.load`).
 
     Args:
-        path: path of a model file, or the name of a pretrained model that comes with gtx (`foundation` or
-            `foundation-assays`).
+        path: path of a model file, or `foundation`, the pretrained model that comes with gtx.
         device: name of a torch device; by default a GPU if there is one.
         beams: width of the beam search for a model that generates sequences, see `gtx.tasks.SequenceGenerationTask`.
         model: for a file with the weights of your own module: a module of the same shape, or a function that makes the
@@ -77,7 +76,7 @@ Module = TypeVar("Module", bound=nn.Module)
 @lru_cache(maxsize=4)
 def _network(sha256: str, device: str) -> GraphTransformer:
     """Load the foundation of kernels to a device; the checksum of its file is the key of the cache."""
-    (network,), _ = load_networks(ASSAY_FOUNDATION_MODEL)
+    (network,), _ = load_networks(FOUNDATION_MODEL)
     assert isinstance(network, GraphTransformer)
     return network.to(device)
 
@@ -110,7 +109,7 @@ def foundation_spec() -> dict[str, Any]:
     Raises:
         InputError: the foundation is missing or damaged.
     """
-    sha256 = read_model_card(ASSAY_FOUNDATION_MODEL)["sha256"]
+    sha256 = read_model_card()["sha256"]
     return {"sha256": sha256, "width": _network(sha256, "cpu").width}
 
 

@@ -32,7 +32,7 @@ from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC, WRITER
 from gtx.molecules import Featuriser
-from gtx.prediction.foundation import FOUNDATION_MODELS, resolve_model_path
+from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
@@ -447,7 +447,7 @@ def read_model(
     except FileNotFoundError:
         if Path(path).exists():  # safetensors says so of a file that may not be read
             raise InputError(f"cannot read {path}: {os.strerror(errno.EACCES)}") from None
-        near = did_you_mean(str(path), FOUNDATION_MODELS)
+        near = did_you_mean(str(path), [FOUNDATION_MODEL])
         raise InputError(f"no such file: {path}{near}") from None
     except OSError as reason:
         if Path(path).is_dir():

@@ -110,14 +110,6 @@ class TargetScaler:
             return torch.zeros_like(composition, dtype=torch.bool)
         return (composition > 0) & (self.reference[:, self.extensive] == 0).any(1)
 
-    def winsorised(self, y: Tensor, limit: float = 6.0) -> Tensor:
-        """Clip values `[M, T]` to `limit` standard deviations from the mean; NaN stays NaN.
-
-        The scaler stays that of the values as they were: of a group that one molecule in a thousand has, a single
-        occurrence would otherwise count as hundreds of others.
-        """
-        return y.clamp(self.mean - limit * self.sd, self.mean + limit * self.sd)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, for JSON; a float64 survives the round trip."""
         reference = None if self.reference is None else self.reference.tolist()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.workflow.fine_tuning import PretrainedModel, adapt_pretrained_model
+    from gtx.workflow.fine_tuning import PretrainedModel
     from gtx.workflow.pipeline import RunResult, train_model
 
 
@@ -16,6 +16,5 @@ __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "PretrainedModel",
     "RunResult",
-    "adapt_pretrained_model",
     "train_model",
 ]

@@ -1,40 +1,28 @@
-"""Fine-tuning: training that starts from a model file, and adaptation without labels."""
+"""Fine-tuning: training that starts from a model file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import starmap
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 
-from gtx.data import FeatureColumns, MoleculeStore, featurise, open_table
-from gtx.data.featurising import default_worker_count, map_in_workers
-from gtx.data.row_log import RowLog
+from gtx.data import FeatureColumns
 from gtx.errors import InputError
-from gtx.files import check_same, discard, tidy
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.molecules.descriptors import RDKIT_DESCRIPTORS, rdkit_descriptors_of
-from gtx.prediction import ModelFileHeader, Predictor, load_networks, save_model
+from gtx.prediction import ModelFileHeader, load_networks
 from gtx.prediction.foundation import resolve_model_path
-from gtx.tasks import NumericTask, Regression, Task
+from gtx.tasks import Task
 from gtx.tasks.inferred import InferredTask
 from gtx.tasks.task import check_task_capability
-from gtx.training import TrainedEnsembleMember, TrainSettings, fit
-from gtx.training.fitting import check_machine
+from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings
 from gtx.training_data.settings import hash_file
 from gtx.workflow.specs import num_descriptors
-
-# --- Training that starts from a trained model.
 
 
 @dataclass(frozen=True)
@@ -130,7 +118,7 @@ class PretrainedModel:
         return PretrainedWeightLoader(self.new_head, outputs)
 
     def _shares_targets(self, task: Task) -> bool:
-        """Return True if targets of the same name are the same; a pretrained model's are descriptors."""
+        """Return True if targets of the same name are the same; a pretrained model's are labels of its corpus."""
         pretrained = "tuning" in self.header.settings and self.header.task.targets != task.targets
         return not self.new_head and not pretrained
 
@@ -181,149 +169,3 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
     for name, value in data.featuriser.to_dict().items():
         if value not in (usual[name], old[name]):
             raise InputError(f"the trained model reads molecules with {name} {old[name]}, not {value}")
-
-
-# --- `gtx adapt`: further pretraining on the descriptors of the user's molecules, without labels.
-
-CHUNK = 500  # molecules of a job
-HELD_OUT = 0.1  # share of the molecules that validates
-MIN_MOLECULES = 10
-
-
-@dataclass(frozen=True)
-class Adapted:
-    """Outcome of an adaptation.
-
-    Attributes:
-        row_log: row log of the table; None if the file was complete before.
-        before, after: root mean square error of the descriptors of held-out molecules, in standard deviations.
-        molecules: number of training molecules.
-        was_finished: True if the file was complete before.
-    """
-
-    row_log: RowLog | None
-    before: float
-    after: float
-    molecules: int
-    was_finished: bool = False
-
-
-def adapt_pretrained_model(
-    model: str | Path,
-    table: str,
-    out: str | Path,
-    settings: TrainSettings,
-    *,
-    smiles_column: str | None = None,
-    workers: int | None = None,
-    overwrite: bool = False,
-) -> Adapted:
-    """Pretrain a model further on unlabelled molecules of your own, with RDKit's descriptors as targets.
-
-    A second call resumes an interrupted adaptation, or returns at once. A tenth of the molecules is held out to select
-    the best epoch. Repeated molecules are used once.
-
-    Args:
-        model: path of a model file whose targets are RDKit descriptors, or `foundation`.
-        table: path of a table for `gtx.data.open_table`; target columns are not used.
-        out: path of the model file to write. Until the file is complete, a folder `.<name>.run` next to the file
-            contains the checkpoints.
-        settings: settings of the training.
-        smiles_column: column of the molecules; default: see `open_table`.
-        workers: number of processes that compute descriptors; default: the number of cores.
-        overwrite: whether an existing `out` and the checkpoints of an interrupted call are replaced.
-
-    Raises:
-        InputError: the targets of the model are not descriptors, fewer than ten molecules can be used, or `out` is
-            another model.
-    """
-    check_machine(settings)
-    out, origin = Path(out), {"file": Path(model).name, "sha256": hash_file(resolve_model_path(model))}
-    marks = settings.decisive() | {
-        "table": hash_file(table) if Path(table).is_file() else None,
-        "smiles_column": smiles_column,
-    }
-    if out.exists() and not overwrite:
-        return _finished(out, origin["sha256"], marks)
-    networks, header = load_networks(model)
-    others = [name for name in header.targets if name not in RDKIT_DESCRIPTORS]
-    if others or not isinstance(header.task, NumericTask):
-        raise InputError(
-            f"{model} predicts {(others or header.targets)[0]}: gtx adapt goes on with models that predict RDKit's "
-            "descriptors"
-        )
-    store, row_log = described_molecules(header, table, smiles_column, workers, settings.progress)
-    if len(store) < MIN_MOLECULES:
-        raise InputError(
-            f"{table}: expected at least {MIN_MOLECULES} molecules that can be used, got {len(store)}; "
-            f"{row_log.summary()}"
-        )
-    order = np.random.default_rng(settings.seed).permutation(len(store))
-    held_out = round(HELD_OUT * len(store))
-    val, train = store.subset(np.sort(order[:held_out])), store.subset(np.sort(order[held_out:]))
-    folder, task = out.with_name(f".{out.name}.run"), header.task
-    members = fit(
-        partial(build_model, header.model),
-        task,
-        train,
-        val,
-        settings,
-        folder,
-        marks={"from": origin["sha256"], "molecules": store.checksum(), "model": header.model},
-        overwrite=overwrite,
-        start=[TrainedEnsembleMember(network, task, [], 0, np.inf) for network in networks],
-    )
-    score = task.validation(val)
-    before, after = (
-        score(Predictor([network], header).outputs(val)[0][:, 0])["val_score"]
-        for network in (networks[0], members[0].model)
-    )
-    origin |= {"weights": f"all, adapted to {len(train)} molecules"}
-    adapted = {"before": before, "after": after, "molecules": len(train)}
-    header = replace(header, settings=header.settings | {"start": origin, "adapted": marks | adapted}, training=None)
-    save_model(out, [member.model for member in members], header, half=True)
-    discard(folder)
-    tidy(folder)
-    return Adapted(row_log, before, after, len(train))
-
-
-def _finished(out: Path, start: str, marks: dict[str, Any]) -> Adapted:
-    """Return the outcome of the adaptation in a file.
-
-    Raises:
-        InputError: a call with other arguments wrote the file.
-    """
-    settings = load_networks(out)[1].settings
-    old = dict(settings.get("adapted", {}))
-    adapted = {name: old.pop(name, None) for name in ("before", "after", "molecules")}
-    check_same(old | {"from": settings.get("start", {}).get("sha256")}, marks | {"from": start}, f"{out} is a model")
-    return Adapted(None, **adapted, was_finished=True)
-
-
-def described_molecules(
-    header: ModelFileHeader, table: str, smiles_column: str | None, workers: int | None, progress: bool
-) -> tuple[MoleculeStore, RowLog]:
-    """Read the different molecules of a table, with winsorised descriptors as targets; also return its row log."""
-    source, row_log = open_table(table, smiles_column), RowLog()
-    rows = list(source.rows)
-    row_log.enter(rows)
-    texts = [row.readable for row in rows]
-    molecules = featurise(header.featuriser, texts, workers=workers, progress=progress)
-    for row, error in zip(rows, molecules.errors, strict=True):
-        if error and not row.error:
-            row_log.error(row.number, source.smiles_column, row.message_text, error)
-    readable = [molecules.smiles[i] for i in molecules.good]
-    unique = np.sort(np.unique(readable, return_index=True)[1])
-    good = [texts[i] for i in molecules.good[unique]]
-    if workers is None:
-        workers = default_worker_count() if len(good) > CHUNK else 0
-    chunks = [(good[i : i + CHUNK],) for i in range(0, len(good), CHUNK)]
-    describe = partial(rdkit_descriptors_of, header.featuriser.read)
-    parts: Iterable[np.ndarray] = map_in_workers(describe, chunks, workers) if workers else starmap(describe, chunks)
-    if progress:
-        parts = track(parts, "Computing descriptors", len(chunks), console=Console(stderr=True))
-    columns = [RDKIT_DESCRIPTORS.index(name) for name in header.targets]
-    y = torch.from_numpy(np.concatenate([np.empty((0, len(RDKIT_DESCRIPTORS))), *parts])[:, columns])
-    if isinstance(header.task, Regression) and header.task.scaler is not None:
-        y = header.task.scaler.winsorised(y)
-    return molecules.store.subset(unique).with_targets(y), row_log

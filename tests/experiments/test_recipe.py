@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
@@ -137,22 +136,6 @@ def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
     rmse = run.dataset.task.evaluate(run.dataset.y[val], found[val])["rmse"]
     metrics = json.loads((run.folder / "metrics.json").read_text())
     assert metrics["alone"] and rmse == pytest.approx(metrics["val"]["rmse"], rel=1e-5)
-
-
-def test_a_start_is_adapted_to_all_molecules_but_those_of_test_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(models, "adapt_pretrained_model", lambda start, table, *_, **__: calls.append((start, table)))
-    monkeypatch.setattr(models, "train_model", lambda *_, start, **__: calls.append(start))
-    monkeypatch.setattr(models, "predictions_of", lambda *_: sys.exit())
-    adapted = of_model(run, "gtx-adapted-mix")
-    with pytest.raises(SystemExit):
-        models.fit_predict(adapted)
-    (foundation, table), start = calls
-    assert foundation == "foundation" and start == adapted.folder.with_name("gtx-adapted-mix-0-start.gtx")
-    smiles = pd.read_csv(run.data.data)["smiles"]
-    given, test = pd.read_csv(table)["smiles"], smiles[run.dataset.rows[run.dataset.split["test"]]]
-    assert len(test) and len(given) + len(test) == len(run.dataset.rows)
-    assert not set(given) & set(test)
 
 
 @pytest.mark.slow

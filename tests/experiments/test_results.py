@@ -308,25 +308,28 @@ def runs(folder: str, model: str, test: float, val: float, spread: float = 0.0) 
 def test_validation_rows_choose_and_the_aim_is_that_of_the_chosen() -> None:
     found = {folder: [runs(folder, "gtx", 1.0, 1.0)] for folder in table.AIMS}
     found["scaffold-esol"] = [
-        runs("scaffold-esol", "gtx", 0.70, 0.9),
-        runs("scaffold-esol", "gtx-foundation", 0.80, 0.8),
+        runs("scaffold-esol", "gtx-default", 0.70, 0.9),
+        runs("scaffold-esol", "gtx-from-foundation", 0.80, 0.8),
         runs("scaffold-esol", "forest-counts", 0.60, 0.6),
     ]
-    found["moleculeace-a"] = [runs("moleculeace-a", name, e, e) for name, e in (("gtx-foundation-mix", 0.5),)]
+    both = (("gtx-default", 0.7), ("gtx-from-foundation", 0.5))
+    found["moleculeace-a"] = [runs("moleculeace-a", name, e, e) for name, e in both]
+    found["moleculeace-b"] = [runs("moleculeace-b", "gtx-default", 0.9, 0.9)]
     page = table.page(found)
     esol = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | RMSE"))
-    assert "| missed (network, foundation) |" in esol  # though the other start is below the aim of 0.75 on test rows
+    # though the other start is below the aim of 0.75 on test rows
+    assert "| missed (`gtx train --from foundation`) |" in esol
     assert "+0.100 [" in esol and "| 0.75 |" in esol
-    behind = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | network"))
-    assert "network, foundation: 0.800" in behind and "forest on counts: 0.600" in behind and "| behind |" in behind
-    assert "| 1 | blend, foundation | 0.500 |" in page and "blend, scratch | 0.5" not in page
+    behind = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | `gtx"))
+    assert "foundation`: 0.800" in behind and "forest on counts: 0.600" in behind and "| behind |" in behind
+    assert "| 1 | `gtx train --from foundation` | 0.500 |" in page and "| 1 | `gtx train` | 0.700 |" in page
 
 
 def test_errors_of_validation_rows_over_all_sets_choose_the_start() -> None:
     """e ** -0.1 and e ** -0.3 of those from scratch: a mean of -20 %, and t of one degree of freedom, 12.706."""
     sets = {
         folder: {
-            row.model: row for row in (runs(folder, "gtx-mix", 1.0, 1.0), runs(folder, "gtx-foundation-mix", *own))
+            row.model: row for row in (runs(folder, "gtx-default", 1.0, 1.0), runs(folder, "gtx-from-foundation", *own))
         }
         for folder, own in (("a", (1.1, np.exp(-0.1))), ("b", (0.9, np.exp(-0.3))))
     }

@@ -49,7 +49,7 @@ SPEC = {"name": "standard", "arguments": {**SIZES, "channels": 16, "layers": 1, 
 def small_foundation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A small encoder stands where that of gtx would."""
     folder = tmp_path_factory.mktemp("foundation")
-    name, spec = foundation.ASSAY_FOUNDATION_MODEL, {**SPEC, "arguments": SPEC["arguments"] | {"out_channels": 1}}
+    name, spec = foundation.FOUNDATION_MODEL, {**SPEC, "arguments": SPEC["arguments"] | {"out_channels": 1}}
     task = Regression(("y",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
     torch.manual_seed(0)
     save_model(folder / f"{name}.gtx", [build_model(spec)], ModelFileHeader(task, Featuriser(descriptors=False), spec))

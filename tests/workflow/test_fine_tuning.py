@@ -23,7 +23,7 @@ from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelFileHeader, foundation, load_networks, save_model
 from gtx.tasks import AtomRegression, Regression
 from gtx.tasks.scaling import TargetScaler
-from gtx.training import TrainingModule, TrainSettings
+from gtx.training import TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.training.pretrained_weights import TRANSFER_MATCHING
 from gtx.training_data import DataSettings, load_training_table
@@ -217,7 +217,7 @@ def test_the_word_stands_for_the_file_wherever_one_does(
 
 def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foundation, "_FOLDER", tmp_path)
-    with pytest.raises(InputError, match="the card of foundation is not in this installation"):
+    with pytest.raises(InputError, match="the card of the foundation is not in this installation"):
         gtx.load("foundation")
     whole = (pretrained / "foundation.gtx").read_bytes()
     (tmp_path / "foundation.json").write_text((pretrained / "foundation.json").read_text())
@@ -255,49 +255,6 @@ def test_an_estimator_starts_from_it_too(brought: Path) -> None:
     )
     with pytest.raises(InputError, match="keeps its architecture"):
         gtx.MoleculeRegressor(start="foundation", model="gps").fit(frame["smiles"], frame["gap"])
-
-
-def test_a_pretrained_model_is_adapted_to_molecules_without_labels(
-    brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, step = tmp_path / "molecules.csv", TrainingModule.training_step
-    every = molecules(40)["smiles"].tolist()
-    table.write_text("\n".join(["smiles", *every, "C1CC", *every[:30]]))  # a molecule of several rows is one
-    words = ["adapt", "foundation", str(table), "--epochs=2", "--threads=1", "--workers=0", "--accelerator=cpu"]
-
-    def interrupted(self: TrainingModule, *batch: object) -> torch.Tensor:
-        if self.current_epoch == 1:
-            raise KeyboardInterrupt
-        return step(self, *batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", interrupted)
-        assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 130
-    assert not (tmp_path / "mine.gtx").exists() and "run the same command again to resume" in capsys.readouterr().err
-    assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2
-    assert "settings.lr (0.01 there, 0.02 now)" in capsys.readouterr().err
-    assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 0
-    said = capsys.readouterr()
-    assert main([*words, "--lr=0.01", "--out", str(tmp_path / "mine.gtx")]) == 0
-    again = capsys.readouterr()
-    assert "mine.gtx is finished: adapted to 36 molecules" in again.out and not again.err
-    assert again.out.splitlines()[1:] == said.out.splitlines()
-    assert main([*words, "--lr=0.02", "--out", str(tmp_path / "mine.gtx")]) == 2
-    assert "is a model with other settings or data: lr (0.01 there, 0.02 now)" in capsys.readouterr().err
-    assert main([*words, "--lr=0.01", "--out", str(tmp_path / "whole.gtx")]) == 0
-    assert (tmp_path / "whole.gtx").read_bytes() == (tmp_path / "mine.gtx").read_bytes()
-    capsys.readouterr()
-    assert "71 rows: 70 read, 1 error" in said.err and 'value "C1CC"' in said.err
-    before, after = map(float, re.search(r"sd: (\S+), now (\S+)", said.out).groups())
-    assert after < before
-    assert {path.name for path in tmp_path.iterdir()} == {"molecules.csv", "mine.gtx", "whole.gtx"}
-    _, header = load_networks(tmp_path / "mine.gtx")
-    assert header.targets == list(PRETRAINED) and header.settings["tuning"] == TUNING
-    assert main(["info", str(tmp_path / "mine.gtx")]) == 0
-    assert "adapted to 36 molecules" in " ".join(capsys.readouterr().out.split())
-    (tmp_path / "few.csv").write_text("smiles\nCCO\n")
-    assert main(["adapt", "foundation", str(tmp_path / "few.csv"), "--out", str(tmp_path / "no.gtx")]) == 2
-    assert "expected at least 10 molecules that can be used, got 1" in capsys.readouterr().err
 
 
 def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) -> None:

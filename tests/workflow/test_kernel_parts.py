@@ -129,7 +129,7 @@ def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
     monkeypatch.setattr(gtx.prediction.foundation, "_FOLDER", tmp_path)
     assert main(["predict", str(blend), "CCO", "--out", str(tmp_path / "out.csv")]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "the card of foundation-assays is not in this installation of gtx" in line
+    assert "the card of the foundation is not in this installation of gtx" in line
 
 
 def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Path, tmp_path: Path) -> None:
