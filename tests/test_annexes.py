@@ -17,8 +17,8 @@ from gtx.lazy import annex
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-COMMAND_OF = {"export": "export", "bulk": "prepare", "select": "select", "serve": "serve"}
-ANNEXES = [*COMMAND_OF, "fast", "sequence"]
+COMMAND_OF = {"export": "export", "select": "select", "serve": "serve"}
+ANNEXES = [*COMMAND_OF, "bulk", "fast", "sequence"]
 CORE = """
 import io, sys
 from contextlib import redirect_stdout
@@ -66,7 +66,7 @@ def test_without_its_annexes_the_core_works(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert all(f"there is no command '{command}'" in done.stderr for command in commands)
-    assert done.stderr.count("gtx: run, a folder, needs gtx/bulk, which this gtx lacks\n") == 2
+    assert done.stderr.count("gtx: run, a folder, needs gtx/bulk, which this gtx lacks\n") == 1
     assert "Traceback" not in done.stderr
 
 
@@ -81,6 +81,6 @@ def test_the_command_of_an_annex_is_one_of_gtx(capsys: pytest.CaptureFixture[str
 
 
 def test_an_annex_that_is_gone_is_none_until_it_is_needed() -> None:
-    assert annex("bulk").prepare_molecule_store and annex("no_such_room") is None
+    assert annex("bulk").predict_folder_of_tables and annex("no_such_room") is None
     with pytest.raises(gtx.InputError, match="a table needs gtx/no_such_room"):
         annex("no_such_room", "a table")

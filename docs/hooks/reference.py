@@ -35,7 +35,7 @@ PACKAGES = {
     "gtx.sequence": "Sequences",
     "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
-    "gtx.bulk": "Folders of tables, stores on disk, data frames",
+    "gtx.bulk": "Folders of tables, data frames",
     "gtx.workflow": "What the commands do",
 }
 

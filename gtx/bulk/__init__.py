@@ -1,4 +1,4 @@
-"""Annex: prediction of folders of tables and data frames, shard by shard, and stores on disk to train from."""
+"""Annex: prediction of folders of tables and data frames, shard by shard."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from gtx.lazy import lazy_names
 if TYPE_CHECKING:
     from gtx.bulk.frames import DataFramePredictor
     from gtx.bulk.predicting import predict_folder_of_tables
-    from gtx.bulk.preparing import prepare_molecule_store
 
 __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "DataFramePredictor",
     "predict_folder_of_tables",
-    "prepare_molecule_store",
 ]

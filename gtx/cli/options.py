@@ -38,11 +38,7 @@ SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", 
 def add_table(parser: Parser) -> Group:
     """Add the options of the table."""
     group = parser.add_argument_group("table")
-    group.add_argument(
-        "data",
-        metavar="TABLE",
-        help="a file, or the name of a public data set; for gtx train also a store of gtx prepare",
-    )
+    group.add_argument("data", metavar="TABLE", help="a file, or the name of a public data set")
     group.add_argument(
         "--target-columns",
         nargs="+",

@@ -119,7 +119,7 @@ def add(parser: Parser) -> None:
         "--device", metavar="NAME", help="device that computes: cpu, cuda or cuda:1; default: a GPU if there is one"
     )
     _add_selection(parser)
-    if folders := annex("bulk.command"):
+    if folders := annex("bulk.options"):
         folders.add_folder_options(parser)
 
 
@@ -141,7 +141,7 @@ def run(arguments: Namespace) -> int:
     molecules = arguments.molecules if len(arguments.molecules) > 1 else arguments.molecules[0]
     several = isinstance(molecules, list)
     if not several and (os.path.isdir(molecules) or getattr(arguments, "engine", None)):
-        return annex("bulk.command", f"{printable(molecules)}, a folder,").run_predict_folder(arguments, molecules)
+        return annex("bulk.options", f"{printable(molecules)}, a folder,").run_predict_folder(arguments, molecules)
     for name in ("engine", "address", "shard_rows"):
         if getattr(arguments, name, None) is not None:
             single = "or one file" if name == "engine" else "or a file with --engine ray"

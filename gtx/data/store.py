@@ -48,9 +48,8 @@ _EMPTY = Batch(_base_cls=Data)
 class MoleculeStore:
     """Data set of M featurised molecules (N atoms, E directed bonds in all) in a few flat tensors, which makes batches.
 
-    Index arithmetic makes a batch from tensors in memory or mapped from disk; the time does not depend on the size of
-    the store. A store contains only what was read from molecules; encodings such as path distances are computed from a
-    batch (`gtx.encodings`).
+    Index arithmetic makes a batch from tensors; the time does not depend on the size of the store. A store contains
+    only what was read from molecules; encodings such as path distances are computed from a batch (`gtx.encodings`).
 
     Attributes:
         atoms: codes of atoms, uint8 `[N, A]`, one code per atom and column.

@@ -83,8 +83,7 @@ def open_table(
     check_source(source)
     name = os.fspath(source)
     if os.path.isdir(name):
-        ways = "gtx predict reads a folder of tables, and gtx train one that gtx prepare has made of them"
-        raise InputError(f"{name} is a folder; a table, which is one file, was expected ({ways})")
+        raise InputError(f"{name} is a folder; a table, which is one file, was expected (gtx predict reads folders)")
     if Path(name.lower().removesuffix(".gz")).suffix in (".parquet", ".pq") and os.path.exists(name):
         from gtx.data.parquet import read_parquet
 

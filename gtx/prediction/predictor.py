@@ -349,8 +349,7 @@ class Predictor:
         """
         if self.header.training is None:
             raise InputError(
-                "this model file contains no training rows to compare with: it was trained with --no-training-rows, or "
-                "from a store of gtx prepare"
+                "this model file contains no training rows to compare with: it was trained with --no-training-rows"
             )
         return Neighbours(self.header.training, self.header.featuriser)
 

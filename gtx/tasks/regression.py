@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -25,7 +25,6 @@ from gtx.tasks.scaling import (
     TargetScaler,
     count_elements,
     has_element_column,
-    scaler_of,
     sum_element_references,
 )
 from gtx.tasks.task import Metric, Predictions, Task, targets_of
@@ -155,19 +154,6 @@ class Regression(NumericTask, NumberOptions):
         if asked is False or (asked is None and not has_element_column(train)):
             return replace(self, scaler=TargetScaler.fit(y))
         return replace(self, scaler=TargetScaler.fit(y, count_elements(train), None if asked else EXTENSIVE))
-
-    def fitted_in_parts(self, sample: MoleculeStore, parts: Iterable[MoleculeStore]) -> Self:
-        if self.scaler is not None:
-            return self
-        own, asked = self.fitted(sample), self.element_reference
-        by_element = asked is not False and (asked or has_element_column(sample))
-
-        def each() -> Iterator[tuple[Tensor, Tensor | None]]:
-            for part in parts:
-                self._refuse_too_large(part, "training")
-                yield with_bounds(targets_of(part).cpu(), part.bounds)[0], count_elements(part) if by_element else None
-
-        return replace(own, scaler=scaler_of(each(), None if asked else EXTENSIVE))
 
     def adopting(self, other: Task) -> Self:
         shared = self.shared(other)

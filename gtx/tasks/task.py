@@ -93,7 +93,6 @@ CAPABILITIES = {
     "explain": "explanations, which are of numbers and classes of molecules",
     "fine-tuning": "training that starts from another model (--from)",
     "outliers": "warnings of outliers among its targets",
-    "store": "a store that gtx prepare made: it needs a table",
     "tune": "gtx tune, which compares models of numbers and classes of molecules",
 }
 """Capabilities that a task may declare in `Task.supports`, each as an error message names it."""
@@ -186,7 +185,7 @@ class Task(ABC):
     metrics: ClassVar[dict[str, Metric]]
     discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
-    supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning", "store"})
+    supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning"})
     unsaved: ClassVar[frozenset[str]] = frozenset()
     page: ClassVar[str | None] = None
     per: ClassVar[str] = "molecule"
@@ -271,15 +270,6 @@ class Task(ABC):
             InputError: it cannot be learned from these rows.
         """
         return self
-
-    def fitted_in_parts(self, sample: MoleculeStore, parts: Iterable[MoleculeStore]) -> Self:
-        """Fit like `fitted`, to more training rows than memory holds.
-
-        Args:
-            sample: random sample of a few thousand training rows; by default the task is fitted to the sample.
-            parts: all rows, in chunks.
-        """
-        return self.fitted(sample)
 
     def adopting(self, other: Task) -> Self:
         """Take the fitted scales or classes of the same targets from another task, for fine-tuning; both tasks are

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.errors import printable
-from gtx.training.data import MoleculeDataModule, OnDisk, fixed_features_of
+from gtx.training.data import MoleculeDataModule, fixed_features_of
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw
 from gtx.training.settings import TrainSettings
@@ -239,8 +239,6 @@ def obstacle_to_capture(settings: TrainSettings, model: nn.Module, train: Any, p
         return "several processes exchange gradients in every step"
     if settings.strategy.startswith("ddp"):
         return f"strategy {settings.strategy} exchanges gradients in every step"
-    if isinstance(train, OnDisk):
-        return "the training molecules stay on disk"
     if not isinstance(train, MoleculeStore):
         return "the examples of the task are more than molecules"
     if not getattr(model, "constant_shapes", False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -117,11 +116,6 @@ class MoleculeDataModule(LightningDataModule):
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
         return cls(dataset.task.fitted(train), train, val, test, settings)
 
-    @property
-    def forecast_examples(self) -> Any:
-        """Training examples on which time and memory are estimated."""
-        return self.train
-
     def setup(self, stage: str) -> None:
         trainer = self._trainer
         # otherwise every epoch would have the batches of the first
@@ -219,21 +213,3 @@ def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.d
     needed = [name for name, needs in model.fixed.items() if needs]
     room = min(free_memory(device), free_memory(examples.device)) // 4
     return precompute_encodings(examples, model.compute_encodings, list(model.fixed), device, room, needed)
-
-
-class OnDisk(ABC):
-    """Training molecules that stay on disk, with their own batches.
-
-    Attributes:
-        sample: random sample of a few thousand training molecules.
-    """
-
-    sample: MoleculeStore
-
-    @abstractmethod
-    def portions(self) -> Iterator[MoleculeStore]:
-        """Yield all training molecules in parts."""
-
-    @abstractmethod
-    def data(self, task: Task, val: MoleculeStore, settings: TrainSettings, seed: int = 0) -> MoleculeDataModule:
-        """Return the Lightning data module with the training and validation molecules."""

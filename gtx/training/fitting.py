@@ -30,7 +30,7 @@ from gtx.kernel import KernelRidge
 from gtx.tasks import Task
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture
 from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
-from gtx.training.data import MoleculeDataModule, OnDisk
+from gtx.training.data import MoleculeDataModule
 from gtx.training.forecast import ForecastCallback
 from gtx.training.logging import (
     EpochLines,
@@ -57,7 +57,7 @@ TRAINING_LOCK = threading.RLock()
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
-    train: MoleculeStore | OnDisk,
+    train: MoleculeStore,
     val: MoleculeStore,
     settings: TrainSettings,
     folder: str | Path,
@@ -79,7 +79,7 @@ def fit(
             best epoch afterwards. For an ensemble, pass a function.
         task: task of the model; a task that is not fitted yet is fitted to `train`.
         train: training molecules, with targets in their own units, NaN for blanks. Molecules without any target value
-            are left out. Molecules `OnDisk` are read when needed.
+            are left out.
         val: validation molecules; may be empty.
         settings: settings of the training.
         folder: path of the run folder.
@@ -105,13 +105,10 @@ def fit(
     if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
         raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
     val = task.labelled(val)
-    if isinstance(train, OnDisk):
-        task = task.fitted_in_parts(train.sample, train.portions())
-    else:
-        train = task.labelled(train)
-        if len(train) == 0:
-            raise InputError("there are no training molecules with a target value")
-        task = task.fitted(train)
+    train = task.labelled(train)
+    if len(train) == 0:
+        raise InputError("there are no training molecules with a target value")
+    task = task.fitted(train)
     check_selection(task, settings.keep_by, len(val) > 0)
     run = RunFolder(folder)
     run.open(collect_run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
@@ -162,23 +159,13 @@ class Problem:
             model = self.model if isinstance(self.model, nn.Module) else self.model()
         except (TypeError, ValueError) as error:
             raise InputError(f"the model cannot be made: {error}") from error
-        self._observe(model)  # models of gtx store which codes they were trained with, and the scale of descriptors
+        if isinstance(model, Observer):  # which codes there are, and the scale of descriptors
+            model.observe(self.train)
         if self.start:
             self.transfer.apply(model, self.start[number % len(self.start)].model)  # new descriptors keep their scale
-            self._observe(model, more=True)
+            if isinstance(model, Observer):
+                model.observe(self.train, more=True)
         return model
-
-    def _observe(self, model: nn.Module, more: bool = False) -> None:
-        """Have a model observe the training molecules; of those on disk a sample, and then the codes of all."""
-        if not isinstance(model, Observer):
-            return
-        train = self.train.sample if isinstance(self.train, OnDisk) else self.train
-        if more:
-            model.observe(train, more=True)
-        else:
-            model.observe(train)
-        for portion in self.train.portions() if isinstance(self.train, OnDisk) else ():
-            model.observe(portion, more=True)
 
 
 def describe_resumed(problem: Problem, run: RunFolder) -> str:
@@ -230,10 +217,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
             return TrainedEnsembleMember(model.cpu().float().eval(), problem.task, **trained)
-    if isinstance(problem.train, OnDisk):
-        data = problem.train.data(problem.task, problem.val, settings, seed)
-    else:
-        data = MoleculeDataModule(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+    data = MoleculeDataModule(problem.task, problem.train, problem.val, settings=settings, seed=seed)
     try:
         module = TrainingModule(model, problem.task, settings, seed)
     except ValueError as reason:
@@ -264,7 +248,7 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
 
     The networks are small, and threads speed up one training far less than they speed up several. On one thread the
     weights are the same to the last bit as without processes. Nothing is done on a GPU, for few epochs of few
-    molecules, for molecules on disk, or if torch has a single thread.
+    molecules, or if torch has a single thread.
 
     Args:
         problem: inputs of the training; there are at most as many processes as torch has threads.

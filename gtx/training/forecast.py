@@ -193,7 +193,7 @@ class ForecastCallback(Callback):
     def _estimate(self, module: TrainingModule, data: MoleculeDataModule) -> Forecast:
         """Forecast with the budget of the data, which is halved until the largest batch fits into the memory."""
         captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
-        examples, last_work = data.forecast_examples, math.inf
+        examples, last_work = data.train, math.inf
         while True:
             sampler, estimate = data.sampler(examples, shuffle=True), None
             work = max(sampler.work(batch) for batch in sampler.batches())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from gtx.data.columns import find_column
 from gtx.data.row_log import InputFile
 from gtx.data.targets import DuplicateSummary
 from gtx.errors import InputError, did_you_mean
-from gtx.lazy import annex
 from gtx.molecules import Featuriser
 from gtx.tasks import Task
 from gtx.tasks.classification import ClassTask
@@ -127,8 +126,6 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
         if source is None:
             return None
         path = Path(source)
-        if path.is_dir():
-            return {"file": path.name, "sha256": annex("bulk.preparing", "a store").compute_store_checksum(path)}
         return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
 
     marks: dict[str, Any] = settings.split_settings.to_dict()
@@ -241,9 +238,6 @@ class Dataset(LabelledMolecules):
         if self.store.bounds is not None:
             blank &= self.store.bounds.isnan().all(1).numpy()
         return int(blank.sum())
-
-    errors_stand: ClassVar[str] = "predictions.csv has the error of each row"
-    """Place where all messages can be found, for the summary."""
 
     def row_number(self, molecule: int) -> int:
         return self.place(molecule)[1].number

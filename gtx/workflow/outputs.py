@@ -34,7 +34,8 @@ def data_lines(dataset: Dataset) -> list[str]:
     lines = [f"{file.source}: {file.row_log.summary()}" for file in dataset.files]
     for file in dataset.files:
         if errors := file.row_log.errors:
-            lines.append(f"{file.source}: the first error: {errors[min(errors)]}; {dataset.errors_stand}")
+            first = errors[min(errors)]
+            lines.append(f"{file.source}: the first error: {first}; predictions.csv has the error of each row")
         if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{number} {part}" for part, number in dataset.counts.items())

@@ -14,7 +14,6 @@ from gtx.data.columns import find_column
 from gtx.data.splits import write_split
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
-from gtx.lazy import annex
 from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import NumericTask, Task
 from gtx.tasks.task import Answers
@@ -39,7 +38,6 @@ from gtx.workflow.outputs import (
     write_predictions,
 )
 from gtx.workflow.plan import Plan, prepare
-from gtx.workflow.specs import without_all_rows
 
 PARTS = ("train", "val", "test")
 CACHE = "cache"
@@ -92,7 +90,7 @@ def train_model(
     test rows), `split.csv`, `report.html` and `config.yaml`.
 
     Args:
-        data: settings of the table (or of a store made by `gtx prepare`), with columns, task and split.
+        data: settings of the table, with columns, task and split.
         settings: settings of the model and its training.
         out: folder of the run.
         overwrite: whether an earlier run in `out` is replaced.
@@ -112,24 +110,14 @@ def train_model(
     """
     out = Path(out)
     begin = time.perf_counter()
-    store, words = None, f"{data.data}, a folder,"
-    if Path(data.data).is_dir() and annex("bulk.preparing", words).is_prepared_store(data.data):
-        store = annex("bulk.stored", words)
-        data, settings, baselines = store.use_prepared_featuriser(data), without_all_rows(settings), False
-    prepared = data.featuriser
     data, settings, fine_tuning = prepare(data, settings, start, new_head)
-    if store is not None and data.featuriser.hash != prepared.hash:
-        raise InputError(f"{data.data} was prepared otherwise than the model of --from reads molecules")
     main = is_main_process()
     if main:
         claim(out, (*OUTPUTS, CONFIG, MEMBERS, CACHE))
     if overwrite and main:
         discard(out, (CACHE,))
     with main_process_first():  # the others read its cache
-        if store is not None:
-            dataset = store.load_prepared_dataset(data, out / CACHE)
-        else:
-            dataset = load_training_table(data, cache=out / CACHE, progress=settings.progress and main)
+        dataset = load_training_table(data, cache=out / CACHE, progress=settings.progress and main)
     plan = Plan.make(dataset, data, settings, fine_tuning)
     task, settings = plan.task, plan.settings
     if main:
@@ -138,9 +126,6 @@ def train_model(
     run.open(plan.config, overwrite)
     _note_remarks(dataset, task)
     notes = data_lines(dataset) + task.notes()
-    if store is not None:
-        sample = f"{len(dataset.split['train']):,} of the {dataset.counts['train']:,} training molecules stand for all"
-        notes.append(f"the molecules stay on disk: in scores and report {sample}; no baselines, no blend with a kernel")
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     notes += [] if fine_tuning is None else fine_tuning.warnings(dataset)
     if plan.dropped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -108,21 +107,6 @@ def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
         check_head_first(model, settings.rates or {}, settings.head_first)
     except (TypeError, ValueError) as reason:
         raise InputError(str(reason)) from None
-
-
-def without_all_rows(settings: TrainSettings) -> TrainSettings:
-    """Return the settings of a training whose rows stay on disk.
-
-    Raises:
-        InputError: a setting needs all rows in memory.
-    """
-    if settings.model in CLOSED_FORM_MODELS:
-        raise InputError(f"model {settings.model} needs all training rows in memory: train it on a table")
-    options = {"--blend kernel": settings.blend == "kernel", "--training-rows": settings.training_rows}
-    for option, is_set in options.items():
-        if is_set:
-            raise InputError(f"{option} needs all training rows in memory, which a store is not for: leave it out")
-    return replace(settings, blend="no", training_rows=False)
 
 
 def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None) -> None:

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from gtx.bulk import prepare_molecule_store
-
 from .distributed import Status, command, gtx_train, lightning_train, processes, ranks, torchrun
 
 pytestmark = pytest.mark.slow
@@ -83,21 +81,6 @@ def test_the_same_command_goes_on_where_a_rank_was_killed(whole: list[Status], b
     assert "another of the processes that train together has ended" in said and "Traceback" not in said
     assert [status for status, _ in ranks(base, train, train)] == [0, 0]
     assert_same_run(base / "whole", out)
-
-
-def test_a_store_on_disk_is_trained_on_by_both_and_on_from_a_kill(base: Path) -> None:
-    words = {name: command(base / name) for name in ("stored", "stored-killed")}
-    prepare_molecule_store(base / "stored.csv", base / "store", workers=0, shard_rows=10)
-    for each in words.values():
-        each[1] = str(base / "store")
-    whole = partial(gtx_train, words["stored"])
-    assert [status for status, _ in ranks(base, whole, whole)] == [0, 0]
-    first, second = seen(base / "stored")
-    assert first == second and len(first) >= 6
-    dies = partial(gtx_train, words["stored-killed"], base / "died on a store")
-    assert [status for status, _ in ranks(base, dies, dies)] == [2, -signal.SIGKILL]
-    assert [status for status, _ in ranks(base, dies, dies)] == [0, 0]
-    assert_same_run(base / "stored", base / "stored-killed")
 
 
 @pytest.mark.parametrize(

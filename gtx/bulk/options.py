@@ -1,6 +1,6 @@
-"""`gtx prepare`, and the prediction of folders by `gtx predict`.
+"""Options of `gtx predict` for folders, and their prediction.
 
-Its imports wait until a command runs, since `gtx --help` imports this file.
+Its imports wait until the command runs, since `gtx --help` imports this file.
 """
 
 from __future__ import annotations
@@ -13,27 +13,6 @@ from gtx.cli.printing import note, shows_progress
 from gtx.errors import InputError
 from gtx.termination import Terminated
 
-NAME = "prepare"
-ABOUT = "store the molecules of large tables on disk, to train on more than fit into memory"
-EXAMPLES = """
-examples:
-  gtx prepare molecules.csv --out store/
-  gtx prepare library/ --out store/ --workers 16
-  gtx train store/ --target-columns y --out run/
-"""
-NOTES = """
-gtx prepare is for data sets that do not fit into memory. It reads every molecule once and stores it as tensors on disk.
-gtx train then takes the folder in place of a table.
-
-The store is divided into shards. For a.csv, the file a.csv-000000000000.parquet holds all cells of the rows, the
-canonical SMILES, and an error for a row that could not be used; _molecules/a.csv-000000000000.safetensors holds the
-molecules. To train on new targets, add columns to the Parquet files: the molecules need not be read again.
-
-Run the same command again to resume. gtx refuses shards that were made with other options, or from a file that has
-changed since.
-"""
-
-
 FOLDER_EXAMPLES = """
   gtx predict run/model.gtx library/ --out predictions/
   gtx predict run/model.gtx library/ --top 1000 --by y_pred --out best/
@@ -43,52 +22,6 @@ FOLDER_NOTES = """
 MOLECULES may be a folder of such files. --out is then a folder of Parquet files, written shard by shard; run the same
 command again to resume. No scores are printed for a folder.
 """
-
-
-def add(parser: Parser) -> None:
-    """Add the options."""
-    from gtx.cli.options import add_molecule_columns, add_on_error, add_reading
-
-    parser.usage = "gtx prepare MOLECULES --out FOLDER [options]"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("molecules", metavar="MOLECULES", help="a table, a SMILES file or an SDF; or a folder of them")
-    parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="the folder of the store; it is created if necessary"
-    )
-    add_molecule_columns(parser)
-    add_on_error(parser)
-    parser.add_argument(
-        "--shard-rows",
-        type=int,
-        metavar="N",
-        help="number of rows in a shard; training loads 8 shards at a time; default: 10,000",
-    )
-    add_reading(parser)
-
-
-def run(arguments: Namespace) -> int:
-    """Read the molecules and print a summary; return 2 if a file or all rows could not be used."""
-    from gtx.bulk.preparing import prepare_molecule_store
-    from gtx.cli.options import featuriser_from
-
-    rows = {} if arguments.shard_rows is None else {"shard_rows": arguments.shard_rows}
-    try:
-        outcome = prepare_molecule_store(
-            arguments.molecules,
-            arguments.out,
-            featuriser=featuriser_from(vars(arguments)),
-            smiles_column=arguments.smiles_column,
-            on_error=arguments.on_error,
-            workers=arguments.workers,
-            progress=shows_progress(),
-            **rows,
-        )
-    except (KeyboardInterrupt, Terminated):
-        note("gtx: molecules read so far are kept; run the same command again to resume")
-        raise
-    for line in outcome.summary_lines("molecules"):
-        note(line)
-    return 2 if outcome.problems or not outcome.kept else 0
 
 
 def add_folder_options(parser: Parser) -> None:
