@@ -22,14 +22,16 @@ from gtx.data import FeatureColumns, Split, featurise
 from gtx.data.columns import RowFeatures, listed
 from gtx.errors import InputError
 from gtx.estimators.inputs import (
+    as_cells,
     as_columns,
     as_numbers,
     as_smiles,
     as_targets,
     as_weights,
-    classes_of,
+    check_classes,
     smiles_in,
     unusable_smiles,
+    values_of_classes,
 )
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
@@ -38,6 +40,7 @@ from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.schema import plain
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.calibration import fewest
+from gtx.tasks.labels import in_order, label
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.training_data.settings import LabelledMolecules
@@ -432,8 +435,10 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
     MoleculeClassifier().fit(smiles, labels).predict_proba(smiles)
 
-    `classes_` is an array of the classes in order. For several labels of zeros and ones it is the array of their
-    indices, as in scikit-learn's own multi-label classifiers; for other labels a list with the classes of each.
+    `classes_` is an array of the classes, sorted as scikit-learn sorts them. For several labels of zeros and ones it is
+    the array of their indices, as in scikit-learn's own multi-label classifiers; for other labels a list with the
+    classes of each. A saved model predicts the probability of the positive class, the same as after `gtx train` on a
+    table of y; see `gtx.tasks.labels.in_order`, and `task_options={"positive": ...}`.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -450,22 +455,20 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         y, names = as_targets(y, object)
         self.multi_label_: bool = y.ndim == 2
         columns = as_columns(y)
-        classes = [classes_of(column, name) for column, name in zip(columns.T, names, strict=True)]
-        labels = tuple(tuple(map(str, each.tolist())) for each in classes)
+        cells = [as_cells(column) for column in columns.T]
+        for column, own, name in zip(columns.T, cells, names, strict=True):
+            check_classes(column, own, name)
+        several = any(len(in_order(map(label, own))) > 2 for own in cells)
+        kind = MulticlassClassification if several else BinaryClassification
+        task = make_task(kind, names, self._options()).infer_from_cells(cells)
+        numbers = np.stack([task.values(t, own) for t, own in enumerate(cells)], axis=1)
+        self._of_model: list[np.ndarray] = list(map(values_of_classes, columns.T, numbers.T))
+        classes = list(map(np.sort, self._of_model))
         self.classes_: np.ndarray | list[np.ndarray] = classes
         if not self.multi_label_:
             self.classes_ = classes[0]
         elif all(each.tolist() == [0, 1] for each in classes):
             self.classes_ = np.arange(len(classes))
-            labels = (("0", "1"),) * len(classes)
-        kind: type[MulticlassClassification | BinaryClassification] = BinaryClassification
-        if any(len(each) > 2 for each in classes):
-            kind = MulticlassClassification
-        task = replace(make_task(kind, names, self._options()), classes=labels)
-        numbers = np.full(columns.shape, np.nan)
-        for t, each in enumerate(classes):
-            measured = ~pd.isna(columns[:, t])
-            numbers[measured, t] = np.searchsorted(each, np.array(columns[measured, t].tolist()))
         return self._fit(X, numbers, task, sample_weight)
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
@@ -477,9 +480,11 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         A SMILES that cannot be read gives NaN, and all of them together one warning.
         """
         (values,) = self._predict_with_warning(X, "mean")
+        task = self.predictor_.task
+        each = [task.shares(values, t)[:, np.argsort(own)] for t, own in enumerate(self._of_model)]
         if not self.multi_label_:
-            return np.concatenate([1 - values, values], axis=1) if values.shape[1] == 1 else values
-        return self._by_label(values) if self._has_more_than_two() else values
+            return each[0]
+        return each if isinstance(task, MulticlassClassification) else np.stack([p[:, 1] for p in each], axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable class `[n]`, or of each of several labels `[n, T]`, as in y.
@@ -487,15 +492,11 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         Raises:
             InputError: a SMILES cannot be read; no class could stand for that.
         """
-        values = self._predict_all(X)
-        if self._has_more_than_two():
-            index = np.stack([probabilities.argmax(1) for probabilities in self._by_label(values)], axis=1)
-        else:
-            index = (values > 0.5).astype(int)
-        if isinstance(self.classes_, np.ndarray):
-            return index if self.multi_label_ else self.classes_[index[:, 0]]
-        labels = zip(self.classes_, index.T, strict=True)
-        return np.stack([classes.astype(object)[rows] for classes, rows in labels], axis=1)
+        index = self._predict_index(X)
+        if not self.multi_label_:
+            return self._of_model[0][index[:, 0]]
+        columns = [own.astype(object)[rows] for own, rows in zip(self._of_model, index.T, strict=True)]
+        return np.stack(columns, axis=1).astype(int if isinstance(self.classes_, np.ndarray) else object)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the accuracy.
@@ -507,14 +508,16 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         check_is_fitted(self, "predictor_")
         y, _ = as_targets(y, object)
-        return mean_score(_accuracy, y, self.predict(X), sample_weight, fewest=1)
+        predicted, columns = self._predict_index(X), as_columns(y)
+        if columns.shape == predicted.shape:
+            cells = enumerate(map(as_cells, columns.T))
+            columns = np.stack([self.predictor_.task.values(t, own) for t, own in cells], axis=1)
+        return mean_score(_accuracy, columns, predicted, sample_weight, fewest=1)
 
-    def _has_more_than_two(self) -> bool:
-        return isinstance(self.predictor_.task, MulticlassClassification)
-
-    def _by_label(self, values: np.ndarray) -> list[np.ndarray]:
-        """Split the probabilities of all labels, side by side, into those of each label, `[n, C]`."""
-        return np.split(values, np.cumsum(self.predictor_.task.widths)[:-1], axis=1)
+    def _predict_index(self, X: Any) -> np.ndarray:
+        """Predict the number of the most probable class of each label, in the order of the model, `[n, T]`."""
+        values, task = self._predict_all(X), self.predictor_.task
+        return np.stack([task.shares(values, t).argmax(1) for t in range(len(task.targets))], axis=1)
 
 
 def _accuracy(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:

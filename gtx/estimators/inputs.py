@@ -11,11 +11,12 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.data.columns import MoleculeColumn, listed
+from gtx.data.feature_columns import cell_text
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells
-from gtx.tasks.labels import check_count
+from gtx.tasks.labels import check_count, in_order, label
 
 
 def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
@@ -111,32 +112,46 @@ def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
 
 
-def classes_of(column: np.ndarray, name: str) -> np.ndarray:
-    """Find the classes in a column of y, in order; NaN and None are blanks.
+def as_cells(column: np.ndarray) -> list[str]:
+    """Write the values of a column of y as the cells of a table; NaN, None and NA are blanks."""
+    return ["" if pd.isna(value) else cell_text(value) for value in column]
+
+
+def check_classes(column: np.ndarray, cells: Sequence[str], name: str) -> None:
+    """Check that a column of y contains classes.
 
     Args:
         column: `[n]`, objects.
+        cells: its cells, see `as_cells`.
         name: name of the column.
 
     Raises:
         InputError: there are too few or too many classes, or the column contains measured numbers, or text and numbers.
     """
-    labels = column[~pd.isna(column)].tolist()
-    if len({isinstance(value, str) for value in labels}) > 1:
+    values = [value for value, cell in zip(column, cells, strict=True) if label(cell) is not None]
+    if len({isinstance(value, str) for value in values}) > 1:
         raise InputError(f"{name}: expected classes that are all text or all numbers, got both")
-    values = np.array(labels)
-    if len(labels):
+    if values:
         try:
-            check_classification_targets(values)
+            check_classification_targets(np.array(values))
         except ValueError as reason:
             message = str(reason).rstrip(".")
             raise InputError(f"{name}: {message}; for numbers there is MoleculeRegressor") from None
-    classes = np.unique(values)
-    if len(classes) < 2:
-        shown = ", ".join(map(str, classes.tolist())) or "none"
-        raise InputError(f"{name}: expected two classes or more, got {shown}")
-    check_count(list(map(str, classes)), name, "MoleculeClassifier")
-    return classes
+    labels = in_order(map(label, cells))
+    if len(labels) < 2:
+        raise InputError(f"{name}: expected two classes or more, got {', '.join(labels) or 'none'}")
+    check_count(labels, name, "MoleculeClassifier")
+
+
+def values_of_classes(column: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Return the value that stands for each class in a column of y: the first, as it is there.
+
+    Args:
+        column: `[n]`, objects.
+        index: number of the class of each row, float `[n]`, NaN for blanks; every class occurs.
+    """
+    measured = ~np.isnan(index)
+    return np.array(column[measured][np.unique(index[measured], return_index=True)[1]].tolist())
 
 
 def as_weights(sample_weight: Any, rows: int) -> torch.Tensor | None:

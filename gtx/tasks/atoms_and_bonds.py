@@ -317,11 +317,12 @@ class LevelClassification(LevelTask, LevelClassOptions):
     Args:
         targets: names of the target columns; a cell is a list, see `gtx.data.feature_columns.parse_labels`.
         class_weights: "balanced" gives all classes of a target the same total weight in the loss.
+        positive: positive class of targets of two classes, see `BinaryClassification`.
         each: task for a single atom or bond, chosen from the cells of the table.
     """
 
     items: ClassVar[tuple[str, str]] = ("class", "classes")
-    unsaved: ClassVar[frozenset[str]] = frozenset({"class_weights"})  # `each` has them
+    unsaved: ClassVar[frozenset[str]] = frozenset({"class_weights", "positive"})  # `each` has them
     discrete: ClassVar[bool] = True
     epochs: ClassVar[int] = 20
 
@@ -342,14 +343,21 @@ class LevelClassification(LevelTask, LevelClassOptions):
         classes = []
         for name in self.targets:
             cells = files[0].cells(name)
-            found = in_order(item for cell in cells for item in _labels(cell, forgiving=True) or ())
+            items = [item for cell in cells for item in _labels(cell, forgiving=True) or ()]
+            found = in_order(items, self.positive)
             if not found:
                 what = f"holds no list of classes in any of the {len(cells)} rows"
                 raise InputError(f"target column {name!r} {what}; one class for each {self.per} was expected")
             check_count(found, name, self.name, f"; for numbers there is --task {self.per}s")
             classes.append(found)
-        task = BinaryClassification if all(len(labels) == 2 for labels in classes) else MulticlassClassification
-        each = task(self.targets, class_weights=self.class_weights, classes=tuple(classes))
+        if all(len(labels) == 2 for labels in classes):
+            binary = BinaryClassification(self.targets, class_weights=self.class_weights, positive=self.positive)
+            for name, labels in zip(self.targets, classes, strict=True):
+                binary.check_labels(name, labels)
+            return replace(self, each=replace(binary, classes=tuple(classes)))
+        if self.positive is not None:
+            raise InputError(f"positive: expected targets of two classes, got {listed(max(classes, key=len))}")
+        each = MulticlassClassification(self.targets, class_weights=self.class_weights, classes=tuple(classes))
         return replace(self, each=each)
 
     def read(self, target: int, cell: str) -> np.ndarray | None:

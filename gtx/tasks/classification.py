@@ -30,10 +30,11 @@ from gtx.tasks.calibration import (
     tempered,
     unlikeliness,
 )
-from gtx.tasks.labels import MOST_CLASSES, check_count, distinct, indices, listed
+from gtx.tasks.labels import MOST_CLASSES, check_count, in_order, indices, label, listed, same_label, written
 from gtx.tasks.metrics import constants, has_values, mean_scores, varies
 from gtx.tasks.numbers import NumericTask
 from gtx.tasks.options import (
+    BinaryOptions,
     ClassOptions,
     binary_accuracy,
     binary_auroc,
@@ -99,16 +100,27 @@ class ClassTask(NumericTask, ClassOptions):
         """Raise an `InputError` if the task cannot learn these labels of a target column."""
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Self:
+        return self.infer_from_cells([files[0].cells(name) for name in self.targets])
+
+    def infer_from_cells(self, columns: Sequence[Sequence[str]]) -> Self:
+        """Return the task with the classes in the cells of each target.
+
+        Raises:
+            InputError: the cells of a target cannot be learned.
+        """
         classes = []
-        for name in self.targets:
-            cells = files[0].cells(name)
-            labels = distinct(cells)
+        for name, cells in zip(self.targets, columns, strict=True):
+            labels = self.classes_of(cells)
             if not labels:
                 raise InputError(no_numbers(cells, name))
             self.check_labels(name, labels)
             check_count(labels, name, self.name)
             classes.append(labels)
         return replace(self, classes=tuple(classes))
+
+    def classes_of(self, cells: Sequence[str]) -> tuple[str, ...]:
+        """List the classes in the cells of a target, in order."""
+        return in_order(map(label, cells))
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         return indices(cells, self.labels(target))
@@ -179,9 +191,15 @@ class ClassTask(NumericTask, ClassOptions):
 
     def adopting(self, other: Task) -> Self:
         for t, at in enumerate(self.shared(other)):
-            if at >= 0 and isinstance(other, ClassTask) and other.labels(at) != self.labels(t):
-                theirs, here = listed(other.labels(at)), listed(self.labels(t))
-                raise InputError(f"{self.targets[t]}: the model has the classes {theirs}, the table {here}")
+            if at < 0 or not isinstance(other, ClassTask):
+                continue
+            theirs, own = other.labels(at), self.labels(t)
+            if list(map(same_label, theirs)) != list(map(same_label, own)):
+                order = f", in this order: --positive {theirs[-1]} takes over the model's" if len(own) == 2 else ""
+                hint = order if set(map(same_label, theirs)) == set(map(same_label, own)) else ""
+                raise InputError(
+                    f"{self.targets[t]}: the model has the classes {listed(theirs)}, the table {listed(own)}{hint}"
+                )
         return self
 
     def shares(self, prediction: np.ndarray, target: int) -> np.ndarray:
@@ -309,12 +327,13 @@ ZERO_ONE = ("0", "1")
 
 
 @dataclass(frozen=True)
-class BinaryClassification(ClassTask):
+class BinaryClassification(ClassTask, BinaryOptions):
     """Task of predicting one of two classes for each target; the network's output is the logit of the second class.
 
     Args:
         targets: names of the target columns.
         class_weights: "balanced" gives both classes of a target the same total weight in the loss.
+        positive: positive class of every target; by default see `gtx.tasks.labels.in_order`.
         classes: two labels of each target, the positive label last, read from the table; default: 0 and 1.
         positive_weights: weight of the positive class of each target, fitted to the training rows if weights are
             balanced.
@@ -330,7 +349,12 @@ class BinaryClassification(ClassTask):
         "accuracy": Metric("accuracy", lambda p, y: binary_accuracy(p, y.long()), has_values),
     }
 
+    unsaved: ClassVar[frozenset[str]] = ClassTask.unsaved | {"positive"}
+
     positive_weights: tuple[float, ...] | None = learned()
+
+    def classes_of(self, cells: Sequence[str]) -> tuple[str, ...]:
+        return in_order(map(label, cells), self.positive)
 
     def labels(self, target: int) -> tuple[str, ...]:
         return ZERO_ONE if self.classes is None else tuple(self.classes[target])
@@ -344,6 +368,8 @@ class BinaryClassification(ClassTask):
             raise InputError(
                 f"target column {name!r} holds {number} {listed(labels)}; {self.name} needs exactly two{more}"
             )
+        if self.positive is not None and same_label(labels[1]) != same_label(written(self.positive)):
+            raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
 
     def complaint(self, target: int, cell: str) -> str:
         zero, one = self.labels(target)
@@ -405,7 +431,8 @@ class BinaryClassification(ClassTask):
 
     def notes(self) -> list[str]:
         return self.set_notes() + [
-            f"{name}: {name}_pred is the probability of {self.labels(t)[1]!r}, the other class is {self.labels(t)[0]!r}"
+            f"{name}: {name}_pred is the probability of the positive class, {self.labels(t)[1]!r}; the other class is "
+            f"{self.labels(t)[0]!r}"
             for t, name in enumerate(self.targets)
             if self.labels(t) != ZERO_ONE
         ]

@@ -10,7 +10,7 @@ import numpy as np
 from gtx.data.targets import COMMA_HINT, has_comma, parse_number
 from gtx.errors import InputError
 from gtx.tasks.classification import BinaryClassification
-from gtx.tasks.labels import distinct, listed
+from gtx.tasks.labels import in_order, label, listed
 from gtx.tasks.options import TASKS, chosen
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
@@ -72,7 +72,7 @@ def _two_classes(cells: Sequence[str], name: str) -> bool:
     finite = numbers[np.isfinite(numbers)]
     if len(finite):
         return bool(np.isin(finite, (0, 1)).all() and not np.isinf(numbers).any())
-    labels = distinct(cells)
+    labels = in_order(map(label, cells))
     if len(labels) > 2:
         message = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
         if all(map(has_comma, labels)):

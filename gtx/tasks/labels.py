@@ -1,7 +1,8 @@
-"""Labels of classes: the labels in a column, and the index of each."""
+"""Labels of classes: how a cell is read, the classes of a column and their order, and the index of each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -12,8 +13,16 @@ from gtx.schema import ListOf, text
 
 MOST_CLASSES = 100
 
+# --- The label in a cell, and which of two labels is the positive one.
+
 POSITIVE = frozenset({"1", "active", "yes", "true", "positive", "pos", "toxic", "high", "y", "t", "hit"})
 """Labels of a positive class, upper or lower case."""
+NEGATIVE = frozenset({"negative", "neg", "false", "low", "n", "f", "decoy", "no", "non", "not"})
+"""Labels, or words of a label, of a negative class, upper or lower case."""
+_NEGATIONS = "no", "in", "un"  # which non and not begin with, too
+_NO_NEGATIONS = "inhib", "induc", "inter", "intra"
+_NEGATED = re.compile(r"(no|non|not|in|im|il|ir|un|dis|a)[ _-]*")
+_MINUS = re.compile(r"[-\u2212\u2013]\)?$")
 
 
 def label(cell: str) -> str | None:
@@ -27,20 +36,67 @@ def written(text: str) -> str:
     return f"{number:.15g}" if np.isfinite(number) else text.strip()
 
 
-def distinct(cells: Sequence[str]) -> tuple[str, ...]:
-    """List the distinct labels of cells, see `in_order`."""
-    return in_order(map(label, cells))
+def same_label(label: str) -> str:
+    """Return a text that equal labels share: booleans are equal in upper and lower case, `True` and `TRUE`."""
+    return label.lower() if label.lower() in ("true", "false") else label
 
 
-def in_order(labels: Iterable[str | None]) -> tuple[str, ...]:
-    """Sort the distinct labels: numbers by size, then texts; a label of `POSITIVE` comes last."""
+def polarity(label: str) -> int:
+    """Return the sign of a label as one of two: 2 or 1 for a positive class, -1 for a negative one, else 0.
 
-    def key(text: str) -> tuple:
-        number = parse_number(text)
-        is_number = np.isfinite(number)
-        return not is_number, number if is_number else 0.0, text.lower() in POSITIVE, text
+    A label is negative if it is in `NEGATIVE` or has a word from there, begins with no, non, not, in or un, or ends in
+    a minus sign, such as `non-mutagen`, `inactive` or `BBB-`.
+    """
+    text = label.lower()
+    words = {word for word in re.findall(r"[a-z]+", text) if len(word) > 1}
+    if text in POSITIVE:
+        return 2
+    begins = text.startswith(_NEGATIONS) and not text.startswith(_NO_NEGATIONS)
+    if begins or text in NEGATIVE or words & NEGATIVE or _MINUS.search(text):
+        return -1
+    return int(bool(words & POSITIVE) or text.endswith(("+", "+)")))
 
-    return tuple(sorted({label for label in labels if label is not None}, key=key))
+
+def negates(label: str, other: str) -> bool:
+    """Return whether a label is the negation of another, such as `noninhibitor` of `inhibitor`."""
+    label, other = label.lower(), other.lower()
+    return label.endswith(other) and _NEGATED.fullmatch(label.removesuffix(other)) is not None
+
+
+# --- The classes of a column, in order.
+
+
+def in_order(labels: Iterable[str | None], positive: str | None = None) -> tuple[str, ...]:
+    """Sort the distinct labels: numbers by size, then texts; of two classes, the positive one comes last.
+
+    Of two labels that are not both numbers, the positive one has the higher `polarity`, or is the one that the other
+    negates. Of more classes, a label of `POSITIVE` comes last.
+
+    Args:
+        labels: labels, None for blanks.
+        positive: the positive class of two; by default the one that the rule finds.
+    """
+    spellings: dict[str, str] = {}
+    for name in labels:
+        if name is not None:
+            key = same_label(name)
+            spellings[key] = min(name, spellings.get(key, name))
+    found = list(spellings.values())
+    numbers = {name: parse_number(name) for name in found}
+    pair_of_texts = len(found) == 2 and not all(map(np.isfinite, numbers.values()))
+
+    def place(name: str) -> tuple:
+        if pair_of_texts:
+            return not any(negates(name, other) for other in found), polarity(name), name
+        return numbers[name], name.lower() in POSITIVE, name  # of texts the number is infinite
+
+    ordered = sorted(found, key=place)
+    if positive is not None:
+        ordered.sort(key=lambda name: same_label(name) == same_label(written(positive)))
+    return tuple(ordered)
+
+
+# --- The index of each label among the classes.
 
 
 def indices(cells: Sequence[str], labels: Sequence[str]) -> np.ndarray:
@@ -50,8 +106,8 @@ def indices(cells: Sequence[str], labels: Sequence[str]) -> np.ndarray:
 
 def label_indices(found: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
     """Look up the index of each label among `labels`, float64 `[n]`: NaN for None, infinity for unknown labels."""
-    index = {name: float(i) for i, name in enumerate(labels)}
-    return np.array([np.nan if name is None else index.get(name, np.inf) for name in found], np.float64)
+    index = {same_label(name): float(i) for i, name in enumerate(labels)}
+    return np.array([np.nan if name is None else index.get(same_label(name), np.inf) for name in found], np.float64)
 
 
 def check_count(found: Sequence[str], name: str, task: str, hint: str = "") -> None:

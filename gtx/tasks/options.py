@@ -86,8 +86,8 @@ class NumberOptions(CoverageOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelClassOptions:
-    """Options of `AtomClassification` and `BondClassification`, and of every task of classes."""
+class ClassWeightOptions:
+    """Options of every task of classes."""
 
     class_weights: Literal["none", "balanced"] = option(
         "none", "Weights of the classes in the loss; balanced: rarer classes have larger weights."
@@ -95,7 +95,23 @@ class LevelClassOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassOptions(CoverageOptions, LevelClassOptions):
+class PositiveClassOptions:
+    """Options of every task of two classes."""
+
+    positive: str | None = option(
+        None,
+        "Positive one of two classes, whose probability is predicted; default: the larger number, or the label that "
+        "does not begin with non, not, no, in or un, nor end in a minus sign.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelClassOptions(ClassWeightOptions, PositiveClassOptions):
+    """Options of `AtomClassification` and `BondClassification`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassOptions(CoverageOptions, ClassWeightOptions):
     """Options of `BinaryClassification` and `MulticlassClassification`."""
 
     calibration: Literal["none", "temperature", "isotonic"] = option(
@@ -114,6 +130,11 @@ class ClassOptions(CoverageOptions, LevelClassOptions):
         "Kind of sets; smallest: the smallest sets on average; adaptive: smaller sets for easy "
         "molecules, larger for hard ones.",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryOptions(ClassOptions, PositiveClassOptions):
+    """Options of `BinaryClassification`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +192,7 @@ class Entry(NamedTuple):
 
 TASKS = {
     "regression": Entry("Regression", NumberOptions),
-    "classification": Entry("BinaryClassification", ClassOptions),
+    "classification": Entry("BinaryClassification", BinaryOptions),
     "multiclass": Entry("MulticlassClassification", ClassOptions),
     "counts": Entry("CountRegression", CountOptions),
     "fractions": Entry("FractionRegression", FractionOptions),

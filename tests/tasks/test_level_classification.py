@@ -75,7 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     of_classes = [found["near"]["accuracy"], found["order"]["accuracy"]]
     assert outcome.metrics["test"]["accuracy"] == pytest.approx(np.mean(of_classes))
-    assert "near: near_pred is the probability of 'yes', the other class is 'no'" in outcome.notes
+    assert "near: near_pred is the probability of the positive class, 'yes'; the other class is 'no'" in outcome.notes
     assert "order: classes 'aromatic', 'double', 'single', 'triple'" in outcome.notes
     score_table(outcome.metrics, outcome.task.metrics)  # though targets have unlike scores
     return folder / "run"

@@ -111,6 +111,23 @@ def test_hopeless_targets_are_refused(cells, task, message):
         (("yes", "no"), ("no", "yes")),
         (("TRUE", "FALSE"), ("FALSE", "TRUE")),
         (("10", "9"), ("9", "10")),
+        (("True", "False", "TRUE"), ("False", "TRUE")),
+        (("mutagen", "non-mutagen"), ("non-mutagen", "mutagen")),
+        (("BBB+", "BBB-"), ("BBB-", "BBB+")),
+        (("+", "\u2212"), ("\u2212", "+")),
+        (("CNS (+)", "CNS (-)"), ("CNS (-)", "CNS (+)")),
+        (("inhibitor", "noninhibitor"), ("noninhibitor", "inhibitor")),
+        (("inhibitor", "inactive"), ("inactive", "inhibitor")),
+        (("agonist", "inactive"), ("inactive", "agonist")),
+        (("binder", "not a binder"), ("not a binder", "binder")),
+        (("effect", "no effect"), ("no effect", "effect")),
+        (("Soluble", "Insoluble"), ("Insoluble", "Soluble")),
+        (("permeable", "impermeable"), ("impermeable", "permeable")),
+        (("stable", "unstable"), ("unstable", "stable")),
+        (("high risk", "low risk"), ("low risk", "high risk")),
+        (("hERG pos", "hERG neg"), ("hERG neg", "hERG pos")),
+        (("active", "weakly active"), ("weakly active", "active")),
+        (("-1", "1"), ("-1", "1")),
     ],
 )
 def test_two_labels_of_any_kind_are_two_classes(labels, classes):
@@ -119,8 +136,21 @@ def test_two_labels_of_any_kind_are_two_classes(labels, classes):
     assert task.labels(0) == classes
     y = task.parse(rows_of(*column(*labels)), COLUMNS, RowLog())[:, 0]
     known = [label.strip() for label in labels if label]
-    place = {name: i for i, name in enumerate(classes)} | {"1.0": 1}
+    place = {name: i for i, name in enumerate(classes)} | {"1.0": 1, "True": 1, "TRUE": 1}
     assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
+
+
+def test_the_positive_class_can_be_said():
+    cells = column("BBB+", "BBB-", "", "BBB+")
+    task = settled(BinaryClassification(["y"], positive="BBB-"), *cells)
+    assert task.labels(0) == ("BBB+", "BBB-")
+    assert task.parse(rows_of(*cells), COLUMNS, RowLog())[:, 0].tolist()[:2] == [0, 1]
+    assert task.notes() == ["y: y_pred is the probability of the positive class, 'BBB-'; the other class is 'BBB+'"]
+    assert settled(InferredTask(["y"], positive="0.0"), *column("1", "0")).labels(0) == ("1", "0")
+    with pytest.raises(InputError, match=r"positive: target 'y' has the classes 'BBB-', 'BBB\+', not 'bbb'"):
+        settled(BinaryClassification(["y"], positive="bbb"), *cells)
+    with pytest.raises(InputError, match="positive: regression has no such option"):
+        settled(InferredTask(["y"], positive="1"), *column("1", "0", "7"))
 
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
