@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import runpy
 import sys
+import traceback
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -69,3 +72,19 @@ def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "lightning.pytorch", ModuleType("lightning.pytorch"))
     with pytest.warns(UserWarning, match="import Trainer from there, not from lightning"):
         TrainingModule(module.model, module.task)
+
+
+def test_a_damaged_checkpoint_is_told_without_torchs_advice(table: Path, tmp_path: Path) -> None:
+    module, data = parts(table)
+    trainer = Trainer(max_epochs=1, **QUIET)
+    trainer.fit(module, data)
+    file = tmp_path / "last.ckpt"
+    trainer.save_checkpoint(file)
+    whole, given = file.read_bytes(), {"model": module.model, "task": module.task}
+    assert TrainingModule.load_from_checkpoint(file, **given).task == module.task
+    for content in (b"", whole[: len(whole) // 2], b"hello world", pickle.dumps({"a": print}), pickle.dumps([1])):
+        file.write_bytes(content)
+        with warnings.catch_warnings(), pytest.raises(gtx.InputError, match=r"last\.ckpt is damaged") as error:
+            warnings.simplefilter("error")
+            TrainingModule.load_from_checkpoint(str(file), **given)
+        assert "arbitrary code" not in "".join(traceback.format_exception(error.value))

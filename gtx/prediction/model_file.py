@@ -456,7 +456,7 @@ def read_model(
     except InputError as reason:
         raise InputError(f"{path} cannot be used: {reason}") from None
     except SafetensorError as reason:
-        if kind := _text_kind(path):
+        if kind := _other_kind(path):
             raise InputError(
                 f"{path} is not a gtx model file (it looks like {kind}); expected one that gtx train wrote, such as "
                 "run/model.gtx"
@@ -465,14 +465,34 @@ def read_model(
         raise InputError(f"{path} is not a whole gtx model file {what}") from None
 
 
-def _text_kind(path: Path) -> str | None:
-    """Return "a table" or "a text" for a file that begins with lines of text; None for other bytes."""
+_STARTS = {
+    b"\x1f\x8b": "a file packed by gzip",
+    b"PAR1": "a Parquet file",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook",
+    b"\x80": "a pickle of Python",
+    b"\xff\xfe": "a text in UTF-16",
+    b"\xfe\xff": "a text in UTF-16",
+}
+
+
+def _other_kind(path: Path) -> str | None:
+    """Describe a file that is none of gtx by its first bytes; None for bytes that tell nothing."""
     with path.open("rb") as raw:
         start = raw.read(4096)
-    try:
-        lines = getincrementaldecoder("utf-8-sig")().decode(start).splitlines()  # its last character may be cut
-    except UnicodeDecodeError:
+    if start[8:9] == b"{":  # a header of safetensors after its length
         return None
+    if not start:
+        return "an empty file"
+    if start.startswith(b"PK\x03\x04"):  # both are ZIP files
+        return "a checkpoint of PyTorch" if b"/data.pkl" in start else "a ZIP file or an Excel workbook"
+    for mark, kind in _STARTS.items():
+        if start.startswith(mark):
+            return kind
+    try:
+        text = getincrementaldecoder("utf-8-sig")().decode(start)  # its last character may be cut
+    except UnicodeDecodeError:
+        text = start.decode("latin-1")
+    lines = text.splitlines()
     if not lines or not all(character.isprintable() or character == "\t" for line in lines for character in line):
         return None
     return "a table" if any(mark in lines[0] for mark in ",;\t") else "a text"

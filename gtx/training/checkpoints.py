@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,23 +107,34 @@ def save_whole(contents: dict[str, Any], path: Path) -> None:
 _DAMAGED = (OSError, EOFError, UnpicklingError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
 
 
+_TRAIN_ANEW = (
+    "Remove the file, and the same command trains this member from its start; or start the whole run anew with "
+    "--overwrite"
+)
+
+
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Report a failure within the block as a damaged file.
+def readable(path: Path, remedy: str = _TRAIN_ANEW) -> Iterator[None]:
+    """Report a failure within the block as a damaged file, without torch's advice to run the code in it.
+
+    Args:
+        path: the file that is read.
+        remedy: what the user can do, in a sentence.
 
     Raises:
         InputError: names the file and how to continue without it.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected pickle protocol")  # damage, which torch wants to hear about
+            yield
     except _DAMAGED as error:
         if isinstance(error, OSError) and error.filename is not None:  # it cannot even be opened
             raise
         raise InputError(
-            f"{path} is damaged, or another gtx wrote it: expected the saved state of a training, which can be read "
-            "whole. Remove the file, and the same command trains this member from its start; or start the whole run "
-            "anew with --overwrite"
-        ) from error
+            f"{path} is damaged, or another program wrote it: expected the saved state of a training, which can be "
+            f"read whole. {remedy}"
+        ) from (None if isinstance(error, UnpicklingError) else error)
 
 
 class WholeCheckpointIO(TorchCheckpointIO):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from torch.optim import Optimizer
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
+from gtx.training.checkpoints import readable
 from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine
 from gtx.training.settings import TrainSettings
@@ -59,14 +62,18 @@ class TrainingModule(LightningModule):
         """Read the weights from a Lightning checkpoint.
 
         Raises:
-            InputError: `model` or `task` is missing; a checkpoint contains only weights.
+            InputError: `model` or `task` is missing, because a checkpoint contains only weights; or it is damaged.
         """
         if missing := [name for name in ("model", "task") if name not in named]:
             raise InputError(
                 f"a checkpoint holds weights alone: give {' and '.join(f'{name}=' for name in missing)} too, as in "
                 "training; a file that gtx.load reads by itself is made by Predictor.of(...).save(path)"
             )
-        return super().load_from_checkpoint(checkpoint_path, *arguments, **named)
+        if isinstance(checkpoint_path, str | os.PathLike) and os.path.isfile(checkpoint_path):
+            path = Path(checkpoint_path)
+            with readable(path, "Give a checkpoint that the Trainer of Lightning wrote"):
+                torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+        return super().load_from_checkpoint(checkpoint_path, *arguments, **{"weights_only": True, **named})
 
     @property
     def data(self) -> MoleculeDataModule:

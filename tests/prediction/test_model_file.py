@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 from collections.abc import Callable
@@ -41,19 +42,30 @@ def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tm
     whole = model_path.read_bytes()
     length = int.from_bytes(whole[:8], "little")
     damaged = {
-        "empty": b"",
         "cut in the length": whole[:5],
         "cut in the header": whole[: length // 2],
         "cut in the weights": whole[: length + 1000],
         "one byte short": whole[:-1],
         "header spoilt": whole[:20] + b"\xff" + whole[21:],
-        "pickle": pickle.dumps({"weights": [1, 2, 3]}),
     }
     for content in damaged.values():
         (tmp_path / "bad.gtx").write_bytes(content)
         refused(tmp_path / "bad.gtx", "bad.gtx is not a whole gtx model file")
-    for text, kind in (("smiles,y\nCµ,1\n" * 1000, "a table"), ("CCO ethanol\nC methane\n", "a text")):
-        (tmp_path / "bad.gtx").write_text(text, encoding="utf-8")
+    torch.save({"weights": [1, 2, 3]}, tmp_path / "last.ckpt")
+    others = (
+        (b"", "an empty file"),
+        ("smiles,y\nCµ,1\n".encode() * 1000, "a table"),
+        ("smiles;y\nC;1 µM\n".encode("latin-1"), "a table"),
+        ("smiles\ty\nC\t1\n".encode("utf-16"), "a text in UTF-16"),
+        (b"CCO ethanol\nC methane\n", "a text"),
+        (gzip.compress(b"smiles\nC\n"), "a file packed by gzip"),
+        (b"PK\x03\x04\x14\0\x06\0" + bytes(99), "a ZIP file or an Excel workbook"),
+        ((tmp_path / "last.ckpt").read_bytes(), "a checkpoint of PyTorch"),
+        (pickle.dumps({"weights": [1, 2, 3]}), "a pickle of Python"),
+        (b"PAR1" + bytes(99), "a Parquet file"),
+    )
+    for content, kind in others:
+        (tmp_path / "bad.gtx").write_bytes(content)
         refused(tmp_path / "bad.gtx", f"bad.gtx is not a gtx model file .it looks like {kind}.; expected one")
     refused(tmp_path / "none.gtx", "no such file: .*none.gtx")
     refused(tmp_path, "is a folder; expected a file, such as .*model.gtx")
