@@ -28,7 +28,6 @@ COMMANDS = {
     "predict": "predict the molecules of a table with a trained model",
     "explain": "draw what is behind one prediction: attention, atoms or substructures, similar molecules",
     "info": "show what a model file holds",
-    "join": "join tables by molecule, to train on the targets of all",
     "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with simple models on your table, by cross-validation",
     "demo": "train on the molecules that come with gtx, and see all results",

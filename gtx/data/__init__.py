@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from gtx.data.columns import Row, Table
     from gtx.data.feature_columns import FeatureColumns
     from gtx.data.featurising import FeaturisationResult, featurise, from_pyg
-    from gtx.data.joining import JoinedTable, join_tables
     from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
     from gtx.data.row_log import RowLog
     from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
@@ -40,7 +39,6 @@ __all__ = [
     "SPLIT_METHODS",
     "FeatureColumns",
     "FeaturisationResult",
-    "JoinedTable",
     "MoleculeStore",
     "NearestTrainingMolecules",
     "PairBudgetSampler",
@@ -57,7 +55,6 @@ __all__ = [
     "featurise",
     "find_nearest_training_molecules",
     "from_pyg",
-    "join_tables",
     "load_public_dataset",
     "make_group_split_method",
     "open_table",
