@@ -39,7 +39,6 @@ PAGES = [
             "molecules-in-space",
             "rationales",
             "splits",
-            "tautomers",
             "tuning",
             "with-a-forest",
         )
@@ -71,7 +70,7 @@ def test_commands_that_predict_and_select_run(tmp_path: Path, monkeypatch: pytes
     assert main(["train", "measured.csv", *words]) == 0
     commands = [
         shlex.split(line)
-        for name in ("domain", "exporting", "selecting", "tautomers")
+        for name in ("domain", "exporting", "selecting")
         for line in re.findall("(?m)^(?:    )?gtx ((?:predict|select|export) .*)$", unwrapped(read_page(name)))
     ]
     assert {word for word, *_ in commands} == {"predict", "select", "export"}

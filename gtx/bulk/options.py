@@ -70,7 +70,6 @@ def run_predict_folder(arguments: Namespace, molecules: str) -> int:
                 neighbours=arguments.neighbours,
                 members=arguments.members,
                 domain=arguments.domain,
-                average=arguments.average,
             ),
             **rows,
         )

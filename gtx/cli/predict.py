@@ -27,7 +27,6 @@ examples:
   gtx predict run/model.gtx "CC(=O)Oc1ccccc1C(=O)O" CCO
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict run/model.gtx molecules.csv --domain --out predictions.csv
-  gtx predict run/model.gtx lib.csv --average tautomers --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
   gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
 """
@@ -37,8 +36,6 @@ the model has them), an error if the row could not be used, and a warning if the
 in the training rows. If the table has the target, the scores are printed too; if some of its molecules were used for
 training, their number and the scores of the others follow. A model that writes sequences adds <target>_pred,
 <target>_log_probability and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
-
-With --average tautomers it adds <target>_tautomer_std and tautomers, see docs/tautomers.md.
 
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
@@ -50,7 +47,6 @@ COMMON = (
     "smiles_column",
     "neighbours",
     "domain",
-    "average",
     "members",
     "filter",
     "top",
@@ -107,12 +103,6 @@ def add(parser: Parser) -> None:
         help="also write how similar each molecule is to the training molecules (inside, edge or outside), and the "
         "error of the model on validation rows of the same similarity",
     )
-    parser.add_argument(
-        "--average",
-        choices=["tautomers"],
-        help="average over the likeliest tautomers of each molecule, so that the prediction does not depend on the "
-        "tautomer; also write the standard deviation over up to 16 tautomers, and their number",
-    )
     add_on_error(parser)
     add_workers(parser, "read and predict", "; none for fewer than 10,000 rows")
     parser.add_argument(
@@ -155,7 +145,6 @@ def run(arguments: Namespace) -> int:
         arguments.neighbours,
         arguments.members,
         arguments.domain,
-        arguments.average,
         device=arguments.device,
         beams=arguments.beams,
     )
@@ -210,20 +199,13 @@ def opened(
     neighbours: int | None,
     members: bool,
     domain: bool,
-    average: str | None = None,
     device: str | None = None,
     beams: int | None = None,
 ) -> PredictorLike:
-    """Load a model, with the predictions of its members and a comparison with training rows on request, or with an
-    average over tautomers.
-    """
-    from gtx.prediction import NeighbourReportingPredictor, TautomerAveragingPredictor, load_predictor
+    """Load a model, with the predictions of its members and a comparison with training rows on request."""
+    from gtx.prediction import NeighbourReportingPredictor, load_predictor
 
     predictor = load_predictor(model, device, beams)
-    if average is not None:
-        if members or neighbours is not None or domain:
-            raise InputError("--average tautomers cannot be combined with --members, --neighbours or --domain")
-        return TautomerAveragingPredictor(predictor)
     predictor = predictor.with_members() if members else predictor
     return (
         predictor if neighbours is None and not domain else NeighbourReportingPredictor(predictor, neighbours, domain)

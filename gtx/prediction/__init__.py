@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.prediction.extended import NeighbourReportingPredictor, TautomerAveragingPredictor
+    from gtx.prediction.extended import NeighbourReportingPredictor
     from gtx.prediction.loading import load_predictor
     from gtx.prediction.model_file import ModelFileHeader, load_networks, save_model
     from gtx.prediction.predictor import Predictor
@@ -21,7 +21,6 @@ __all__ = [
     "NeighbourReportingPredictor",
     "Predictor",
     "RowSelection",
-    "TautomerAveragingPredictor",
     "load_networks",
     "load_predictor",
     "predict_table",

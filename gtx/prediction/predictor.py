@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
@@ -30,7 +30,7 @@ from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, 
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
-from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers
+from gtx.prediction.streaming import NOT_FINITE
 from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
@@ -317,28 +317,16 @@ class Predictor:
             return self.with_members().predict(smiles, workers)
         smiles = as_frame(smiles)
         molecules, done = self._featurise(smiles, workers)
-        answered = ChunkAnswers(done.errors, done.warnings, done.good, self.predict_store(done.store))
-        return self.frame(molecules, answered, self.output_columns, index_of(smiles))
-
-    def frame(
-        self,
-        molecules: list[Any],
-        done: ChunkAnswers,
-        output_columns: Callable[[Iterable[str]], Mapping[str, type]],
-        index: pd.Index | None = None,
-    ) -> pd.DataFrame:
-        """Make the table of answers that `predict` returns, a row per molecule, with columns of these names."""
-        answers = done.answers
+        answers = self.predict_store(done.store)
         errors, notes = list(done.errors), [list(entry) for entry in done.warnings]
         for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
             notes[i] += remarks
             errors[i] = None if finite else NOT_FINITE
         shown = self._shown(molecules)
-        columns = zip(output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
+        columns = zip(self.output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
         found = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
-        return pd.DataFrame(
-            {**shown, **found, "error": errors, "warning": ["; ".join(entry) or None for entry in notes]}, index
-        )
+        warnings = ["; ".join(entry) or None for entry in notes]
+        return pd.DataFrame({**shown, **found, "error": errors, "warning": warnings}, index_of(smiles))
 
     @cached_property
     def comparison(self) -> Neighbours:
@@ -407,21 +395,15 @@ class Predictor:
 
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], FeaturisationResult]:
         """Return molecules unchanged, and featurised, with their feature columns."""
-        molecules, texts, rows = self.read_rows(smiles)
-        done, features = featurise(self.header.featuriser, texts, workers=workers), self.header.features
-        return molecules, features.joined(done, rows) if features else done
-
-    def read_rows(self, smiles: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return molecules unchanged, as texts, and their feature columns, each None for a model without."""
         smiles = as_frame(smiles)
         molecules, features = self._list_molecules(smiles), self.header.features
         texts = as_texts(molecules, self.header.featuriser.coordinates)
-        rows: list[Any] = [None] * len(molecules)
-        if features:
-            table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
-            columns = {name: list(table[name]) for name in features.columns if name in table}
-            rows = features.read_columns(columns, len(molecules))
-        return molecules, texts, rows
+        done = featurise(self.header.featuriser, texts, workers=workers)
+        if not features:
+            return molecules, done
+        table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
+        columns = {name: list(table[name]) for name in features.columns if name in table}
+        return molecules, features.joined(done, features.read_columns(columns, len(molecules)))
 
     def _list_molecules(self, smiles: Any) -> list[Any]:
         """List molecules unchanged, or tuples of the molecules of a row."""

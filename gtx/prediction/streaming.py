@@ -16,7 +16,7 @@ from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -249,20 +249,6 @@ class ChunkAnswers(NamedTuple):
     smiles: Sequence[str | None] = ()
 
 
-@runtime_checkable
-class ReadsTexts(Protocol):
-    """Predictor that reads texts itself, such as one that predicts several molecules for each."""
-
-    def answer_texts(
-        self,
-        texts: Sequence[Text],
-        coordinates: Sequence[np.ndarray | None],
-        features: Sequence[RowFeatures | None],
-        smiles: bool = False,
-    ) -> ChunkAnswers:
-        """Read and predict a chunk; with `smiles` also return canonical SMILES."""
-
-
 def predict_stream(
     predictor: PredictorLike, chunks: Iterable[Chunk], workers: int, smiles: bool = False
 ) -> Iterator[ChunkAnswers]:
@@ -277,10 +263,6 @@ def predict_stream(
         workers: number of worker processes; 0 for none.
         smiles: also return canonical SMILES.
     """
-    if isinstance(predictor, ReadsTexts) and (workers < 1 or predictor.device.type != "cpu"):
-        for chunk in chunks:
-            yield predictor.answer_texts(*chunk, smiles=smiles)
-        return
     if workers < 1 or predictor.device.type != "cpu":
         waiting: deque[Sequence[RowFeatures | None]] = deque()
 
@@ -324,8 +306,6 @@ def _answer(
     features: Sequence[RowFeatures | None],
     smiles: bool = False,
 ) -> ChunkAnswers:
-    if isinstance(predictor, ReadsTexts):
-        return predictor.answer_texts(texts, coordinates, features, smiles)
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
     return predict_featurised(predictor, [part], features)
 
