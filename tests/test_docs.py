@@ -37,7 +37,6 @@ PAGES = [
             "how-good",
             "index",
             "molecules-in-space",
-            "rationales",
             "splits",
             "tuning",
             "with-a-forest",

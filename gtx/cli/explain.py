@@ -12,13 +12,12 @@ from gtx.cli.printing import say
 from gtx.errors import InputError
 
 if TYPE_CHECKING:
-    from gtx.explain import Attribution, Explanation, Rationale
+    from gtx.explain import Attribution, Explanation
 
 EXAMPLES = """
 examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
   gtx explain run/model.gtx "CCOC(C)=O" --method substructures --out p.svg
-  gtx explain run/model.gtx "CCOC(C)=O" --method rationale --threshold -5
   gtx explain run/model.gtx "CCOC(C)=O" --layer 0 --head 2 --out page.html
 """
 NOTES = """
@@ -34,13 +33,10 @@ output lists the contributions of network and kernel. With --method substructure
 fragments between BRICS bonds. Up to 10 atoms or substructures, all sets of them are evaluated; with more, --draws
 orders and their reverses are drawn, and each value has a standard error.
 
-With --method rationale the figure marks a substructure of the molecule: the smallest one that the search finds whose
-prediction is on the same side of --threshold as that of the molecule. Hydrogens replace the atoms that are cut off.
-
 Below the numbers stand the most similar training molecules with their measured values, if the model file contains
 training rows. For a kernel model (--model kernel), gtx explain prints only these.
 """
-COMMON = ("model", "smiles", "out", "method", "target", "layer", "head", "receiver", "threshold")
+COMMON = ("model", "smiles", "out", "method", "target", "layer", "head", "receiver")
 
 
 def add(parser: Parser) -> None:
@@ -54,11 +50,10 @@ def add(parser: Parser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=["attention", "shapley", "substructures", "rationale"],
+        choices=["attention", "shapley", "substructures"],
         default="attention",
         help="attention: the attention weights, and a test of them; shapley: the contribution of each atom (Shapley "
-        "value); substructures: the contribution of each substructure; rationale: the smallest substructure whose "
-        "prediction is on the same side of a threshold as that of the molecule",
+        "value); substructures: the contribution of each substructure",
     )
     parser.add_argument("--target", metavar="NAME", help="the target to explain; default: the first")
     parser.add_argument("--layer", type=int, default=-1, metavar="N", help="the layer to draw; default: the last")
@@ -81,29 +76,20 @@ def add(parser: Parser) -> None:
         default=50,
         metavar="N",
         help="number of random sets of atoms that are removed for comparison; for Shapley values, number of random "
-        "orders; for a rationale, number of searches",
-    )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        metavar="VALUE",
-        help="for a rationale: the threshold; for classes, the default is 0.5",
-    )
-    parser.add_argument(
-        "--most", type=int, default=20, metavar="N", help="for a rationale: maximum number of its atoms"
+        "orders",
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=0,
         metavar="N",
-        help="random seed of the random weights, the random atoms and the search",
+        help="random seed of the random weights and the random atoms",
     )
 
 
 def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
-    from gtx.explain import compute_attribution, explain_prediction, find_rationale
+    from gtx.explain import compute_attribution, explain_prediction
     from gtx.explain.explanation import check_figure_name
     from gtx.models.catalogue import CLOSED_FORM_MODELS
     from gtx.prediction import load_predictor
@@ -114,17 +100,13 @@ def run(arguments: Namespace) -> int:
     if Path(arguments.smiles).is_file():
         raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load_predictor(arguments.model, "cpu")
-    if predictor.header.model["name"] in CLOSED_FORM_MODELS and arguments.method != "rationale":
+    if predictor.header.model["name"] in CLOSED_FORM_MODELS:
         for line in neighbour_lines(predictor, arguments.smiles):
             say(line)
         return 0
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
-    explanation: Attribution | Explanation | Rationale
-    if arguments.method == "rationale":
-        del options["member"]  # the whole model is asked
-        limits = {"threshold": arguments.threshold, "most": arguments.most}
-        explanation = find_rationale(predictor, arguments.smiles, **options, **limits)
-    elif arguments.method == "attention":
+    explanation: Attribution | Explanation
+    if arguments.method == "attention":
         drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}
         explanation = explain_prediction(predictor, arguments.smiles, **options, **drawn)
     else:

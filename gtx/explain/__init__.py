@@ -1,4 +1,4 @@
-"""Explanations of a prediction: attention (with a test), Shapley values and rationales, as numbers and pictures."""
+"""Explanations of a prediction: attention (with a test) and Shapley values, as numbers and pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from gtx.explain.attribution import Attribution, ShapleyValues, compute_attribution, compute_shapley_values
     from gtx.explain.explanation import Explanation, explain_prediction
     from gtx.explain.findings import AttentionAnalysis
-    from gtx.explain.rationales import Rationale, find_rationale
     from gtx.explain.relevance import (
         AtomRemovalEffect,
         attention_rollout,
@@ -29,14 +28,12 @@ __all__ = [
     "AttentionAnalysis",
     "Attribution",
     "Explanation",
-    "Rationale",
     "ShapleyValues",
     "attention_rollout",
     "average_attention_by_distance",
     "compute_attribution",
     "compute_shapley_values",
     "explain_prediction",
-    "find_rationale",
     "gradient_weighted_attention",
     "measure_faithfulness",
     "score_atoms_by_attention",

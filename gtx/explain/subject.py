@@ -153,15 +153,9 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
 def _blend(predictor: Predictor, task: NumericTask, store: MoleculeStore, column: int) -> str | None:
     if predictor.kernel_member is None:
         return None
-    prediction = mean_predictions(predictor, task, store)[0, column]
+    prediction = task.decode(predictor.outputs(store)[0], store).mean[0, column]
     share = float(predictor.kernel_member.share[column])
     return f"the model predicts {prediction:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
-
-
-def mean_predictions(predictor: Predictor, task: NumericTask, store: MoleculeStore) -> np.ndarray:
-    """Predict featurised molecules by the whole model, `[m, P]`."""
-    outputs, _ = predictor.outputs(store)
-    return task.decode(outputs, store).mean
 
 
 # --- Predictions of one network without some of its attention.

@@ -31,7 +31,6 @@ def draw_molecule(
     size: tuple[int, int] = (300, 220),
     ringed: Sequence[int] = (),
     numbers: bool = False,
-    scale: bool = True,
 ) -> str:
     """Draw a molecule; atoms are shaded by their values, red above zero and blue below, if there are any.
 
@@ -42,7 +41,6 @@ def draw_molecule(
         size: width and height in pixels; a colour scale is added below the molecule.
         ringed: atoms that are marked by a ring.
         numbers: whether the number of each atom, from 0, is written.
-        scale: whether a colour scale is drawn.
 
     Raises:
         MoleculeError: the SMILES cannot be read.
@@ -59,7 +57,7 @@ def draw_molecule(
     drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours)
     over = drawing.rings(ringed) + (drawing.numbers() if numbers else "")
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
-    return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks) if scale else "")
+    return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks))
 
 
 def draw_attention(

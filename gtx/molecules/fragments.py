@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,77 +97,6 @@ def assign_substructures(mol: Chem.Mol) -> np.ndarray:
             group[group == group[other]] = group[one]
     _, first, number = np.unique(group, return_index=True, return_inverse=True)
     return first.argsort().argsort()[number]
-
-
-# --- Ever smaller substructures of a molecule: peripheral groups to remove, and the remaining molecule.
-
-Atoms = frozenset[int]
-
-
-def list_smaller_substructures(mol: Chem.Mol, atoms: Atoms) -> list[Atoms]:
-    """Return the connected substructures that remain when one end atom of a chain, or one whole ring, is removed.
-
-    Rings are those of the smallest set of smallest rings. From a fused ring, only the atoms that are in no other
-    complete ring are removed.
-
-    Args:
-        mol: the molecule.
-        atoms: a connected substructure of it.
-    """
-    rings = [ring for ring in map(frozenset, mol.GetRingInfo().AtomRings()) if ring <= atoms]
-    ends = (frozenset({atom}) for atom in atoms.difference(*rings))
-    rest_of_rings = (ring.difference(*(other for other in rings if other is not ring)) for ring in rings)
-    remainders = dict.fromkeys(atoms - group for group in (*ends, *rest_of_rings) if group)
-    return [rest for rest in remainders if rest and _connected(mol, rest)]
-
-
-def _connected(mol: Chem.Mol, atoms: Atoms) -> bool:
-    reached: set[int] = set()
-    edge = {min(atoms)}
-    while edge:
-        reached |= edge
-        edge = {
-            near.GetIdx() for atom in edge for near in mol.GetAtomWithIdx(atom).GetNeighbors() if near.GetIdx() in atoms
-        } - reached
-    return len(reached) == len(atoms)
-
-
-def substructure_to_smiles(mol: Chem.Mol, atoms: Iterable[int]) -> str | None:
-    """Return the SMILES of a substructure, with hydrogens in place of the bonds that were cut.
-
-    The result is None if the substructure is not a valid molecule.
-    """
-    atoms = set(atoms)
-    with rdBase.BlockLogs():
-        for cut in _cuts(mol, atoms):
-            try:
-                Chem.SanitizeMol(cut)
-            except Chem.MolSanitizeException:
-                continue
-            return Chem.MolToSmiles(cut)
-    return None
-
-
-def _cuts(mol: Chem.Mol, atoms: set[int]) -> Iterator[Chem.RWMol]:
-    """Yield the cut molecule with aromatic bonds, which keeps rings aromatic; then with single and double bonds."""
-    yield _cut(Chem.RWMol(mol), atoms)
-    kekulised = Chem.RWMol(mol)
-    Chem.Kekulize(kekulised, clearAromaticFlags=True)
-    yield _cut(kekulised, atoms)
-
-
-def _cut(mol: Chem.RWMol, atoms: set[int]) -> Chem.RWMol:
-    for bond in list(mol.GetBonds()):
-        ends = bond.GetBeginAtom(), bond.GetEndAtom()
-        within = [end.GetIdx() in atoms for end in ends]
-        if any(within) and not all(within):
-            inside = ends[within.index(True)]
-            order = 1 if bond.GetIsAromatic() else int(bond.GetBondTypeAsDouble())
-            inside.SetNumExplicitHs(inside.GetNumExplicitHs() + order)
-            inside.SetChiralTag(Chem.ChiralType.CHI_UNSPECIFIED)
-    for atom in sorted(set(range(mol.GetNumAtoms())) - atoms, reverse=True):
-        mol.RemoveAtom(atom)
-    return mol
 
 
 # --- Clusters of molecules, by the Tanimoto distance of Morgan fingerprints.

@@ -17,7 +17,7 @@ import gtx
 from gtx.bulk import DataFramePredictor
 from gtx.data import FeatureColumns, featurise, open_table
 from gtx.errors import InputError
-from gtx.explain import compute_attribution, explain_prediction, find_rationale
+from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction import streaming as answering
@@ -270,8 +270,6 @@ def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
         InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
     ):
         explain_prediction(predictor, "CCO", draws=1, features=given | {"shift": [1]})
-    with pytest.raises(InputError, match="this model reads shift and order of atoms or bonds"):
-        find_rationale(predictor, "CCO", threshold=0, features=given)
 
 
 def test_an_estimator_reads_lists_of_a_frame(file: Path) -> None:
