@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,6 +99,18 @@ def find_column(columns: Sequence[str], name: str) -> int:
     if len(found) > 1:
         raise InputError(f"{len(found)} columns are called {name!r}; the columns are {listed(columns)}")
     return found[0]
+
+
+def find_columns(columns: Sequence[str], names: Sequence[str]) -> dict[int, int]:
+    """Return the positions of those columns that a table has, by the index of their name; see `find_column`.
+
+    A name is left out if no column, or more than one column, has it.
+    """
+    places: dict[int, int] = {}
+    for i, name in enumerate(names):
+        with suppress(InputError):
+            places[i] = find_column(columns, name)
+    return places
 
 
 def smiles_index(

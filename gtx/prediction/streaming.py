@@ -23,7 +23,7 @@ import torch
 from joblib.externals.loky.backend.reduction import dumps
 
 from gtx.data import FeaturisationResult, MoleculeStore
-from gtx.data.columns import Row, RowFeatures, Table, find_column
+from gtx.data.columns import Row, RowFeatures, Table, find_column, find_columns
 from gtx.data.featurising import (
     default_chunk_size,
     default_worker_count,
@@ -387,7 +387,7 @@ def predict_table(
         refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     row_log, scores = RowLog(on_error), predictor.task.scores(table.columns)
-    training = predictor.header.training if set(predictor.task.targets).intersection(table.columns) else None
+    training = predictor.header.training if find_columns(table.columns, predictor.task.targets) else None
     trained = None if training is None else OverlapCounter(training, predictor.task, table.columns)
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, list(named))
@@ -406,6 +406,8 @@ def predict_table(
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
+    repeated = [name for name in predictor.task.targets if table.columns.count(name) > 1]
+    notes += [f"{name}: several columns are called so, and none is scored" for name in repeated]
     notes += [f"column {header[i]!r} holds no numbers, so no row is selected" for i in sorted(sieve.without_numbers)]
     metrics = scores.metrics()
     overlap = None if trained is None or metrics is None else trained.overlap()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.data import PairBudgetSampler, featurise
-from gtx.data.columns import Row, find_column
+from gtx.data.columns import Row, find_column, find_columns
 from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
@@ -205,8 +205,7 @@ class TextScores:
         self.cut += int(answers.cut.sum())
         if answers.canonical is not None:
             self.invalid = (self.invalid or 0) + answers.canonical.count(None)
-        if self.columns.count(self.target) == 1:
-            at = self.columns.index(self.target)
+        for at in find_columns(self.columns, [self.target]).values():
             truth = {i: row.cells[at].strip() for i, row in enumerate(rows)}
             self.found.update(answers.counts({i: text for i, text in truth.items() if text}))
 

@@ -372,6 +372,10 @@ class LevelClassification(LevelTask, LevelClassOptions):
             raise InputError(f"{item} is none of the classes {listed(labels)} of the training table, nor null")
         return values
 
+    def unread_words(self, cell: str) -> str:
+        unknown = _labels(cell, forgiving=True) is not None
+        return "a label that the model does not know" if unknown else super().unread_words(cell)
+
     # training
 
     @property

@@ -125,6 +125,9 @@ class ClassTask(NumericTask, ClassOptions):
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         return indices(cells, self.labels(target))
 
+    def unread_words(self, target: int, cell: str) -> str:
+        return "a label that the model does not know"
+
     @abstractmethod
     def softmaxes(self, output: Tensor) -> Tensor:
         """Convert logits `[..., P]` to probabilities."""

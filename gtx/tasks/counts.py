@@ -193,6 +193,8 @@ class FractionRegression(NumericTask, FractionOptions):
         fractions = y / np.where(whole, total, 1)
         return np.where(whole, fractions, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
 
+    joint_words: ClassVar[str] = "fractions that are incomplete, or do not add up to 1"
+
     def _fault(self, y: np.ndarray) -> str:
         """Describe why the values of a row `[T]` are no fractions."""
         named = f"the {len(self.targets)} fractions from {self.targets[0]!r} to {self.targets[-1]!r}"

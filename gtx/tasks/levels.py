@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
-from gtx.data.columns import Row, find_column
+from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.feature_columns import attach_lists, list_text
 from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
 from gtx.tasks.metrics import Target, evaluate, masked_mean
 from gtx.tasks.numbers import BAD_TARGET
-from gtx.tasks.task import Task, fresh_columns
+from gtx.tasks.task import ScoredCells, Task, count_lines, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.data.row_log import RowLog
@@ -100,28 +100,29 @@ class LevelScores:
 
     def __init__(self, task: LevelTask, columns: Sequence[str]) -> None:
         self.task = task
-        self.position: dict[int, int] = {
-            t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1
-        }
+        self.position: dict[int, int] = find_columns(columns, task.targets)
+        self.counts: dict[int, ScoredCells] = {t: ScoredCells(task.targets[t]) for t in self.position}
         self.y: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
-        self.unequal: int = 0
-        self.unread: int = 0
 
     def add(self, rows: Sequence[Row], answers: LevelPredictions) -> None:
         """Add some rows and their predictions; a list that cannot be read, or of another length, is not scored."""
         for row, predicted in zip(rows, answers.mean, strict=True):
             y = np.full((len(predicted), len(self.task.targets)), np.nan)
             for t, position in self.position.items():
+                count, cell = self.counts[t], row.cells[position]
+                count.rows += 1
                 try:
-                    values = self.task.read(t, row.cells[position])
+                    values = self.task.read(t, cell)
                 except InputError:
-                    self.unread += 1
+                    count.leave_out(row, cell, self.task.unread_words(cell))
                     continue
                 if values is not None and len(values) != len(y):
-                    self.unequal += 1
+                    (one, _), per = self.task.items, self.task.per
+                    count.leave_out(row, cell, f"a list of another length than one {one} for each {per}")
                 elif values is not None:
                     y[:, t] = values
+                    count.scored += int(not np.isnan(values).all())
             self.y.append(y)
             self.prediction.append(predicted)
 
@@ -134,18 +135,8 @@ class LevelScores:
         return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
-        """State the number of lists that were not scored."""
-        one, several = self.task.items
-        lines = []
-        if self.unequal:
-            lines.append(
-                f"{self.unequal} lists have another length than one {one} for each {self.task.per} and are not scored"
-            )
-        if self.unread:
-            lines.append(
-                f"{self.unread} lists hold something else than {several} that the model knows and are not scored"
-            )
-        return lines
+        """State how many lists of each target are not scored, and why."""
+        return count_lines(self.counts.values())
 
 
 def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
@@ -208,6 +199,10 @@ class LevelTask(Task):
         Raises:
             InputError: it is no such list.
         """
+
+    def unread_words(self, cell: str) -> str:
+        """Say what a cell has that `read` refuses, after "have"."""
+        return f"no list of {self.items[1]}"
 
     @abstractmethod
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:

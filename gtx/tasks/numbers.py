@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import Row, find_column
+from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
 from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
@@ -22,7 +22,15 @@ from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
 from gtx.tasks.options import WeightOptions
-from gtx.tasks.task import Predictions, Task, check_task_capability, fresh_columns, targets_of
+from gtx.tasks.task import (
+    Predictions,
+    ScoredCells,
+    Task,
+    check_task_capability,
+    count_lines,
+    fresh_columns,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -47,15 +55,13 @@ def parse_bound(cell: str) -> tuple[int, float] | None:
     return (SIGNS[sign], number) if abs(number) <= LARGEST else None  # a blank is NaN, a text infinite
 
 
-def read_bounds(columns: list[list[str]]) -> np.ndarray:
-    """Parse the bounds in the cells of T columns, float64 `[n, 2T]`: T lower bounds, then T upper bounds."""
-    count = len(columns)
-    bounds = np.full((len(columns[0]), 2 * count), np.nan)
-    for t, cells in enumerate(columns):
-        for i, cell in enumerate(cells):
-            if bound := parse_bound(cell):
-                side, number = bound
-                bounds[i, t if side > 0 else count + t] = number
+def read_bounds(cells: Sequence[str]) -> np.ndarray:
+    """Parse the bounds in the cells of a column, float64 `[n, 2]`: lower bounds, and upper bounds."""
+    bounds = np.full((len(cells), 2), np.nan)
+    for i, cell in enumerate(cells):
+        if bound := parse_bound(cell):
+            side, number = bound
+            bounds[i, 0 if side > 0 else 1] = number
     return bounds
 
 
@@ -268,7 +274,7 @@ class NumericTask(Task, WeightOptions):
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
         positions = [find_column(columns, name) for name in self.targets]
-        cells = [["" if row.error else row.cells[position] for row in rows] for position in positions]
+        cells = [_cells(rows, position) for position in positions]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
         for i, t in zip(*np.nonzero(bad), strict=True):
@@ -282,6 +288,19 @@ class NumericTask(Task, WeightOptions):
         """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text without a value."""
         return np.array([parse_number(cell) for cell in cells], np.float64)
 
+    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
+        """Parse the bounds in the cells of a target, lower and upper, float64 `[n, 2]`; None without bounds."""
+        return None
+
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
+        cells = [_cells(rows, find_column(columns, name)) for name in self.targets]
+        parts = [self.bounds_of(column) for column in cells]
+        known = [part for part in parts if part is not None]
+        return np.concatenate([part[:, [side]] for side in (0, 1) for part in known], axis=1) if known else None
+
+    joint_words: ClassVar[str] = "values that do not fit together"
+    """What a row has whose values `joined` refuses, after "have"."""
+
     def joined(self, y: np.ndarray) -> np.ndarray:
         """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
         return y
@@ -289,6 +308,11 @@ class NumericTask(Task, WeightOptions):
     def complaint(self, target: int, cell: str) -> str:
         """Describe the error of a cell that is not a value of a target."""
         return f"is not a finite number, nor blank: {BLANK_WORDS}"
+
+    def unread_words(self, target: int, cell: str) -> str:
+        """Say what a cell has that is not a value of a target, after "have"."""
+        number = parse_number(cell)
+        return "no number" if np.isinf(number) else f"a number beyond {LARGEST:g}"
 
     def fitted(self, train: MoleculeStore) -> Self:
         for name, blank in zip(self.targets, targets_of(train).isnan().all(0).tolist(), strict=True):
@@ -457,6 +481,11 @@ class NumericTask(Task, WeightOptions):
         return NumberScores(self, columns)
 
 
+def _cells(rows: Sequence[Row], position: int) -> list[str]:
+    """Return the cells of a column; blank for a broken row."""
+    return ["" if row.error else row.cells[position] for row in rows]
+
+
 # --- Scores of a table that is read in chunks.
 
 
@@ -470,10 +499,8 @@ class NumberScores:
 
     def __init__(self, task: NumericTask, columns: Sequence[str]) -> None:
         self.task = task
-        self.columns = columns
-        self.position: dict[int, int] = {
-            t: columns.index(name) for t, name in enumerate(task.targets) if columns.count(name) == 1
-        }
+        self.position: dict[int, int] = find_columns(columns, task.targets)
+        self.counts: dict[int, ScoredCells] = {t: ScoredCells(task.targets[t]) for t in self.position}
         self.y: list[np.ndarray] = []
         self.bounds: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
@@ -483,33 +510,46 @@ class NumberScores:
         if not self.position:
             return
         y = np.full((len(rows), len(self.task.targets)), np.nan)
+        bounds = np.full((len(rows), 2, len(self.task.targets)), np.nan)
+        has_bounds = False
         for t, position in self.position.items():
-            y[:, t] = self.task.values(t, [row.cells[position] for row in rows])
-        y = self.task.joined(np.where(np.isinf(y), np.nan, y))
-        self.y.append(np.where(np.abs(y) > LARGEST, np.nan, y))  # and what is no number is infinite
+            cells = _cells(rows, position)
+            values, of_target = self.task.values(t, cells), self.task.bounds_of(cells)
+            if of_target is not None:
+                bounds[:, :, t], has_bounds = of_target, True
+            for i in np.flatnonzero(np.abs(values) > LARGEST).tolist():  # and what is no number is infinite
+                self.counts[t].leave_out(rows[i], cells[i], self.task.unread_words(t, cells[i]))
+            y[:, t] = np.where(np.abs(values) > LARGEST, np.nan, values)
+        whole = self.task.joined(y)
+        for i, t in np.argwhere(np.isinf(whole) & ~np.isnan(y)).tolist():
+            self.counts[t].leave_out(rows[i], rows[i].cells[self.position[t]], self.task.joint_words)
+        whole[np.isinf(whole)] = np.nan
+        for t, count in self.counts.items():
+            count.rows += len(rows)
+            count.scored += int((~np.isnan(whole[:, t])).sum())
+            count.bounds += int((~np.isnan(bounds[:, :, t])).any(axis=1).sum())
+        self.y.append(whole)
         self.prediction.append(answers.mean)
-        if (
-            len(self.position) == len(self.task.targets)
-            and (bounds := self.task.parse_bounds(rows, self.columns)) is not None
-        ):
-            self.bounds.append(bounds)
+        if has_bounds:
+            self.bounds.append(bounds.reshape(len(rows), -1))
 
     def metrics(self) -> dict[str, Any] | None:
-        """Return the metrics as in `metrics.json`; None without a single measured value."""
+        """Return the metrics as in `metrics.json`; None without a single measured value or bound."""
         if not self.y:
             return None
         y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
-        if np.isnan(y).all() and not self.bounds:
+        bounds = np.concatenate(self.bounds) if self.bounds else None
+        if np.isnan(y).all() and (bounds is None or np.isnan(bounds).all()):
             return None
         scores = self.task.evaluate(y, prediction)
-        if self.bounds:
-            scores = self.task.add_bound_scores(scores, np.concatenate(self.bounds), prediction)
+        if bounds is not None:
+            scores = self.task.add_bound_scores(scores, bounds, prediction)
         names = [self.task.targets[t] for t in self.position]
         return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
-        """Return no notes."""
-        return []
+        """State how many cells of each target are not scored, and why."""
+        return count_lines(self.counts.values())
 
 
 def require_numeric(task: Task, capability: str) -> NumericTask:

@@ -125,11 +125,11 @@ class Regression(NumericTask, NumberOptions):
                     numbers[i] = np.nan
         return numbers
 
-    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        if not self.censored:
-            return None
-        positions = [find_column(columns, name) for name in self.targets]
-        return read_bounds([["" if row.error else row.cells[position] for row in rows] for position in positions])
+    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
+        return read_bounds(cells) if self.censored else None
+
+    def unread_words(self, target: int, cell: str) -> str:
+        return "a bound in place of a number" if parse_bound(cell) else super().unread_words(target, cell)
 
     def complaint(self, target: int, cell: str) -> str:
         if not self.censored and parse_bound(cell):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gtx.data.columns import Row
 from gtx.data.table_writer import find_unused_column_name
-from gtx.errors import InputError
+from gtx.errors import InputError, printable
 from gtx.schema import ListOf, Record, text
 from gtx.tasks.metrics import Metric
 from gtx.tasks.options import chosen
@@ -151,6 +151,54 @@ class Scores(Protocol):
 
     def notes(self) -> list[str]:
         """Return notes about all answers, a line each."""
+
+
+@dataclass
+class ScoredCells:
+    """Count of the cells of a target that are scored, and of the others by reason, with the first of each.
+
+    Attributes:
+        target: name of the target.
+        rows: number of rows with a prediction.
+        scored: number of cells with a value.
+        bounds: number of cells with a bound, which is scored apart.
+        others: number of cells that cannot be read, by reason, and the first of them.
+    """
+
+    target: str
+    rows: int = 0
+    scored: int = 0
+    bounds: int = 0
+    others: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def leave_out(self, row: Row, cell: str, reason: str) -> None:
+        """Count a cell that is not scored; the reason is what it has in place of a value."""
+        number, first = self.others.get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
+        self.others[reason] = number + 1, first
+
+    def line(self) -> str | None:
+        """State how many cells are scored and why the others are not; None if all can be read."""
+        if not self.others:
+            return None
+        words = [
+            f"{number} {'has' if number == 1 else 'have'} {reason}, first {first}"
+            for reason, (number, first) in self.others.items()
+        ]
+        blank = self.rows - self.scored - self.bounds - sum(number for number, _ in self.others.values())
+        for number, what in ((self.bounds, "a bound"), (blank, "blank")):
+            words += [f"{number} {'is' if number == 1 else 'are'} {what}"] if number else []
+        return f"{self.target}: scored on {self.scored} of {self.rows} rows; {'; '.join(words)}"
+
+
+MOST_LINES = 10
+
+
+def count_lines(counts: Iterable[ScoredCells]) -> list[str]:
+    """Return the lines of the first few targets that have cells that are not scored."""
+    lines = [line for line in (count.line() for count in counts) if line is not None]
+    if len(lines) <= MOST_LINES:
+        return lines
+    return [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more targets have cells that are not scored"]
 
 
 @dataclass(frozen=True)

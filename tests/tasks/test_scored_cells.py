@@ -1,0 +1,146 @@
+"""A table that `gtx predict` scores in part says of how many rows, and what the others have; cells as in training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gtx.cli import main
+from gtx.data.columns import Row
+from gtx.data.row_log import InputFile, RowLog
+from gtx.tasks import (
+    AtomClassification,
+    AtomRegression,
+    BinaryClassification,
+    FractionRegression,
+    MulticlassClassification,
+    Regression,
+    Task,
+)
+from tests.tables import write
+
+GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
+
+
+def rows_of(*cells: object) -> list[Row]:
+    return [Row(number, ["CC", str(cell)], "CC") for number, cell in enumerate(cells, start=1)]
+
+
+def classes(task: Task, *cells: object) -> Task:
+    return task.infer_from_table([InputFile("t.csv", ["smiles", "y"], "smiles", rows_of(*cells), RowLog(), 0)])
+
+
+def scored(task: Task, *cells: object) -> tuple[dict | None, list[str]]:
+    """Scores and notes where the prediction of a row is the share of the rows before it."""
+    width = task.num_predictions
+    mean = np.linspace(0, 1, len(cells))[:, None].repeat(width, 1)
+    lists = [np.zeros((2, width))] * len(cells) if task.per == "atom" else mean
+    scores = task.scores(["smiles", "y"])
+    scores.add(rows_of(*cells), SimpleNamespace(mean=lists))
+    return scores.metrics(), scores.notes()
+
+
+LABELS = classes(BinaryClassification("y"), "active", "inactive")
+BOOLEANS = classes(BinaryClassification("y"), "True", "False")
+NUMBERS = classes(BinaryClassification("y"), 0, 1)
+SEVERAL = classes(MulticlassClassification("y"), "a", "b", "c")
+OF_ATOMS = classes(AtomClassification("y"), '["a", "b"]', '["b", "a"]')
+UNKNOWN = "a label that the model does not know"
+
+
+@pytest.mark.parametrize(
+    ("task", "cells", "line"),
+    [
+        (
+            LABELS,
+            ["active", "Inactive", "inactive", ""],
+            f"2 of 4 rows; 1 has {UNKNOWN}, first row 2: 'Inactive'; 1 is",
+        ),
+        (LABELS, ["Active", "Inactive", "x"], f"0 of 3 rows; 3 have {UNKNOWN}, first row 1: 'Active'"),
+        (NUMBERS, [0, "n.d.", 1, 2], f"2 of 4 rows; 2 have {UNKNOWN}, first row 2: 'n.d.'"),
+        (SEVERAL, ["a", "b", "d"], f"2 of 3 rows; 1 has {UNKNOWN}, first row 3: 'd'"),
+        (
+            Regression("y"),
+            [1, "n.d.", 3, "1e99"],
+            "2 of 4 rows; 1 has no number, first row 2: 'n.d.'; 1 has a number bey",
+        ),
+        (Regression("y"), [1, ">3", "<=2"], "1 of 3 rows; 2 have a bound in place of a number, first row 2: '>3'"),
+        (
+            Regression("y", censored=True),
+            [1, ">3", "x"],
+            "1 of 3 rows; 1 has no number, first row 3: 'x'; 1 is a bound",
+        ),
+        (
+            AtomRegression("y"),
+            ["[1, 2]", "[1]", "x y"],
+            "1 of 3 rows; 1 has a list of another length than one number for",
+        ),
+        (AtomRegression("y"), ["[1, 2]", "[1, x]"], "1 of 2 rows; 1 has no list of numbers, first row 2: '[1, x]'"),
+        (OF_ATOMS, ['["a", "b"]', '["a", "c"]'], f'1 of 2 rows; 1 has {UNKNOWN}, first row 2: \'["a", "c"]\''),
+        (OF_ATOMS, ['["a", "b"]', '[["a"]]'], "1 of 2 rows; 1 has no list of classes, first row 2"),
+    ],
+)
+def test_what_is_not_scored_is_counted(task: Task, cells: list, line: str) -> None:
+    _, notes = scored(task, *cells)
+    assert len(notes) == 1 and notes[0].startswith(f"y: scored on {line}")
+
+
+@pytest.mark.parametrize(
+    ("task", "cells", "plain"),
+    [
+        (BOOLEANS, ["TRUE", "false", "FALSE", "true"], ["True", "False", "False", "True"]),
+        (NUMBERS, ["1.0", " 0", "0.0", "1e0"], [1, 0, 0, 1]),
+        (Regression("y"), ["1.0", " 2 ", "nan", "N/A"], [1, 2, "", ""]),
+        (LABELS, ["active ", "inactive", "None", "active"], ["active", "inactive", "", "active"]),
+    ],
+)
+def test_cells_are_read_as_in_training(task: Task, cells: list, plain: list) -> None:
+    assert scored(task, *cells) == scored(task, *plain)
+    assert scored(task, *cells)[0] is not None and scored(task, *cells)[1] == []
+
+
+def test_fractions_that_do_not_add_up_are_told() -> None:
+    task = FractionRegression(["a", "b"])
+    rows = [Row(i, ["C", *cells], "C") for i, cells in enumerate([("0.4", "0.6"), ("0.5", "0.6"), ("", "1")], start=1)]
+    scores = task.scores(["smiles", "a", "b"])
+    scores.add(rows, SimpleNamespace(mean=np.full((3, 2), 0.5)))
+    words = "fractions that are incomplete, or do not add up to 1"
+    assert scores.notes() == [
+        f"a: scored on 1 of 3 rows; 1 has {words}, first row 2: '0.5'; 1 is blank",
+        f"b: scored on 1 of 3 rows; 2 have {words}, first row 2: '0.6'",
+    ]
+
+
+def test_of_many_targets_a_few_lines() -> None:
+    task = replace(Regression([f"y{i}" for i in range(30)]))
+    scores = task.scores(["smiles", *task.targets])
+    scores.add([Row(1, ["C", *["x"] * 30], "C")], SimpleNamespace(mean=np.zeros((1, 30))))
+    assert len(scores.notes()) == 11 and scores.notes()[-1].startswith("20 more targets have")
+
+
+def test_bounds_of_one_target_are_scored_where_the_table_lacks_another() -> None:
+    scores = Regression(["y", "z"], censored=True).scores(["smiles", "y"])
+    scores.add(rows_of(">5", 1), SimpleNamespace(mean=np.full((2, 2), 6.0)))
+    assert scores.metrics()["per_target"]["y"]["bounds_kept"] == 1
+
+
+def test_it_is_printed_and_the_table_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(GOLDEN / "classification.gtx")
+    cells = [["CCO", 1, "x"], ["CCN", "yes", "x"], ["CCC", 0, "x"], ["C1CC", 0, "x"], ["CCCC", "", "x"]]
+    columns = ["smiles", " narrow ", "other"]
+    table, bare = write(tmp_path / "t.csv", cells, columns), write(tmp_path / "b.csv", cells, ["smiles", "n", "other"])
+    assert main(["predict", model, str(table), "--out", str(tmp_path / "p.csv")]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert f"narrow: scored on 2 of 4 rows; 1 has {UNKNOWN}, first row 2: 'yes'; 1 is blank" in said
+    assert any(line.startswith("narrow: roc_auc") for line in said)
+    assert main(["predict", model, str(bare), "--out", str(tmp_path / "q.csv")]) == 0
+    assert not any("scored on" in line for line in capsys.readouterr().err.splitlines())
+    one, other = ((tmp_path / name).read_text().splitlines()[1:] for name in ("p.csv", "q.csv"))
+    assert one == other
+    twice = write(tmp_path / "d.csv", [["CCO", 1, 0]], ["smiles", "narrow", "narrow"])
+    assert main(["predict", model, str(twice), "--out", str(tmp_path / "r.csv")]) == 0
+    assert "narrow: several columns are called so, and none is scored" in capsys.readouterr().err
