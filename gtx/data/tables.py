@@ -290,21 +290,30 @@ def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Tab
     width = len(columns)
     if wanted.requested not in columns:
         wanted = MoleculeColumn(None, wanted.usual)
-
-    def split(line: str | None) -> list[str] | None:
-        return line if line is None else [cell.rstrip("\r\n") for cell in line.split(None, width - 1)]
-
-    entries = map(split, lines)
-    first = list(islice(entries, FIRST_ROWS))
-    smiles = smiles_index(columns, wanted, lambda: [cells for cells in first if cells and len(cells) == width])
+    first = list(islice(lines, FIRST_ROWS))
+    words = [line.split(None, width - 1) for line in first if line]
+    smiles = smiles_index(columns, wanted, lambda: [cells for cells in words if len(cells) == width])
+    entries = (line if line is None else _words(line, width, smiles) for line in chain(first, lines))
 
     def rows() -> Iterator[Row]:
-        every = _without_last_blanks(chain(first, entries), [])
-        for number, entry in enumerate(every, start=1):
+        for number, entry in enumerate(_without_last_blanks(entries, []), start=1):
             cells = _fit(entry or [], width, " ")
             yield Row.of_text(number, columns, cells, cells[smiles], limits.too_long() if entry is None else None)
 
     return Table(columns, columns[smiles], rows())
+
+
+def _words(line: str, width: int, smiles: int) -> list[str]:
+    """Split a line into cells; the extension of a CXSMILES, after white space, belongs to the cell of the SMILES."""
+    from gtx.molecules.reading import EXTENSION
+
+    line = line.rstrip("\r\n")
+    cells = line.split(None, smiles + 1)
+    if smiles + 1 < min(width, len(cells)) and (match := EXTENSION.match(cells[-1])):
+        rest = cells.pop()[match.end() :]
+        cells[smiles] += f" {match[0]}"
+        return cells + (rest.split(None, width - smiles - 2) if width > smiles + 2 else [rest.lstrip()] if rest else [])
+    return line.split(None, width - 1)
 
 
 # SDF
@@ -403,7 +412,7 @@ def check_smiles(every: Iterable[str]) -> None:
 
 
 def _looks_like_path(name: str) -> bool:
-    return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name
+    return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name.split(" |")[0]
 
 
 def _sibling_files(name: str) -> list[str]:

@@ -36,7 +36,15 @@ from gtx.molecules.graphs import (
     encode_bonds,
     quietly,
 )
-from gtx.molecules.reading import MoleculeError, parse_smiles, read_molblock, skim_smiles, standardise_molecule
+from gtx.molecules.reading import (
+    RELATIVE_STEREO,
+    MoleculeError,
+    ignored_parts,
+    parse_smiles,
+    read_molblock,
+    skim_smiles,
+    standardise_molecule,
+)
 from gtx.molecules.settings import Settings, Text, flatten_components, join_components
 
 
@@ -112,6 +120,12 @@ def featurise_texts(
         flat = (featurise_with_rdkit if fast is None else fast.featurise_with_compiled_code)(
             featuriser, molecules, positions, smiles
         )
+        for i, text in enumerate(molecules):
+            parts = ignored_parts(text)
+            if featuriser.ignore_stereo:
+                parts = tuple(part for part in parts if part != RELATIVE_STEREO)
+            if parts and flat.errors[i] is None:
+                flat.warnings[i] = (*parts, *flat.warnings[i])
         if featuriser.molecule_features:
             flat = with_molecule_features(featuriser.molecule_features, flat, bare)
     return join_components(names, molecules, flat) if names else flat

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from rdkit import Chem, rdBase
+from rdkit.Chem import BondStereo, ChiralType
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from gtx.molecules.graphs import clean_stereo, quietly
@@ -78,7 +79,8 @@ def check_smiles(text: str) -> None:
     """
     _check("characters", len(text), MOST_CHARACTERS["SMILES"])
     if len(text) > _SHORT:
-        _check("ring closure marks", len(_CLOSURE.findall(_BRACKETS.sub("", text))), 2 * MOST_RINGS)
+        smiles, _ = split_extension(text)
+        _check("ring closure marks", len(_CLOSURE.findall(_BRACKETS.sub("", smiles))), 2 * MOST_RINGS)
 
 
 def check_block(text: str) -> None:
@@ -266,6 +268,8 @@ _MANY = 10
 _HYDROGEN = ("[H", "[#", *(f"[{digit}" for digit in range(10)))  # what a hydrogen atom may begin with
 _BARE = Chem.SmilesParserParams()  # made once: making one costs a tenth of reading
 _BARE.allowCXSMILES = _BARE.parseName = _BARE.sanitize = _BARE.removeHs = False  # type: ignore[assignment]  # RDKit's stubs type no setting
+_EXTENDED = Chem.SmilesParserParams()
+_EXTENDED.parseName = _EXTENDED.sanitize = _EXTENDED.removeHs = False  # type: ignore[assignment]
 _REMOVE = Chem.RemoveHsParameters()
 _REMOVE.updateExplicitCount = True  # type: ignore[assignment]  # as where RDKit reads a SMILES; its stubs type no setting
 
@@ -280,7 +284,7 @@ def parse_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     """Read one SMILES; blanks around it and atom map numbers in it are ignored.
 
     Args:
-        text: a SMILES without extensions.
+        text: a SMILES, or a CXSMILES, see `ignored_parts`.
         remove_hydrogens: make hydrogen atoms written in the text implicit where RDKit can (`[H][H]` and `[2H]C` stay).
 
     Raises:
@@ -302,14 +306,17 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
     text = text.strip()
     if not text:
         raise MoleculeError("cannot be read: the text is empty")
+    check_smiles(text)
+    text, extension = split_extension(text)
     if not text.isprintable() or " " in text:
         raise MoleculeError("cannot be read: white space or a control character inside the SMILES")
     if not text.isascii():
         raise MoleculeError(f"cannot be read: {next(c for c in text if not c.isascii())!r} is no character of a SMILES")
-    check_smiles(text)
     if (mol := Chem.MolFromSmiles(text, _BARE)) is None:
         raise MoleculeError(f"cannot be read: {_why_smiles(text)}")
     check_graph(_with_atoms(mol))
+    if extension:
+        mol = _extended(text, extension)
     numbered, hydrogens = ":" in text, "[" in text and any(mark in text for mark in _HYDROGEN)
     try:
         if hydrogens and remove_hydrogens:
@@ -318,8 +325,10 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
             Chem.SanitizeMol(mol)
     except (RuntimeError, ValueError) as error:
         raise MoleculeError.because("cannot be read", error) from None
-    finished = "@" not in text
-    if hydrogens or "/" in text or "\\" in text or (numbered and not finished):  # numbers on atoms may make a centre
+    finished = "@" not in text and not extension
+    if (
+        hydrogens or extension or "/" in text or "\\" in text or (numbered and not finished)
+    ):  # numbers on atoms may make a centre
         clean_stereo(mol)
         finished = True
     if numbered:
@@ -339,6 +348,8 @@ def molecule_text(molecule: Any, coordinates: bool = False) -> str | None:
         return molecule if isinstance(molecule, str) else None
     if coordinates and molecule.GetNumConformers() and molecule.GetConformer().Is3D():
         return Chem.MolToMolBlock(molecule, forceV3000=True)
+    if molecule.GetStereoGroups():
+        return Chem.MolToCXSmiles(molecule, Chem.SmilesWriteParams(), Chem.CXSmilesFields.CX_ENHANCEDSTEREO)
     return Chem.MolToSmiles(molecule)
 
 
@@ -362,8 +373,11 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     check_block(text)
     with quietly():
         mol = Chem.MolFromMolBlock(text, removeHs=remove_hydrogens)
-    if mol is None:
-        raise MoleculeError(f"cannot be read: {_reason(lambda: _supplied(text, remove_hydrogens))}")
+        if mol is None:
+            raise MoleculeError(f"cannot be read: {_reason(lambda: _supplied(text, remove_hydrogens))}")
+        if mol.GetStereoGroups():
+            mol = _without_relative_stereo(mol)
+            clean_stereo(mol)
     return _with_atoms(mol)
 
 
@@ -403,6 +417,118 @@ def _reason(parse: Callable[[], Chem.Mol | None]) -> str:
         if i not in pointed_at and not _NO_REASON.match(line)
     ]
     return shortened("; ".join(dict.fromkeys(filter(None, reasons)))) or "RDKit gives no reason"
+
+
+# --- What a molecule has beside its graph: CXSMILES extensions, and the same in mol blocks.
+#
+# Format: https://docs.chemaxon.com/display/docs/formats_chemaxon-extended-smiles-and-smarts-cxsmiles-and-cxsmarts.md
+
+EXTENSION = re.compile(r"\|[^|]*\|(?=\s|$)")
+"""Extension of a CXSMILES, which stands after the SMILES and white space."""
+
+RELATIVE_STEREO = "relative or racemic stereochemistry is read as unspecified"
+"""Warning for a molecule with stereocentres of which only the configuration relative to others is known, or that is a
+mixture of stereoisomers: `o1:`, `&1:` and `r` of a CXSMILES, STEREL and STERAC of a mol block, STEREO_OR and STEREO_AND
+of an RDKit molecule. What is drawn there is one of several molecules."""
+
+_POLYMER = "the brackets of a polymer are ignored: the molecule is its repeat unit"
+_LABELS = re.compile(r"\$(?!_AV:)([^$]*)\$")
+_FREE_TEXT = re.compile(r"\$[^$]*\$|\([^)]*\)|SgD:[\d,]*:[^,]*")  # labels, coordinates, data
+_FEATURE = re.compile(r"(?:^|,)([A-Za-z&^]+)")
+_RELATIVE = ("o", "&", "r")
+_READ = (
+    "",
+    "^",
+    "C",
+    "Z",
+    "a",
+    "c",
+    "t",
+    "ctu",
+    "w",
+    "wU",
+    "wD",
+    *_RELATIVE,
+)  # radicals, dative bonds, double bonds ...
+_HARMLESS = ("lp", "f", "atomProp")  # lone pairs, which parts belong together, notes
+_CENTRES = re.compile(r"(?:^|,)[o&]\d*:((?:\d+,?)+)")
+_BLOCK_PARTS = {
+    re.compile(r"MDLV30/STE(REL|RAC)"): RELATIVE_STEREO,
+    re.compile(r"^M  (STY|V30 \d+)\b.* (SRU|MON|MER|COP|CRO|MOD|GRA|ANY)\b", re.MULTILINE): _POLYMER,
+    re.compile(r"^M  (LIN|V30 LINKNODE)\b|\bATTACH=ANY\b", re.MULTILINE): (
+        "repeats and variable positions of a link or a bond are ignored"
+    ),
+    re.compile(r"^A  +\d+\s*\n\s*(\S.*)", re.MULTILINE): "the label of an atom is ignored",
+}
+
+
+def split_extension(text: str) -> tuple[str, str]:
+    """Split a CXSMILES into its SMILES and its extension, such as `|o1:1|`; empty if the text has none."""
+    smiles, *rest = text.split(None, 1) if "|" in text else [text]
+    if rest and (match := EXTENSION.fullmatch(rest[0].rstrip())):
+        return smiles, match[0]
+    return text, ""
+
+
+def ignored_parts(text: str) -> tuple[str, ...]:
+    """Return warnings about what a SMILES or mol block says beside its graph and gtx does not read.
+
+    gtx reads the radicals, dative bonds, coordinates in space and stereochemistry of a CXSMILES; lone pairs and notes
+    are passed over. Relative and racemic stereochemistry is unspecified, see `RELATIVE_STEREO`. What would make the
+    molecule another one, such as repeats and variable positions, or its atoms others, such as labels, is a warning.
+    """
+    if "\n" in text:
+        return tuple(warning for part, warning in _BLOCK_PARTS.items() if part.search(text))
+    extension = split_extension(text.strip())[1].strip("|")
+    labels = [label for found in _LABELS.findall(extension) for label in found.split(";")]
+    # an R group, an attachment point, or one of a kind: these are dummy atoms in the SMILES
+    labels = [label for label in labels if label and not label.startswith("_") and not label.endswith(("_e", "_p"))]
+    features = dict.fromkeys(_FEATURE.findall(_FREE_TEXT.sub("", extension)))
+    warnings = [RELATIVE_STEREO] if set(features).intersection(_RELATIVE) else []
+    if "Sg" in features:
+        warnings.append(_POLYMER)
+    if labels:
+        warnings.append(f"the label of an atom is ignored: {', '.join(labels)}")
+    if others := [name for name in features if name not in (*_READ, *_HARMLESS, "Sg")]:
+        warnings.append(f"of the extension |{extension}| gtx ignores {', '.join(others)}")
+    return tuple(map(shortened, warnings))
+
+
+def _extended(smiles: str, extension: str) -> Chem.Mol:
+    """Read a CXSMILES whose SMILES can be read.
+
+    Raises:
+        MoleculeError: the extension cannot be read, or names an atom that is not there.
+    """
+    mol = Chem.MolFromSmiles(f"{smiles} {extension}", _EXTENDED)
+    if mol is None:
+        raise MoleculeError(f"cannot be read: RDKit does not understand the extension {shortened(extension)}")
+    body = _FREE_TEXT.sub("", extension.strip("|"))
+    numbers = [int(number) for centres in _CENTRES.findall(body) for number in re.findall(r"\d+", centres)]
+    if numbers and max(numbers) >= mol.GetNumAtoms():
+        raise MoleculeError(f"cannot be read: the extension names atom {max(numbers)} of {mol.GetNumAtoms()}, from 0")
+    if "r" in _FEATURE.findall(body):
+        for atom in mol.GetAtoms():
+            atom.SetChiralTag(ChiralType.CHI_UNSPECIFIED)
+    mol = _without_relative_stereo(mol)
+    Chem.SetDoubleBondNeighborDirections(mol)  # cis and trans in a ring, which `clean_stereo` reads from directions
+    Chem.ClearMolSubstanceGroups(mol)
+    if mol.GetNumConformers() and not mol.GetConformer().Is3D():
+        mol.RemoveAllConformers()
+    return mol
+
+
+def _without_relative_stereo(mol: Chem.Mol) -> Chem.Mol:
+    """Return a molecule without its stereo groups; centres of those that are not absolute are unspecified."""
+    editable = Chem.RWMol(mol)
+    for group in editable.GetStereoGroups():
+        if group.GetGroupType() != Chem.StereoGroupType.STEREO_ABSOLUTE:
+            for atom in group.GetAtoms():
+                editable.GetAtomWithIdx(atom.GetIdx()).SetChiralTag(ChiralType.CHI_UNSPECIFIED)
+            for bond in group.GetBonds():
+                editable.GetBondWithIdx(bond.GetIdx()).SetStereo(BondStereo.STEREONONE)
+    editable.SetStereoGroups([])
+    return editable.GetMol()
 
 
 # --- SDF as text: one mol block and its properties after another, never the whole file.

@@ -392,7 +392,9 @@ def test_standard_input_that_is_no_table(monkeypatch, content, message):
         list(open_table("-").rows)
 
 
-@pytest.mark.parametrize("smiles", ["CCO", "C/C=C/C", "[Na+].[Cl-]", "CC.Cl", "C" * 500])
+@pytest.mark.parametrize(
+    "smiles", ["CCO", "C[C@H](O)CC |o1:1|", "*C |$_R1;$|", "C/C=C/C", "[Na+].[Cl-]", "CC.Cl", "C" * 500]
+)
 def test_a_bare_smiles(smiles):
     assert list(open_table(smiles).rows) == [Row(1, [smiles], smiles)]
 
