@@ -1,12 +1,11 @@
 """Targets that are no plain numbers, and rows of several molecules, on real sets, beside what one would do without.
 
-    python -m experiments.targets                  # all five, some ten minutes of one core
+    python -m experiments.targets                  # all four, some ten minutes of one core
     python -m experiments.targets --kinds bounds   # one of them
 
 Bounds: log solubilities (ESOL, scaffold split) of training and validation rows above -1.5 or below -5 are replaced by
 `>-1.5` and `<-5`, as an assay of that range would report them; test rows keep their values, so that predictions beyond
-the range can be judged. Counts: in how many of Tox21's twelve assays a molecule is active, of molecules measured in all
-of them, in the scaffold split and in a random one with as many rows in each part. Shares: how the mass of a molecule of
+the range can be judged. Shares: how the mass of a molecule of
 ESOL divides between carbon, hydrogen and all other elements, which RDKit computes; the model gets no descriptors.
 Components: free energies of solvation of 1,500 molecules of xtb9 (GFN2-xTB), each known in water or in octanol, at
 random, so that a row is a solute and a solvent; predicted for both solvents of molecules in no training row. Together:
@@ -26,7 +25,6 @@ import pandas as pd
 from rdkit import Chem
 from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
 from scipy.special import rel_entr
-from sklearn.metrics import mean_poisson_deviance
 
 import gtx
 from experiments.runs import read_set
@@ -34,7 +32,6 @@ from gtx.molecules import Featuriser
 from gtx.tasks import (
     AtomRegression,
     BondRegression,
-    CountRegression,
     FractionRegression,
     MoleculeAtomBondTask,
     Regression,
@@ -94,27 +91,6 @@ def bounds() -> list[dict]:
         predictions = predicted(table.assign(**{y: cells}), Regression([y], **options))[f"{y}_pred"].to_numpy()
         error, far = predictions - exact[test].to_numpy(), beyond[test].to_numpy()
         rows.append({"way": name, "all": rms(error), "within": rms(error[~far]), "beyond": rms(error[far])})
-    return rows
-
-
-def counts() -> list[dict]:
-    """Compute the mean Poisson deviance and the RMSE of test rows."""
-    table = read_set("scaffold/tox21").drop_duplicates("smiles")
-    assays = [name for name in table if name not in ("smiles", "split")]
-    table = table[table[assays].notna().all(axis=1)]
-    table = table.assign(active=table[assays].sum(axis=1).astype(int))[["smiles", "active", "split"]]
-    shuffled = table.assign(split=np.random.default_rng(0).permutation(table.split))
-    rows = []
-    for split, each in (("scaffold", table), ("random", shuffled)):
-        y = each.active[each.split == "test"].to_numpy()
-        ways = {
-            "`--task counts`": predicted(each, CountRegression(["active"])).active_pred.to_numpy(),
-            "`--task regression`": predicted(each, Regression(["active"])).active_pred.to_numpy(),
-            "the mean": np.full(len(y), each.active[each.split == "train"].mean()),
-        }
-        for name, rate in ways.items():
-            deviance = mean_poisson_deviance(y, np.maximum(rate, 0.01))  # a regression may give rates below 0
-            rows.append({"split": split, "way": name, "deviance": deviance, "RMSE": rms(rate - y), "least": rate.min()})
     return rows
 
 
@@ -188,7 +164,7 @@ def together() -> list[dict]:
     return rows
 
 
-KINDS = {"bounds": bounds, "counts": counts, "shares": shares, "components": components, "together": together}
+KINDS = {"bounds": bounds, "shares": shares, "components": components, "together": together}
 
 
 def read_xtb9(rows: int) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
@@ -130,7 +130,7 @@ def predict_baselines(
     counts (https://doi.org/10.1021/ci100050t) and, where there are any, descriptors as clipped z-scores of the training
     rows, with the mean for an unknown one; each target is fitted to the training rows with a value:
 
-    - `ridge`, for classes `logistic`, for counts `poisson`: a linear model. Its penalty is chosen on the validation
+    - `ridge`, for classes `logistic`: a linear model. Its penalty is chosen on the validation
       rows, like the epoch of the model, or by 5-fold cross-validation on the training rows if fewer than ten validation
       rows have a value.
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, with a third of the
@@ -217,11 +217,7 @@ def _methods(
     def joined(counts: sparse.csr_array) -> sparse.csr_array:
         return counts if descriptors is None else sparse.hstack([counts, descriptors], format="csr")
 
-    if task.log_linear:
-        grid = {"alpha": np.logspace(-4, 2, 7).tolist()}
-        linear = PoissonRegressor(max_iter=300)
-        yield Method("poisson", joined(counts.log1p()), linear, grid, "neg_mean_poisson_deviance")
-    elif not task.discrete:
+    if not task.discrete:
         # counts as they are: a sum of group contributions, which scaled or squashed counts fit worse
         linear = Ridge(solver="lsqr", tol=1e-5)
         grid = {"alpha": np.logspace(-2, 4, 13).tolist()}
@@ -234,7 +230,6 @@ def _methods(
 
     drawn = min(rows, MAX_ROWS_OF_A_TREE)
     forest, features = (RandomForestClassifier, "sqrt") if task.discrete else (RandomForestRegressor, 1 / 3)
-    criterion = {"criterion": "poisson"} if task.log_linear else {}
     trees = int(np.clip(SHARED_WORK[task.discrete] / (len(task.targets) * drawn * np.log2(drawn + 1)), 25, 200))
     estimator = forest(
         trees,
@@ -242,7 +237,6 @@ def _methods(
         max_samples=drawn if drawn < rows else None,
         n_jobs=min(2, os.cpu_count() or 1),
         random_state=seed,
-        **criterion,
     )
     yield Method("random_forest", joined(counts), estimator, {})
 

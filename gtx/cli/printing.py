@@ -109,7 +109,6 @@ METHODS = {
     "mean": "mean of training rows",
     "ridge": "ridge",
     "logistic": "logistic",
-    "poisson": "Poisson",
     "random_forest": "random forest",
     "kernel": "kernel ridge",
     "alike": "mean of those alike",

@@ -91,7 +91,7 @@ def add(parser: Parser) -> None:
         "--models", nargs="+", metavar="NAME", help="the architectures to try; default: standard gps, or --model"
     )
     add_table(parser)
-    add_task(parser, ["regression", "classification", "multiclass", "counts", "fractions"])
+    add_task(parser, ["regression", "classification", "multiclass", "fractions"])
     run = add_run(parser)
     run.add_argument("--from", metavar="MODEL", help="start every trial from this model file")
     add_parts(parser)

@@ -28,7 +28,6 @@ TITLES = {
     "mean": "Training mean",
     "ridge": "Ridge regression",
     "logistic": "Logistic regression",
-    "poisson": "Poisson regression",
     "random_forest": "Random forest",
     "kernel": "Kernel ridge",
     "alike": "Mean of those alike",
@@ -56,7 +55,7 @@ def score(value: float | None, metric: str) -> str:
     """Format a score: an error like any number, a count as it is, a share with three decimals."""
     if isinstance(value, int):
         return f"{value:,}"
-    if value is None or math.isnan(value) or metric in ("rmse", "mae", "deviance", "kl", "perplexity"):
+    if value is None or math.isnan(value) or metric in ("rmse", "mae", "kl", "perplexity"):
         return number(value)
     return f"{value:z.3f}".replace("-", "−")
 

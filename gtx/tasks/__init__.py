@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gtx.sequence.task import exact_match_accuracy as exact_match_accuracy
     from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
     from gtx.tasks.classification import BinaryClassification, MulticlassClassification
-    from gtx.tasks.counts import CountRegression, FractionRegression
+    from gtx.tasks.fractions import FractionRegression
     from gtx.tasks.inferred import make_task
     from gtx.tasks.molecule_atom_bond import MoleculeAtomBondTask
     from gtx.tasks.numbers import NumericTask
@@ -35,7 +35,6 @@ __all__ = [
     "BinaryClassification",
     "BondClassification",
     "BondRegression",
-    "CountRegression",
     "FractionRegression",
     "Metric",
     "MoleculeAtomBondTask",

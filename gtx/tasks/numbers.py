@@ -204,8 +204,6 @@ class NumericTask(Task, WeightOptions):
 
     supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
     unsaved: ClassVar[frozenset[str]] = frozenset({"target_weights"})
-    log_linear: ClassVar[bool] = False
-    """True if outputs are logarithms of expected values; the linear baseline is then Poisson regression."""
     linked: ClassVar[bool] = False
     """True if outputs are logits or logarithms that `regressands` only approximate; a closed-form fit is then
     calibrated."""

@@ -138,11 +138,6 @@ class BinaryOptions(ClassOptions, PositiveClassOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountOptions(WeightOptions):
-    """Options of `CountRegression`."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class FractionOptions(WeightOptions):
     """Options of `FractionRegression`."""
 
@@ -194,7 +189,6 @@ TASKS = {
     "regression": Entry("Regression", NumberOptions),
     "classification": Entry("BinaryClassification", BinaryOptions),
     "multiclass": Entry("MulticlassClassification", ClassOptions),
-    "counts": Entry("CountRegression", CountOptions),
     "fractions": Entry("FractionRegression", FractionOptions),
     "atoms": Entry("AtomRegression", AtomOptions),
     "bonds": Entry("BondRegression", LevelOptions),

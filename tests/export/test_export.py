@@ -28,7 +28,7 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, foundation, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.loading import attach_foundation, foundation_spec
-from gtx.tasks import BinaryClassification, CountRegression, MulticlassClassification, Regression, Task
+from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression, Task
 from gtx.tasks.scaling import TargetScaler
 from tests.tables import molecules
 
@@ -180,7 +180,7 @@ def test_a_file_that_would_answer_otherwise_is_not_written(
 def test_what_cannot_be_exported_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = gtx.load(saved(tmp_path / "model.gtx", Regression(("gap",))), "cpu")
     for task, words in (
-        (CountRegression(("gap",)), "the task counts"),
+        (FractionRegression(("gap", "rest")), "the task fractions"),
         (Regression(("gap",), uncertainty="similarity"), "uncertainty similarity"),
     ):
         with pytest.raises(InputError, match=words):

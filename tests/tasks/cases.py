@@ -20,7 +20,6 @@ from gtx.tasks import (
     BinaryClassification,
     BondClassification,
     BondRegression,
-    CountRegression,
     FractionRegression,
     MoleculeAtomBondTask,
     MulticlassClassification,
@@ -132,11 +131,6 @@ CASES = {
             *("size_pred", "size_l", "size_m", "size_s", "size_set"),
             *("kind_pred", "kind_0", "kind_1", "kind_set"),
         ),
-    ),
-    "counts": Case(
-        CountRegression(["letters", "rings"]),
-        lambda t: {"letters": _blanks([len(s) for s in t.smiles]), "rings": [s.count("1") // 2 for s in t.smiles]},
-        ("letters_pred", "rings_pred"),
     ),
     "fractions": Case(
         FractionRegression(["carbon", "oxygen", "others"], normalise=True),

@@ -272,6 +272,6 @@ def test_a_model_file_of_unlike_targets_is_refused() -> None:
     assert AtomClassification.from_dict(plain) == TASKS[0]
     with pytest.raises(InputError, match=r"task\.each\.targets: expected those of the task, \['one', 'other'\]"):
         AtomClassification.from_dict(plain | {"each": plain["each"] | {"targets": ["other", "one"]}})
-    for name in ("counts", ["multiclass"]):
+    for name in ("fractions", ["multiclass"]):
         with pytest.raises(InputError, match=r"task\.each\.name: expected .*classification.*multiclass"):
             AtomClassification.from_dict(plain | {"each": plain["each"] | {"name": name}})

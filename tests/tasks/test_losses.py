@@ -15,7 +15,7 @@ from sklearn import metrics as sk
 
 from gtx.data.batches import ConstantShapeStore
 from gtx.errors import InputError
-from gtx.tasks import BinaryClassification, CountRegression, FractionRegression, MulticlassClassification, Regression
+from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 from gtx.tasks.scaling import ELEMENTS, TargetScaler
 from gtx.training import TrainSettings
@@ -168,7 +168,6 @@ TASKS = {
     "censored": Regression(NAMES, censored=True),
     "classes": BinaryClassification(NAMES),
     "several": replace(MulticlassClassification(NAMES), classes=[("0", "1")] * 3),
-    "counts": CountRegression(NAMES),
     "fractions": FractionRegression(NAMES),
 }
 WEIGHTS = torch.tensor([1.0, 0, 2, 1, 3, 0, 1])
@@ -218,7 +217,7 @@ def test_weights_of_targets_that_are_none_are_refused() -> None:
         Regression(["a", "b"], target_weights={"aa": 1})
     for wrong in (-1, "much", float("inf"), None):
         with pytest.raises(InputError, match="expected a number of 0 or more for 'b', got"):
-            CountRegression(["a", "b"], target_weights={"b": wrong})
+            FractionRegression(["a", "b"], target_weights={"b": wrong})
 
 
 def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_for_nobody() -> None:
@@ -323,10 +322,6 @@ def test_scales_are_kept_by_name() -> None:
     whole = Regression(("a", "b"), scaler=scaler(7, 8)).adopting(known).scaler
     assert whole.reference.equal(known.scaler.reference) and whole.mean.equal(known.scaler.mean)
     assert Regression(("c",), scaler=scaler(7)).adopting(known).scaler.mean.tolist() == [7]
-    assert CountRegression(("c", "b"), means=(5.0, 6.0)).adopting(CountRegression(("b",), means=(2.0,))).means == (
-        5.0,
-        2.0,
-    )
 
 
 def test_outputs_are_known_by_name_in_every_block() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gtx.errors import InputError
-from gtx.tasks import BinaryClassification, CountRegression, Regression, SequenceGenerationTask
+from gtx.tasks import BinaryClassification, FractionRegression, Regression, SequenceGenerationTask
 from gtx.tasks.scaling import TargetScaler
 from gtx.training.optimise import check_selection, validation_scorer
 
@@ -63,8 +63,8 @@ def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(t
         InputError, match="expected one of token_accuracy, perplexity, loss for sequence, got 'invalid'"
     ):
         check_selection(SequenceGenerationTask("y"), "invalid", validated=True)
-    with pytest.raises(InputError, match="for counts, got 'roc_auc'"):
-        check_selection(CountRegression("y"), "roc_auc", validated=True)
+    with pytest.raises(InputError, match="for fractions, got 'roc_auc'"):
+        check_selection(FractionRegression(["a", "b"]), "roc_auc", validated=True)
     with pytest.raises(InputError, match="keep_by: no rows validate, so no epoch has a validation mae"):
         train(tmp_path, keep_by="mae", split={"train": SPLIT["train"]})
     assert not list(tmp_path.iterdir())

@@ -1,9 +1,9 @@
-"""Counts by a Poisson rate, and fractions that add up to 1."""
+"""Fractions of a whole, which add up to 1: compositions, products of a reaction, spectra."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -15,115 +15,15 @@ from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
 from gtx.data.targets import parse_number
 from gtx.errors import InputError
-from gtx.schema import ListOf, OrNone, Record, flag, number
-from gtx.tasks.metrics import constants, has_values
+from gtx.schema import OrNone, Record, flag
+from gtx.tasks.metrics import has_values
 from gtx.tasks.numbers import BAD_TARGET, NumericTask
-from gtx.tasks.options import CountOptions, FractionOptions, learned, mean_absolute_error, mean_squared_error
+from gtx.tasks.options import FractionOptions, mean_absolute_error, mean_squared_error
 from gtx.tasks.task import Metric, Task, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
 
-
-# --- Counts: whole numbers of hits, of events, of days.
-
-MOST = 10**15
-"""The largest count; a float64 holds every whole number up to there."""
-
-
-def deviance(p: Tensor, y: Tensor) -> Tensor:
-    r"""Compute the mean Poisson deviance, \(2\,[y \ln (y / p) - y + p]\); infinite if p is 0 for a count above 0."""
-    return 2 * (torch.xlogy(y, y) - torch.xlogy(y, p) - y + p).mean()
-
-
-@dataclass(frozen=True)
-class CountRegression(NumericTask, CountOptions):
-    r"""Task of predicting counts (0, 1, 2, ...); the network's output is the logarithm of a Poisson rate.
-
-    An output o predicts the count \(m e^o\), with m the mean of the training rows. The loss is the negative
-    log-likelihood in units of m, plus a constant such that the smallest loss is 0:
-
-    \[ \ell = e^o - t\, o + t \ln t - t, \qquad t = y / m \]
-
-    The loss is half of the deviance, divided by m (McCullagh & Nelder 1989, section 6.2). The prediction
-    `<target>_pred` is the expected count, which is usually not an integer.
-
-    Args:
-        targets: names of the target columns.
-        means: mean of the training rows for each target.
-    """
-
-    name: ClassVar[str] = "counts"
-    log_linear: ClassVar[bool] = True
-    linked: ClassVar[bool] = True
-    metrics: ClassVar[dict[str, Metric]] = {
-        "deviance": Metric("Poisson deviance", deviance, has_values, lower=True),
-        "rmse": Metric(
-            "RMSE", lambda p, y: mean_squared_error(p, y, squared=False), has_values, lower=True, in_units=True
-        ),
-        "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
-    }
-
-    means: tuple[float, ...] = learned()
-
-    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        numbers = np.array([parse_number(cell) for cell in cells], np.float64)
-        whole = (numbers >= 0) & (numbers <= MOST) & (numbers == np.floor(numbers))
-        return np.where(np.isnan(numbers) | whole, numbers, np.inf)
-
-    def complaint(self, target: int, cell: str) -> str:
-        return "is not a whole number of 0 or more, nor blank"
-
-    def fitted(self, train: MoleculeStore) -> Self:
-        super().fitted(train)
-        if self.means is not None:
-            return self
-        y = targets_of(train).cpu()
-        for position in ((y < 0) | (y != y.floor()) & ~y.isnan()).nonzero().tolist()[:1]:
-            molecule, name = f"training molecule {position[0]}, counted from 0", self.targets[position[1]]
-            raise InputError(
-                f"target {name!r} of {molecule}, {y[tuple(position)]:g}, {self.complaint(position[1], '')}"
-            )
-        means = y.nanmean(0).tolist()
-        for name, mean in zip(self.targets, means, strict=True):
-            if mean == 0:
-                raise InputError(f"target {name!r} is 0 for all training molecules; there is no rate to learn")
-        return replace(self, means=tuple(means))
-
-    def adopting(self, other: Task) -> Self:
-        if not isinstance(other, CountRegression):
-            return self
-        pairs = zip(self.means, self.shared(other), strict=True)
-        return replace(self, means=tuple(own if at < 0 else other.means[at] for own, at in pairs))
-
-    def scaled(self, store: MoleculeStore) -> Tensor:
-        y = targets_of(store).cpu()
-        return (y / constants(self.means, y)).float()
-
-    def regressands(self, store: MoleculeStore) -> Tensor:
-        y = targets_of(store).cpu()
-        return (y + 0.5).log() - constants(self.means, y).log()
-
-    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        return super().nll(output, scaled) * constants(self.means, output)  # the loss is in units of these
-
-    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        return output.exp() - target * output + torch.xlogy(target, target) - target
-
-    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        """Compute the expected count."""
-        output = output.double()
-        return output.exp() * constants(self.means, output)
-
-    def quantity(self, column: int) -> str:
-        return f"expected {self.targets[column]}"
-
-    @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        return Record({"means": ListOf(number(0, MOST), targets, targets)})
-
-
-# --- Fractions of a whole: compositions, products of a reaction, spectra.
 
 TOLERANCE = 0.01 + 1e-9
 """Tolerance for the sum of a row's fractions, which rounding moves away from 1; fractions are divided by their sum."""
