@@ -81,7 +81,7 @@ class PublicSet:
 
 def unlisted_dataset(data: DataSettings, store: MoleculeStore, split: Split, summary: str) -> Dataset:
     """Make a dataset of molecules that come from no table."""
-    nothing = {"files": [], "duplicates": DuplicateSummary(0, 0), "leaked": {}, "smiles": [], "smiles_column": "smiles"}
+    nothing = {"files": [], "duplicates": DuplicateSummary(0, 0), "smiles": [], "smiles_column": "smiles"}
     rows = np.arange(len(store))
     return Dataset(task=data.task, store=store, split=split, split_summary=summary, rows=rows, **nothing)
 

@@ -25,6 +25,7 @@ class RowLog:
         rows: number of rows entered.
         error_counts: number of rows with an error, by the category of the first error of the row.
         warned: number of rows with a warning.
+        left_out: messages of rows that can be used and are in no part of the split, by reason.
         errors, warnings: messages by row number, for rows that were not yet removed by `pop`.
     """
 
@@ -35,6 +36,7 @@ class RowLog:
         self.rows: int = 0
         self.error_counts: Counter[str] = Counter()
         self.warned: int = 0
+        self.left_out: dict[str, list[str]] = {}
         self.errors: dict[int, str] = {}
         self.warnings: dict[int, list[str]] = {}
 
@@ -92,6 +94,18 @@ class RowLog:
         """Record a warning about a row that can be used."""
         self.warned += row not in self.warnings
         self.warnings.setdefault(row, []).append(format_row_message(row, column, value, reason))
+
+    def leave_out(self, row: int, column: str | None, value: str, reason: str, hint: str = "") -> None:
+        """Record a row that can be used, but is in no part of the split; the row gets a warning too.
+
+        Args:
+            row, column, value: as in `error`.
+            reason: description of what is wrong with the value, unless it is blank.
+            hint: further words about the value, after the reason.
+        """
+        reason = reason if value.strip() else "is blank"
+        self.left_out.setdefault(reason, []).append(format_row_message(row, column, value, reason + hint))
+        self.warn(row, column, value, f"{reason}; the row is in no part of the split{hint}")
 
     def pop(self, row: int) -> tuple[str | None, list[str]]:
         """Remove and return the error (or None) and the warnings of a row; the counts stay."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -78,6 +78,12 @@ class SplitSettings:
             raise InputError(f"split {self.split} makes no folds; these do: {able}")
         return self.method.groups
 
+    def without(self, parts: Collection[str]) -> Self:
+        """Return the settings without some parts, such as "test", to which the split then gives no rows."""
+        sizes = [0.0 if part in parts else size for part, size in zip(SPLIT_PARTS, self.sizes, strict=True)]
+        train, val, test = (size / sum(sizes) for size in sizes)
+        return replace(self, sizes=(train, val, test))
+
     @property
     def method(self) -> SplitMethod:
         """Split method with the name `split`."""
@@ -92,7 +98,7 @@ class SplitSettings:
             cells: cells of the column `by`, one per row; empty if the method reads no column.
             numbers: numbers of the rows, from 1.
             smiles: canonical SMILES of each row.
-            row_log: row log that gets a warning for each row whose cell cannot be used; such a row is in no part of the
+            row_log: row log that gets a message for each row whose cell cannot be used; such a row is in no part of the
                 split.
 
         Returns:
@@ -106,8 +112,7 @@ class SplitSettings:
             values, usable = method.reads(cells)
             for number, cell, good in zip(numbers, cells, usable, strict=True):
                 if not good:
-                    wrong = f"is not {method.expects}" if cell.strip() else "is blank"
-                    row_log.warn(int(number), self.by, cell, f"{wrong}; the row is in no part of the split")
+                    row_log.leave_out(number, self.by, cell, f"is not {method.expects}")
             self._check_enough(cells, numbers, values, usable)
             rows, values = rows[usable], values[usable]
         candidates = RowsToSplit(

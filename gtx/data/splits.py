@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gtx.data.row_log import RowLog
+from gtx.data.row_log import RowLog, plural
 from gtx.data.table_writer import TableWriter
 from gtx.errors import InputError, did_you_mean, printable
 
@@ -33,25 +33,25 @@ _SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid",
 def random_split(
     n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0, groups: Sequence[str] | None = None
 ) -> Split:
-    """Split n rows at random into training, validation and test rows; no part is empty.
+    """Split n rows at random into training, validation and test rows; only a part of size 0 is empty.
 
     Groups of rows are shuffled, and no group is divided. Each group goes to the first of train, val and test that has
     room for the group, or to train. If every row is a group of its own, the split is the same as without groups.
 
     Args:
         n: number of rows.
-        sizes: sizes of train, val and test, as shares or as counts.
+        sizes: sizes of train, val and test, as shares or as counts; those of val and test may be 0.
         seed: the same seed gives the same split.
         groups: group of each row, for example of `compute_group_labels("random", smiles)`, so that all rows of a
             molecule are in one part. By default each row is a group of its own.
 
     Raises:
-        InputError: the sizes are not three positive numbers, or there are fewer than three groups.
+        InputError: the sizes are not three numbers, or there are fewer groups than parts.
     """
-    members = _grouped(range(n) if groups is None else groups)
-    if groups is not None and len(members) < len(SPLIT_PARTS):
+    members, parts = _grouped(range(n) if groups is None else groups), _count_parts(sizes)
+    if groups is not None and len(members) < parts:
         rows = "1 row holds" if n == 1 else f"{n} rows hold"
-        raise InputError(f"a split needs at least 3 different molecules, and the {rows} {len(members)}")
+        raise InputError(f"a split needs at least {parts} different molecules, and the {rows} {len(members)}")
     order = np.random.default_rng(seed).permutation(len(members))
     return _filled([members[g] for g in order], split_counts(n, sizes), "train")
 
@@ -62,7 +62,7 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
 
     The groups of molecules with one scaffold are sorted by size, the largest first, and groups of equal size by their
     scaffold. Each group goes to the first of train, val and test that has room for the group, or to test. The largest
-    group is always in train, and no part is empty. (Scaffolds: Bemis & Murcko 1996, https://doi.org/10.1021/jm9602928;
+    group is always in train, and only a part of size 0 is empty. (Scaffolds: Bemis & Murcko 1996, https://doi.org/10.1021/jm9602928;
     the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break ties by position.)
 
     Args:
@@ -71,13 +71,15 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
         sizes: as in `random_split`.
 
     Raises:
-        InputError: for bad sizes, or fewer than three scaffolds.
+        InputError: for bad sizes, or fewer scaffolds than parts.
     """
-    groups = _grouped(scaffolds)
-    if len(groups) < len(SPLIT_PARTS):
-        raise InputError(f"a scaffold split needs at least 3 scaffolds, and there are {len(groups)}: split at random")
+    groups, parts = _grouped(scaffolds), _count_parts(sizes)
+    if len(groups) < parts:
+        found = f"there are {len(groups)}: split at random"
+        raise InputError(f"a scaffold split needs at least {parts} scaffolds, and {found}")
     in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
-    return _filled(in_order, split_counts(len(scaffolds), sizes), "test")
+    last = [part for part, size in zip(SPLIT_PARTS, sizes, strict=True) if size][-1]
+    return _filled(in_order, split_counts(len(scaffolds), sizes), last)
 
 
 def ordered_split(
@@ -92,25 +94,32 @@ def ordered_split(
         noun: name of the groups, for messages.
 
     Raises:
-        InputError: for bad sizes, or fewer than three groups.
+        InputError: for bad sizes, or fewer groups than parts.
     """
-    train, val, _ = split_counts(sum(map(len, groups)), sizes)
-    if len(groups) < len(SPLIT_PARTS):
-        raise InputError(f"a split needs at least 3 different {noun}, and there are {len(groups)}")
-    ends = np.cumsum([len(group) for group in groups])
-    first = 1 + int(np.abs(ends[:-2] - train).argmin())
-    second = 1 + first + int(np.abs(ends[first:-1] - train - val).argmin())
-    parts = zip(SPLIT_PARTS, (groups[:first], groups[first:second], groups[second:]), strict=True)
-    return {name: np.sort(np.concatenate(part)).astype(np.int64) for name, part in parts}
+    counts, parts = split_counts(sum(map(len, groups)), sizes), _count_parts(sizes)
+    if len(groups) < parts:
+        raise InputError(f"a split needs at least {parts} different {noun}, and there are {len(groups)}")
+    ends, used = np.cumsum([len(group) for group in groups]), 0
+    split = {name: np.zeros(0, np.int64) for name in SPLIT_PARTS}
+    for name, count, rows in zip(SPLIT_PARTS, counts, np.cumsum(counts).tolist(), strict=True):
+        if count:
+            parts -= 1  # parts after this one, each of a group or more
+            cut = used + 1 + int(np.abs(ends[used : len(groups) - parts] - rows).argmin())
+            split[name] = np.sort(np.concatenate(groups[used:cut])).astype(np.int64)
+            used = cut
+    return split
 
 
-def split_by_column(values: Sequence[str], row_log: RowLog | None = None, column: str = "split") -> Split:
+def split_by_column(
+    values: Sequence[str], row_log: RowLog | None = None, column: str = "split", numbers: Sequence[int] | None = None
+) -> Split:
     """Read the split from a column of the table; a part that the column does not name is empty.
 
     Args:
         values: cells of the column: train, test, or one of val, valid, validation and dev, in upper or lower case.
-        row_log: row log that gets a warning for each row with any other cell; such a row is in no part.
+        row_log: row log that gets a message for each row with any other cell; such a row is in no part.
         column: name of the column, for messages.
+        numbers: numbers of the rows, for messages; by default from 1.
 
     Raises:
         InputError: no row has the part train.
@@ -121,7 +130,8 @@ def split_by_column(values: Sequence[str], row_log: RowLog | None = None, column
         if part:
             parts[part].append(i)
         elif row_log:
-            row_log.warn(i + 1, column, value, "is none of train, val and test; the row is left out")
+            number, near = i + 1 if numbers is None else numbers[i], did_you_mean(value.strip().lower(), _SPELLINGS)
+            row_log.leave_out(number, column, value, "is none of train, val and test", near)
     if not parts["train"]:
         seen = ", ".join(f"'{printable(value, 40)}' ({n})" for value, n in Counter(values).most_common(8))
         raise InputError(f"split column {column!r} names no row 'train'; it holds {seen or 'nothing'}")
@@ -157,9 +167,9 @@ def check_split_shares(sizes: Sequence[float]) -> None:
     """Raise InputError unless the shares of training, validation and test rows add up to 1 (to two decimals).
 
     Raises:
-        InputError: the shares are not three positive numbers whose sum is 1.
+        InputError: the shares are not three numbers whose sum is 1, the first above 0.
     """
-    _require_positive(sizes)
+    _count_parts(sizes)
     if round(sum(sizes), 2) == 1:
         return
     given, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
@@ -168,11 +178,11 @@ def check_split_shares(sizes: Sequence[float]) -> None:
 
 
 def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
-    """Compute the numbers of train, val and test rows among n: integers that add up to n, each at least 1."""
-    _require_positive(sizes)
-    if n < len(SPLIT_PARTS):
-        raise InputError(f"{n} rows cannot be split in three")
-    val, test = (max(1, round(n * size / sum(sizes))) for size in sizes[1:])
+    """Compute the numbers of train, val and test rows among n: integers that add up to n, 0 only for a size of 0."""
+    parts = _count_parts(sizes)
+    if n < parts:
+        raise InputError(f"{plural(n, 'row')} cannot be split into {plural(parts, 'part')}")
+    val, test = (max(1, round(n * size / sum(sizes))) if size else 0 for size in sizes[1:])
     while n - val - test < 1:
         val, test = (val - 1, test) if val >= test else (val, test - 1)
     return [n - val - test, val, test]
@@ -187,7 +197,10 @@ def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
 
 
 def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) -> Split:
-    """Put each group into the first part with room for it, or into `otherwise`; the first group is for training."""
+    """Put each group into the first part with room for it, or into `otherwise`; the first group is for training.
+
+    A part that should have rows, and got no group, takes one from the part with most groups.
+    """
     room = dict(zip(SPLIT_PARTS, counts, strict=True))
     parts: dict[str, list[list[int]]] = {name: [] for name in SPLIT_PARTS}
     for group in groups:
@@ -196,15 +209,23 @@ def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) 
         )
         parts[part].append(group)
         room[part] -= len(group)
-    for members in parts.values():
-        if not members:
-            members.append(max(parts.values(), key=len).pop())  # the last group of the part with most of them
-    return {name: np.sort(np.concatenate(part)) for name, part in parts.items()}
+    for members, count in zip(parts.values(), counts, strict=True):
+        if count and not members:
+            members.append(max(parts.values(), key=len).pop())
+    return {name: np.array(sorted(i for group in part for i in group), np.int64) for name, part in parts.items()}
 
 
-def _require_positive(sizes: Sequence[float]) -> None:
-    if len(sizes) != len(SPLIT_PARTS) or not all(np.isfinite(size) and size > 0 for size in sizes):
-        raise InputError(f"split sizes must be three positive numbers (train, val, test), not {list(sizes)}")
+def _count_parts(sizes: Sequence[float]) -> int:
+    """Count the parts that are not empty.
+
+    Raises:
+        InputError: the sizes are not three numbers of 0 or more, the first above 0.
+    """
+    if len(sizes) != len(SPLIT_PARTS) or not all(np.isfinite(size) and size >= 0 for size in sizes) or not sizes[0]:
+        raise InputError(
+            f"split sizes (train, val, test): expected three numbers of 0 or more, the first above 0, got {list(sizes)}"
+        )
+    return sum(size > 0 for size in sizes)
 
 
 # --- Folds: every row is a test row once.
@@ -314,7 +335,7 @@ def time_split(when: np.ndarray, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Sp
         sizes: as in `random_split`; approximate, because rows of equal time are not divided.
 
     Raises:
-        InputError: for bad sizes, or fewer than three different times.
+        InputError: for bad sizes, or fewer different times than parts.
     """
     _, row = np.unique(when, return_inverse=True)
     order = np.argsort(row, kind="stable")
@@ -402,9 +423,9 @@ def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], abou
     """
 
     def divide(rows: RowsToSplit) -> Split:
-        labels = groups(rows)
-        if (found := len(set(labels))) < len(SPLIT_PARTS):
-            raise InputError(f"a split needs at least 3 groups of rows that stay together, and there are {found}")
+        labels, parts = groups(rows), _count_parts(rows.sizes)
+        if (found := len(set(labels))) < parts:
+            raise InputError(f"a split needs at least {parts} groups of rows that stay together, and there are {found}")
         order = np.argsort(np.array(labels, dtype=str), kind="stable")  # not as rows come: that decides nothing
         split = random_split(len(labels), rows.sizes, rows.seed, [labels[i] for i in order])
         return {part: np.sort(order[index]) for part, index in split.items()}

@@ -18,7 +18,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gtx.data import FeatureColumns, Split, featurise
+from gtx.data import FeatureColumns, SplitSettings, featurise
 from gtx.data.columns import RowFeatures, listed
 from gtx.errors import InputError
 from gtx.estimators.inputs import (
@@ -153,7 +153,8 @@ class MoleculeEstimator(BaseEstimator):
                 or bond of the molecule. X is then a pandas table.
             missing_features: "error" to refuse blank features, or "blank" to replace a blank by the mean of the
                 training rows and mark it as missing.
-            validation_fraction: share of the molecules that `fit` holds out to select the best epoch; 0 for none.
+            validation_fraction: share of the rows that `fit` holds out to select the best epoch, weigh the kernel and
+                calibrate; 0 for none. All rows of a molecule, as the model reads it, are held out together.
             random_state: seed of the held-out molecules, initial weights, batches and dropout: an int, a
                 `numpy.random.RandomState`, or None for a different result in each fit.
             workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
@@ -213,9 +214,10 @@ class MoleculeEstimator(BaseEstimator):
         if message:
             raise InputError(message)
         store = replace(read.store.with_targets(y), weights=as_weights(weights, len(y)))
-        split, summary = self._split(len(smiles), settings.seed)
         canonical = [text for text in read.smiles if text is not None]
-        molecules = LabelledMolecules(task, store, canonical, split, summary, column or ModelFileHeader.smiles_column)
+        column = column or ModelFileHeader.smiles_column
+        molecules = LabelledMolecules(task, store, canonical, {}, "", column)
+        molecules = molecules.divided(self._split(molecules, settings.seed))
         plan = Plan.make(molecules, data, settings, fine_tuning)
         with TemporaryDirectory() as folder:
             members, header = plan.fit(Path(folder))
@@ -287,13 +289,13 @@ class MoleculeEstimator(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
 
-    def _split(self, rows: int, seed: int) -> tuple[Split, str]:
-        if not 0 <= self.validation_fraction < 1:
-            raise InputError(f"validation_fraction: expected at least 0 and below 1, got {self.validation_fraction}")
-        order = np.random.default_rng(seed).permutation(rows)
-        held_out = int(np.ceil(rows * self.validation_fraction)) if rows > 1 else 0
-        parts = {"train": order[held_out:], "val": order[:held_out], "test": order[:0]}
-        return {part: np.sort(index) for part, index in parts.items()}, f"random, seed {seed}"
+    def _split(self, molecules: LabelledMolecules, seed: int) -> SplitSettings:
+        """Return the split of `gtx train` without test molecules; a molecule alone is a training molecule."""
+        share = self.validation_fraction
+        if not 0 <= share < 1:
+            raise InputError(f"validation_fraction: expected at least 0 and below 1, got {share}")
+        share = share if len({molecules.smiles[i] for i in molecules.labelled}) > 1 else 0
+        return SplitSettings(sizes=(1 - share, share, 0), seed=seed)
 
     def _predict(self, X: Any, *names: str) -> tuple[list[np.ndarray], str | None]:
         """Predict arrays of `gtx.tasks.task.Predictions` by name, `[n, *]` each.

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, Split, SplitSettings, featurise, open_table
+from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, featurise, open_table
 from gtx.data.columns import find_column, listed
 from gtx.data.row_log import InputFile, named, plural
-from gtx.data.splits import RowsToSplit, count_shared_molecules, split_by_column
+from gtx.data.splits import split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.errors import InputError, printable
 from gtx.tasks import Task
@@ -45,6 +45,19 @@ def outlier_lines(dataset: Dataset) -> list[str]:
                 "typing error, or another unit? Of values that span magnitudes, train on the logarithm"
             )
     return lines
+
+
+# --- Rows that can be used, and are in no part of the split.
+
+
+def left_out_lines(dataset: Dataset) -> list[str]:
+    """Return a warning for each reason why rows are in no part of the split, with their number and the first row."""
+    return [
+        f"warning: {file.source}: {len(messages)} of {plural(file.row_log.rows, 'row')} "
+        f"{'is' if len(messages) == 1 else 'are'} in no part of the split; the first: {messages[0]}"
+        for file in dataset.files
+        for messages in file.row_log.left_out.values()
+    ]
 
 
 # --- Molecules with conflicting rows.
@@ -93,66 +106,27 @@ def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[InputFile, in
 # --- The split.
 
 
-def divide(
-    files: Sequence[InputFile],
-    settings: DataSettings,
-    labelled: np.ndarray,
-    molecules: FeaturisationResult,
-    task: Task,
-    y: np.ndarray,
-) -> tuple[Split, str]:
-    """Divide the rows: the indices of each part, and a description of the split."""
-    first = files[0]
+def divide(dataset: Dataset, settings: DataSettings) -> Dataset:
+    """Divide the molecules by a column of the table, by the files of validation and test rows, or by a split method."""
+    first, *others = dataset.files
     if settings.split_column is not None:
         if settings.val or settings.test:
             raise InputError("the split is given twice: by a column and by files; give one of them")
-        index = find_column(first.columns, settings.split_column)
-        cells = [row.cells[index] for row in first.rows]
-        return split_by_column(cells, first.row_log, settings.split_column), f"column {settings.split_column!r}"
-    rows_of = {file.source: np.arange(file.start, file.start + len(file.rows)) for file in files}
-    fixed = {part: rows_of[source] for part, source in (("val", settings.val), ("test", settings.test)) if source}
-    rest = labelled[labelled < len(first.rows)]
+        index = dataset.labelled
+        cells, numbers = dataset.column(settings.split_column, index)
+        split = split_by_column(cells, first.row_log, settings.split_column, numbers)
+        split = {part: index[rows] for part, rows in split.items()}
+        return dataset.with_split(split, f"column {settings.split_column!r}")
+    files = [(part, source) for part, source in (("val", settings.val), ("test", settings.test)) if source]
+    fixed = {part: dataset.labelled_in(file) for (part, _), file in zip(files, others, strict=True)}
     if len(fixed) == 2:
-        return {"train": rest, **fixed}, f"files {settings.val} and {settings.test}"
-    split_settings = settings.split_settings
-    usable, rows = select_rows_to_split(files, split_settings, rest, [molecules.smiles[i] or "" for i in rest])
-    rest = rest[usable]
-    if fixed:  # both parts that are cut out here make the one without a file
-        train, val, test = rows.sizes
-        half = (val if "test" in fixed else test) / 2
-        rows = replace(rows, sizes=(train, half, half))
-    parts = split_settings.divide(rows, get_stratification_labels(task, y[rest]))
-    summary = split_settings.describe(rows.smiles, parts)
-    parts = {name: rest[index] for name, index in parts.items()}
-    if fixed:
-        held_out = np.sort(np.concatenate([parts["val"], parts["test"]]))
-        missing = "val" if "test" in fixed else "test"
-        (name, source), *_ = [(name, getattr(settings, name)) for name in fixed]
-        return {"train": parts["train"], missing: held_out, **fixed}, f"{summary}; {name} from {source}"
-    return parts, summary
-
-
-def select_rows_to_split(
-    files: Sequence[InputFile], split_settings: SplitSettings, rows: np.ndarray, smiles: Sequence[str]
-) -> tuple[np.ndarray, RowsToSplit]:
-    """Return the rows that the split method can read; the others get a warning in the row log (see `SplitSettings`).
-
-    Raises:
-        InputError: the column of the split is missing, or none of its cells can be used.
-    """
-    table = files[0]
-    cells: list[str] = []
-    with named(table):
-        if split_settings.by is not None:
-            index = find_column(table.columns, split_settings.by)
-            cells = [table.rows[row].cells[index] for row in rows]
-        numbers = [table.rows[row].number for row in rows]
-        return split_settings.candidates(cells, numbers, smiles, table.row_log)
-
-
-def get_stratification_labels(task: Task, y: np.ndarray) -> np.ndarray | None:
-    """Return the class of each row for stratified folds; None unless the task has a single target with classes."""
-    return y[:, 0].astype(int) if task.discrete and task.per == "molecule" and y.shape[1] == 1 else None
+        split = {"train": dataset.labelled_in(first), **fixed}
+        return dataset.with_split(split, f"files {settings.val} and {settings.test}")
+    divided = dataset.divided(settings.split_settings.without(fixed))
+    if not fixed:
+        return divided
+    ((part, source),) = files
+    return divided.with_split(divided.split | fixed, f"{divided.split_summary}; {part} from {source}")
 
 
 # --- Loading: from a table to molecules with labels.
@@ -187,18 +161,6 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     good = molecules.good[~refused[molecules.good]]  # rows with a readable molecule and no other error
     if not len(good):
         raise _no_usable_row(files)
-    labelled = good[_labelled(y, bounds)[good]]
-    rows_by_part, summary = divide(files, settings, labelled, molecules, task, y)
-    molecule_of = np.full(len(rows), -1)
-    molecule_of[good] = np.arange(len(good))
-    usable = set(labelled.tolist())
-    split = {
-        part: np.array([molecule_of[i] for i in index if i in usable], np.int64) for part, index in rows_by_part.items()
-    }
-    if weights is not None:
-        split["train"] = split["train"][weights[good][split["train"]] > 0]
-    if not len(split["train"]):
-        raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}")
     smiles = [text for text in (molecules.smiles[i] for i in good) if text is not None]
     store = store.subset(np.searchsorted(molecules.good, good)).with_targets(y[good])
     store = replace(store, bounds=_rows(bounds, good), weights=_rows(weights, good))
@@ -206,14 +168,16 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         task=task,
         store=store,
         smiles=smiles,
-        split=split,
-        split_summary=summary,
+        split={},
+        split_summary="",
         smiles_column=files[0].smiles_column,
         files=files,
         rows=good,
         duplicates=find_duplicates(smiles, y[good]),
-        leaked=count_shared_molecules(smiles, split),
     )
+    dataset = divide(dataset, settings)
+    if not len(dataset.split["train"]):
+        raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}")
     warn_of_conflicts(dataset)
     return dataset
 
@@ -287,12 +251,6 @@ def _attach_lists(
         cell = row.cells[find_column(file.columns, target)]
         file.row_log.error(row.number, target, cell, reason, category="with a bad target")
     return store
-
-
-def _labelled(y: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
-    """Find the rows with a value or a bound, bool `[n]`."""
-    labelled = ~np.isnan(y).all(axis=1)
-    return labelled if bounds is None else labelled | ~np.isnan(bounds).all(axis=1)
 
 
 def _rows(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:

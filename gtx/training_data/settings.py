@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from gtx.data import (
     find_nearest_training_molecules,
 )
 from gtx.data.columns import find_column
-from gtx.data.row_log import InputFile
+from gtx.data.row_log import InputFile, named
+from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules
 from gtx.data.targets import DuplicateSummary
 from gtx.errors import InputError, did_you_mean
 from gtx.molecules import Featuriser
@@ -181,6 +182,48 @@ class LabelledMolecules:
             raise ValueError("expected molecules with targets, got a store without")
         return self.store.y.numpy()
 
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Indices of the molecules with a value or a bound of any target, int64."""
+        labelled = ~np.isnan(self.y).all(1)
+        if self.store.bounds is not None:
+            labelled |= ~self.store.bounds.isnan().all(1).numpy()
+        return np.flatnonzero(labelled)
+
+    def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
+        """Return the indices of the molecules that a split method divides, and their values for the method."""
+        smiles = [self.smiles[i] for i in self.labelled]
+        return self.labelled, RowsToSplit(
+            smiles, settings.sizes, settings.seed, group_duplicates=settings.group_duplicates
+        )
+
+    def divided(self, settings: SplitSettings) -> Self:
+        """Divide the molecules with a label into training, validation and test molecules.
+
+        Raises:
+            InputError: there are too few molecules, or groups of them.
+        """
+        index, rows = self.candidates(settings)
+        split = settings.divide(rows, self.strata(index)) if len(index) else dict.fromkeys(SPLIT_PARTS, index)
+        summary = settings.describe(rows.smiles, split)
+        return self.with_split({part: index[own] for part, own in split.items()}, summary)
+
+    def with_split(self, split: Split, summary: str) -> Self:
+        """Return the molecules with a split and its description; training molecules of weight 0 are left out."""
+        if self.store.weights is not None:
+            split = split | {"train": split["train"][self.store.weights.numpy()[split["train"]] > 0]}
+        return replace(self, split={part: split[part] for part in SPLIT_PARTS}, split_summary=summary)
+
+    def strata(self, index: np.ndarray) -> np.ndarray | None:
+        """Return the classes of molecules for stratified folds, int; None unless the task has one target of classes."""
+        discrete = self.task.discrete and self.task.per == "molecule" and self.y.shape[1] == 1
+        return self.y[index, 0].astype(int) if discrete else None
+
+    @cached_property
+    def leaked(self) -> dict[tuple[str, str], int]:
+        """Number of molecules that two parts share."""
+        return count_shared_molecules(self.smiles, self.split)
+
     @property
     def train(self) -> MoleculeStore:
         """Training molecules."""
@@ -223,21 +266,52 @@ class Dataset(LabelledMolecules):
         files: the training table, then the files of validation and test rows, if any.
         rows: int64 `[m]`, index of the row of each molecule among all rows.
         duplicates: summary of repeated molecules.
-        leaked: number of molecules that two parts share.
     """
 
     files: list[InputFile]
     rows: np.ndarray
     duplicates: DuplicateSummary
-    leaked: dict[tuple[str, str], int]
 
     @property
     def unlabelled(self) -> int:
         """Number of readable molecules with neither a value nor a bound for any target."""
-        blank = np.isnan(self.y).all(1)
-        if self.store.bounds is not None:
-            blank &= self.store.bounds.isnan().all(1).numpy()
-        return int(blank.sum())
+        return len(self.store) - len(self.labelled)
+
+    @property
+    def weightless(self) -> int:
+        """Number of molecules that would be training molecules, and are left out as their weight is 0."""
+        if self.store.weights is None:
+            return 0
+        rest = np.setdiff1d(self.labelled, np.concatenate(list(self.split.values())))
+        return int((self.store.weights.numpy()[rest] == 0).sum())
+
+    def labelled_in(self, file: InputFile) -> np.ndarray:
+        """Return the indices of the molecules with a label in one of the files."""
+        rows = self.rows[self.labelled]
+        return self.labelled[(rows >= file.start) & (rows < file.start + len(file.rows))]
+
+    def column(self, name: str, index: np.ndarray) -> tuple[list[str], list[int]]:
+        """Return the cells of a column for molecules of the first file, and the numbers of their rows."""
+        first = self.files[0]
+        with named(first):
+            place = find_column(first.columns, name)
+        rows = [first.rows[i] for i in self.rows[index].tolist()]
+        return [row.cells[place] for row in rows], [row.number for row in rows]
+
+    def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
+        """Return the molecules of the first file that the split method can divide.
+
+        The row log of the file gets a message for each other row.
+
+        Raises:
+            InputError: the column of the split is missing, or none of its cells can be used.
+        """
+        index = self.labelled_in(self.files[0])
+        cells, numbers = ([], []) if settings.by is None else self.column(settings.by, index)
+        smiles = [self.smiles[i] for i in index]
+        with named(self.files[0]):
+            usable, rows = settings.candidates(cells, numbers, smiles, self.files[0].row_log)
+        return index[usable], rows
 
     def row_number(self, molecule: int) -> int:
         return self.place(molecule)[1].number
@@ -262,7 +336,6 @@ class Dataset(LabelledMolecules):
             rows=self.rows[index],
             smiles=[self.smiles[i] for i in index],
             split={**split, "test": np.array([], np.int64)},
-            leaked={parts: number for parts, number in self.leaked.items() if "test" not in parts},
         )
 
     def place(self, molecule: int) -> tuple[InputFile, Row]:

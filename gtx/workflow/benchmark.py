@@ -21,7 +21,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from gtx.baselines import baseline_inputs, predict_baselines
 from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
-from gtx.data.splits import count_shared_molecules
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.errors import InputError
 from gtx.files import claim, discard, read_plain, write_text
@@ -36,7 +35,7 @@ from gtx.training.checkpoints import read_log
 from gtx.training.ranks import lock_output_folder
 from gtx.training.run import RunFolder
 from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.training_data.loading import describe_duplicates, get_stratification_labels, select_rows_to_split
+from gtx.training_data.loading import describe_duplicates, left_out_lines
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
 from gtx.workflow.blending import kernel_baseline
 from gtx.workflow.plan import Plan
@@ -418,8 +417,8 @@ def _folds(
             fold_settings = replace(seeded(settings, repeat * folds + fold), threads=threads)
             title = f"fold {fold + 1} of {folds}, repeat {repeat + 1}"
             molecules = LabelledMolecules(
-                dataset.task, dataset.store, dataset.smiles, split, title, dataset.smiles_column
-            )
+                dataset.task, dataset.store, dataset.smiles, {}, "", dataset.smiles_column
+            ).with_split(split, title)
             plan = Plan.make(molecules, data, fold_settings, marks=marks | {"repeat": repeat, "fold": fold})
             runs.append(Fold(plan, out / "splits" / f"{repeat}-{fold}"))
     return runs
@@ -433,20 +432,16 @@ def _marks(data: DataSettings) -> dict[str, Any]:
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:
     """Divide the molecules with a label into folds: the indices of each part, by repeat and fold."""
-    labelled = np.flatnonzero(~np.isnan(dataset.y).all(axis=1))
-    smiles = [dataset.smiles[i] for i in labelled.tolist()]
-    usable, rows = select_rows_to_split(dataset.files, data.split_settings, dataset.rows[labelled], smiles)
-    labelled = labelled[usable]
-    splits = data.split_settings.repeated(
-        rows, folds, repeats, get_stratification_labels(dataset.task, dataset.y[labelled])
-    )
-    return [[{part: labelled[index] for part, index in split.items()} for split in repeat] for repeat in splits]
+    index, rows = dataset.candidates(data.split_settings)
+    splits = data.split_settings.repeated(rows, folds, repeats, dataset.strata(index))
+    return [[{part: index[own] for part, own in split.items()} for split in repeat] for repeat in splits]
 
 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
-    leaked = [count_shared_molecules(dataset.smiles, run.plan.molecules.split) for run in runs]
+    leaked = [run.plan.molecules.leaked for run in runs]
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"
+    yield from left_out_lines(dataset)
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"
@@ -461,6 +456,5 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
-    unlabelled = int(np.isnan(dataset.y).all(axis=1).sum())
-    if unlabelled:
-        yield f"in no fold: {count(unlabelled, 'molecule')} without any target value"
+    if dataset.unlabelled:
+        yield f"in no fold: {count(dataset.unlabelled, 'molecule')} without any target value"

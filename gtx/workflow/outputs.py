@@ -23,7 +23,7 @@ from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import TrainedEnsembleMember
 from gtx.training_data import Dataset
-from gtx.training_data.loading import describe_duplicates, outlier_lines
+from gtx.training_data.loading import describe_duplicates, left_out_lines, outlier_lines
 from gtx.workflow.specs import describe_model
 
 MAX_MESSAGES = 20  # messages that the report quotes
@@ -50,6 +50,9 @@ def data_lines(dataset: Dataset) -> list[str]:
         )
     if dataset.unlabelled:
         lines.append(_unlabelled(dataset))
+    if dataset.weightless:
+        lines.append(f"in none of the sets: {plural(dataset.weightless, f'training {_unit(dataset)}')} of weight 0")
+    lines += left_out_lines(dataset)
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {describe_duplicates(dataset)}")
     for (one, other), number in dataset.leaked.items():

@@ -55,6 +55,18 @@ def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, splits:
 
 
 @pytest.mark.parametrize("name", SPLIT_METHODS)
+@pytest.mark.parametrize(
+    ("sizes", "empty"), [((0.9, 0.1, 0), ["test"]), ((3, 0, 1), ["val"]), ((1, 0, 0), ["val", "test"])]
+)
+def test_a_part_of_size_0_is_empty(name: str, sizes: tuple[float, ...], empty: list[str]) -> None:
+    split = SPLIT_METHODS[name].divide(replace(rows_of(name), sizes=sizes))
+    assert [part for part in SPLIT_PARTS if not len(split[part])] == empty
+    assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
+    for rows, size in zip(split.values(), sizes, strict=True):
+        assert rows.dtype == np.int64 and abs(len(rows) - len(SMILES) * size / sum(sizes)) <= 20
+
+
+@pytest.mark.parametrize("name", SPLIT_METHODS)
 def test_what_belongs_together_stays_together(name: str, splits: dict[str, Split]) -> None:
     method, rows = SPLIT_METHODS[name], rows_of(name)
     if method.groups is not None:

@@ -40,7 +40,7 @@ def test_the_seed_decides():
 
 
 def test_too_few_rows_or_scaffolds():
-    with pytest.raises(InputError, match="2 rows cannot be split"):
+    with pytest.raises(InputError, match="2 rows cannot be split into 3 parts"):
         random_split(2)
     with pytest.raises(InputError, match="at least 3 scaffolds, and there are 2"):
         scaffold_split(["a", "b"] * 50)
@@ -72,7 +72,7 @@ def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
 
 def test_a_split_column():
     row_log = RowLog()
-    values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "holdout", "", "Train"]
+    values = ["train", " Val ", "VALID", "validation", "dev", "TEST", "valdiation", "", "Train"]
     split = split_by_column(values, row_log, "fold")
     assert {name: rows.tolist() for name, rows in split.items()} == {
         "train": [0, 8],
@@ -80,7 +80,12 @@ def test_a_split_column():
         "test": [5],
     }
     assert list(row_log.warnings) == [7, 8]
-    assert 'row 7, column "fold", value "holdout"' in row_log.warnings[7][0]
+    said = 'row 7, column "fold", value "valdiation": is none of train, val and test'
+    assert row_log.warnings[7] == [f"{said}; the row is in no part of the split; did you mean 'validation'?"]
+    assert row_log.left_out == {
+        "is none of train, val and test": [f"{said}; did you mean 'validation'?"],
+        "is blank": ['row 8, column "fold", value "": is blank'],
+    }
     assert len(split_by_column(["train", "val"])["test"]) == 0
     with pytest.raises(InputError, match=r"'fold' names no row 'train'; it holds 'A' \(2\), 'B' \(1\)"):
         split_by_column(["A", "B", "A"], column="fold")
@@ -131,10 +136,11 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
+        ((0, 0.5, 0.5), "the first above 0"),
         ((80, 10, 10), "split sizes 80 10 10 add up to 100; shares must add up to 1, for instance 0.8 0.1 0.1$"),
-        ((1.1, -0.2, 0.1), "three positive numbers"),
-        ((0.8, 0.2, float("nan")), "three positive numbers"),
-        ((0.8, 0.2), "three positive numbers"),
+        ((1.1, -0.2, 0.1), "three numbers of 0 or more"),
+        ((0.8, 0.2, float("nan")), "three numbers of 0 or more"),
+        ((0.8, 0.2), "three numbers of 0 or more"),
     ],
 )
 def test_what_is_no_share(sizes, message):

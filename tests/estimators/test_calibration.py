@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from rdkit import Chem
 
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules
@@ -37,6 +38,18 @@ def test_intervals_hold_nine_of_ten_molecules(table: pd.DataFrame) -> None:
     inside = (told.gap_low <= y) & (y <= told.gap_high)
     assert 0.8 < inside.mean() < 1
     np.testing.assert_array_equal(estimator.predict(table.smiles[120:]), told.gap_pred)
+
+
+@pytest.mark.parametrize("arguments", [{"model": "kernel"}, TINY_ESTIMATOR | {"epochs": 10}], ids=["kernel", "network"])
+def test_intervals_hold_other_molecules_where_each_has_several_rows(table: pd.DataFrame, arguments: dict) -> None:
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(100), 3))
+    train, new = table.iloc[rows], table[100:]
+    y = train.gap + np.random.default_rng(1).normal(0, 0.02, len(rows))
+    spellings = [Chem.MolToSmiles(Chem.MolFromSmiles(text), doRandom=True) for text in train.smiles]
+    estimator = gtx.MoleculeRegressor(**arguments, workers=0, validation_fraction=0.3).fit(spellings, y)
+    low, high = estimator.predict_interval(new.smiles).T
+    assert 0.8 < ((low <= new.gap) & (new.gap <= high)).mean() < 1
+    assert estimator.predictor_.header.split["how"] == "random, seed 0, each repeated molecule in one part"
 
 
 def test_standard_deviations_are_of_the_right_size(sure: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:

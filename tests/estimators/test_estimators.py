@@ -7,6 +7,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from rdkit import Chem
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
@@ -81,6 +82,44 @@ def test_a_file_says_of_split_and_settings_what_that_of_gtx_train_says(table: pd
     assert own.settings == of_train.settings
     assert own.split.keys() == of_train.split.keys()
     assert own.split == {"how": "random, seed 0", "train": 72, "val": 8, "test": 0}
+
+
+ALIKE = ["CC(O)F", "CC(N)F", "CCCO", "CCCN", "CC(O)Cl", "CC(N)Cl", "CCOC", "CCNC"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "X"),
+    [
+        ({}, [*ALIKE, *(Chem.MolFromSmiles(text) for text in ALIKE)]),
+        ({"standardise": True}, [*ALIKE, *(f"{text}.Cl" for text in ALIKE)]),
+        (
+            {"ignore_stereo": True},
+            [*(text.replace("C(", "[C@H](") for text in ALIKE), *(text.replace("C(", "[C@@H](") for text in ALIKE)],
+        ),
+        (
+            {"smiles_columns": ["a", "b"], "feature_columns": ["T"]},
+            pd.DataFrame({"a": ALIKE * 2, "b": ["O"] * 8 + ["[H]O[H]"] * 8, "T": range(16)}),
+        ),
+    ],
+    ids=["RDKit", "salts", "stereo", "components"],
+)
+def test_rows_that_the_model_reads_as_one_molecule_are_held_out_together(arguments: dict, X: object) -> None:
+    options = {"epochs": 1, "settings": SETTINGS | {"blend": "no"}, "validation_fraction": 0.5}
+    for state in range(3):
+        fitted = regressor(**options, **arguments, random_state=state).fit(X, np.arange(16))
+        train = [row - 1 for row in fitted.predictor_.header.training.rows]
+        assert len(train) == 8 and sorted(train) == sorted((row + 8) % 16 for row in train)
+
+
+@pytest.mark.parametrize(("molecules", "held_out"), [(1, 0), (2, 1), (5, 1)])
+def test_few_molecules_with_weights(molecules: int, held_out: int) -> None:
+    smiles = ["C" * (1 + i % molecules) for i in range(2 * molecules)]
+    weights = [1, *[2] * (len(smiles) - 1)]
+    for fraction, val in ((0.1, 2 * held_out), (0, 0)):
+        estimator = regressor(epochs=1, validation_fraction=fraction).fit(smiles, range(len(smiles)), weights)
+        assert estimator.predictor_.header.split["val"] == val and np.isfinite(estimator.predict(["CO"])).all()
+    blank = regressor(epochs=1).fit(["C", "CC", "CCC"], [1, np.nan, np.nan])
+    assert blank.predictor_.header.split | {"how": ""} == {"how": "", "train": 1, "val": 0, "test": 0}
 
 
 def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
