@@ -277,7 +277,7 @@ def check_exportable(model: Predictor) -> None:
     task, featuriser = model.task, model.header.featuriser
     lacking: Sequence[tuple[bool, str]] = (
         (type(task) not in (Regression, BinaryClassification, MulticlassClassification), f"the task {task.name}"),
-        (getattr(task, "uncertainty", "none") in ("dropout", "similarity"), f"uncertainty {_word(task)}"),
+        (getattr(task, "uncertainty", "none") == "similarity", f"uncertainty {_word(task)}"),
         (not isinstance(task, Regression) and _word(task) == "evidential", "evidential classes"),
         (getattr(task, "curves", None) is not None, "isotonic calibration"),
         (model.header.features is not None, "feature columns"),

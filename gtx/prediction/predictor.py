@@ -261,7 +261,7 @@ class Predictor:
             remarks[:0] = [found] if found else []
         if not self.reports_members:
             return answers
-        members = self.task.members_apart(outputs, store, len(self.members))
+        members = self.task.members_apart(outputs, store)
         return ExtendedAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:

@@ -121,8 +121,6 @@ def join_baselines(by_task: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> 
 TASKS_OF_LEVELS: dict[str, type[Task]] = {
     task.name: task for task in (Regression, AtomRegression, AtomClassification, BondRegression, BondClassification)
 }
-EXCLUDED_METHODS = ("dropout", "similarity")
-"""Methods of uncertainty that compute many outputs of a network, or read training molecules."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ class MoleculeAtomBondTask(Task, MoleculeAtomBondOptions):
 
     Raises:
         InputError: there are other tasks, fewer than two tasks, or two tasks of the same level; a target is named
-            twice; or the uncertainty of a `Regression` is "dropout" or "similarity".
+            twice; or the uncertainty of a `Regression` is "similarity", which reads training molecules.
     """
 
     name: ClassVar[str] = "molecule-atom-bond"
@@ -165,8 +163,8 @@ class MoleculeAtomBondTask(Task, MoleculeAtomBondOptions):
         if len({each.per for each in tasks}) < max(2, len(tasks)):
             one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in tasks)
             raise InputError(f"tasks that go together are two or three, {one}: got {names}")
-        if (method := getattr(tasks[0], "uncertainty", "none")) in EXCLUDED_METHODS:
-            raise InputError(f"uncertainty: {method} does not go together with targets of atoms or bonds")
+        if getattr(tasks[0], "uncertainty", "none") == "similarity":
+            raise InputError("uncertainty: similarity does not go together with targets of atoms or bonds")
         object.__setattr__(self, "tasks", tasks)
         object.__setattr__(self, "targets", tuple(name for each in tasks for name in each.targets))
         super().__post_init__()

@@ -439,9 +439,8 @@ class NumericTask(Task, WeightOptions):
     def member_columns(self, members: int) -> dict[str, type]:
         return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
 
-    def members_apart(self, outputs: Tensor, store: MoleculeStore, members: int) -> list[np.ndarray]:
-        each = self.unscaled(outputs.transpose(0, 1), store)  # [K, m, P], of K / members networks of each
-        each = each.unflatten(0, (members, len(each) // members)).mean(1)
+    def members_apart(self, outputs: Tensor, store: MoleculeStore) -> list[np.ndarray]:
+        each = self.unscaled(outputs.transpose(0, 1), store)  # [members, m, P]
         return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
 
     def corrected(self, mean: np.ndarray) -> np.ndarray:

@@ -68,10 +68,10 @@ class NumberOptions(CoverageOptions):
     """Options of `Regression`."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
-    uncertainty: Literal["none", "variance", "quantiles", "evidential", "dropout", "ensemble", "similarity"] = option(
+    uncertainty: Literal["none", "variance", "quantiles", "evidential", "ensemble", "similarity"] = option(
         "none",
         "Method that estimates the standard deviation of each prediction and scales its interval: a second output "
-        "(variance), quantiles (pinball loss), evidential regression, Monte Carlo dropout, disagreement of an "
+        "(variance), quantiles (pinball loss), evidential regression, disagreement of an "
         "ensemble, or distance to the training molecules (similarity); none: all intervals have the same width. For "
         "classes, only evidential: the amount of evidence for the probabilities.",
     )

@@ -193,9 +193,6 @@ class Regression(NumericTask, NumberOptions):
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
 
-    def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
-        return self.method.networks(members)
-
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """Compute it for Gaussian errors of one unknown size: per value half the logarithm of their mean square."""
         count = (~scaled.isnan()).sum(0)

@@ -410,11 +410,7 @@ class Task(ABC):
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
         """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
-        return torch.stack([network(batch).double() for network in self.networks(members)], dim=1).cpu()
-
-    def networks(self, members: Sequence[nn.Module]) -> Sequence[nn.Module]:
-        """Return the networks whose outputs `predict` computes, such as the members or many variants of each."""
-        return members
+        return torch.stack([member(batch).double() for member in members], dim=1).cpu()
 
     @abstractmethod
     def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
@@ -428,7 +424,7 @@ class Task(ABC):
         """
         raise InputError(f"members: a model of the task {self.name} gives no predictions of single members")
 
-    def members_apart(self, outputs: Any, store: MoleculeStore, members: int) -> list[np.ndarray]:
+    def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
         """Convert the outputs of `predict` for all molecules of a store to the columns of `member_columns`, `[m]`."""
         raise NotImplementedError
 

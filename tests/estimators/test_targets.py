@@ -114,7 +114,6 @@ def test_messages_speak_of_python(table: pd.DataFrame) -> None:
     for arguments, reason in [
         ({"start": "foundation"}, "leave out model and model_arguments"),
         ({"task_options": {"uncertainty": "ensemble"}}, "ensemble=5 in Python and --ensemble 5 on the command line"),
-        ({"task_options": {"uncertainty": "dropout"}, "model": "tanimoto", "model_arguments": {}}, "model_arguments="),
     ]:
         with pytest.raises(ValueError, match=reason):
             gtx.MoleculeRegressor(**QUICK | arguments).fit(table.smiles, table.gap)

@@ -141,14 +141,14 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
 @pytest.mark.parametrize(
     ("task", "columns"),
     [
-        (Regression(["gap", "solvation_water"], uncertainty="dropout"), EACH),
+        (Regression(["gap", "solvation_water"], uncertainty="ensemble"), EACH),
         (
             BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
             EACH,
         ),
         (MulticlassClassification("kind", classes=(("a", "b"),)), ["kind_a_1", "kind_a_2", "kind_b_1", "kind_b_2"]),
     ],
-    ids=["dropout", "calibrated classes", "several classes"],
+    ids=["numbers", "calibrated classes", "several classes"],
 )
 def test_members_of_other_tasks(task: NumericTask, columns: list[str], predictor: Predictor) -> None:
     task = replace(task, scaler=predictor.task.scaler) if isinstance(task, Regression) else task

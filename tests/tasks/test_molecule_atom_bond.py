@@ -161,7 +161,7 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
         ((AtomRegression("a"), AtomClassification("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
         ((BinaryClassification("y"), AtomRegression("a")), "together are regression, atoms, .*; got classification"),
         ((Regression("y"), AtomRegression("y")), "'y' is named twice"),
-        ((Regression("y", uncertainty="dropout"), AtomRegression("a")), "dropout does not go together"),
+        ((Regression("y", uncertainty="similarity"), AtomRegression("a")), "similarity does not go together"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tasks: tuple, words: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -18,7 +16,6 @@ from gtx.tasks.calibration import conformal_interval, relative
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
 from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
-from tests.tables import molecules
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -136,22 +133,6 @@ def predictor(uncertainty: str, seed: int = 0) -> Predictor:
     return Predictor([build_model(spec).eval()], ModelFileHeader(task, featuriser, spec), "cpu")
 
 
-@pytest.mark.slow
-def test_dropout_in_prediction_is_the_same_alone_in_any_batch_and_from_a_file(tmp_path: Path) -> None:
-    model, smiles = predictor("dropout"), molecules(12).smiles.tolist()
-    together = model.predict(smiles)
-    assert (together.y_std > 0).all() and together.y_std.nunique() == len(smiles)
-    backwards = model.predict(smiles[::-1])[::-1].reset_index(drop=True)
-    np.testing.assert_allclose(together.y_std, backwards.y_std, rtol=1e-5)
-    np.testing.assert_allclose(together.y_std[:1], model.predict(smiles[:1]).y_std, rtol=1e-5)
-    import gtx
-
-    model.save(tmp_path / "model.gtx")
-    np.testing.assert_array_equal(gtx.load(tmp_path / "model.gtx", "cpu").predict(smiles).y_std, together.y_std)
-    written_otherwise = "OC(=O)c1ccccc1", "c1cccc(C(O)=O)c1"
-    assert model.predict(written_otherwise).y_std.round(5).nunique() == 1
-
-
 def test_members_that_disagree_add_to_what_each_says() -> None:
     output = torch.tensor([[[[1.0], [0.5]], [[3.0], [0.5]]]])  # [m, K, W, T]
     own = float(UNCERTAINTY_METHODS["variance"].variance(output)[0, 0])
@@ -162,7 +143,6 @@ def test_members_that_disagree_add_to_what_each_says() -> None:
     "name, model, words",
     [
         ("ensemble", nn.Linear(2, 1), "ensemble=5 in Python and --ensemble 5 on"),
-        ("dropout", nn.Linear(2, 1), "drops nothing"),
         ("variance", nn.Identity(), "learned by gradients"),
     ],
 )

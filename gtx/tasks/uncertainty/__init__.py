@@ -7,7 +7,6 @@ interval of one width for all molecules.
 from gtx.tasks.uncertainty.methods import (
     Ensemble,
     Evidential,
-    McDropout,
     PredictionUncertainty,
     Quantiles,
     Similarity,
@@ -19,7 +18,6 @@ UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
     "variance": Variance(),
     "quantiles": Quantiles(),
     "evidential": Evidential(),
-    "dropout": McDropout(),
     "ensemble": Ensemble(),
     "similarity": Similarity(),
 }

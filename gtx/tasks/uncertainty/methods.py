@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
-from itertools import chain
 from statistics import NormalDist
 from typing import ClassVar, NamedTuple
 
@@ -65,10 +62,6 @@ class UncertaintyMethod:
         """Compute the loss of each entry, `[B, T]`, from outputs `[B, W, T]` and targets `[B, T]`."""
         raise NotImplementedError(f"{type(self).__name__} has no loss of its own")
 
-    def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
-        """Return the networks that predict for the members, K for any member."""
-        return list(members)
-
     def variance(self, output: Tensor) -> Tensor:
         """Return the variance that networks predict, `[..., T]`, from outputs `[..., W, T]`; 0 by default."""
         return torch.zeros_like(output[..., 0, :])
@@ -110,76 +103,6 @@ class Ensemble(UncertaintyMethod):
                 "uncertainty ensemble is how far members disagree, and this model has one: expected two or more, "
                 "such as ensemble=5 in Python and --ensemble 5 on the command line"
             )
-
-
-# --- Disagreement of copies of a network without some of their channels.
-
-
-class McDropout(UncertaintyMethod):
-    """Monte Carlo dropout: predictions of copies of the network, each without some channels (Gal & Ghahramani 2016,
-    arXiv:1506.02142).
-
-    In every dropout layer, a copy of the network lacks some channels, which depend on the number of the copy and are
-    the same for all atoms of all molecules (as for all steps of a sequence in Gal & Ghahramani 2016b,
-    arXiv:1512.05287). The prediction for a molecule therefore depends neither on its batch nor on the order of its
-    atoms. The prediction is the mean over copies. Dropout of attention weights and of whole layers is not used.
-
-    Args:
-        samples: number of copies of each ensemble member.
-    """
-
-    word: ClassVar[str] = "dropout"
-
-    def __init__(self, samples: int = 20) -> None:
-        self.samples = samples
-
-    def networks(self, members: Sequence[nn.Module]) -> list[nn.Module]:
-        return [thinned(member, seed) for member in members for seed in range(self.samples)]
-
-    def check(self, model: nn.Module, members: int) -> None:
-        if not any(_dropouts(model)):
-            raise InputError(
-                f"uncertainty dropout: {type(model).__name__} drops nothing in training; "
-                'a network does with model_arguments={"dropout": 0.1} in Python and --model-arguments dropout=0.1 on '
-                "the command line"
-            )
-
-
-class ChannelMask(nn.Module):
-    """Layer that sets a fixed set of channels to zero for all inputs and divides the other channels by 1 - p.
-
-    Args:
-        p: probability of a channel to be zero.
-        seed: seed of the draw.
-    """
-
-    def __init__(self, p: float, seed: int) -> None:
-        super().__init__()
-        self.p = p
-        self.seed = seed
-
-    def forward(self, x: Tensor) -> Tensor:
-        random = torch.rand(x.shape[-1], generator=torch.Generator().manual_seed(self.seed))
-        return x * ((random >= self.p) / (1 - self.p)).to(x)
-
-
-def thinned(model: nn.Module, seed: int) -> nn.Module:
-    """Copy a model without some of its channels; the weights in memory are shared."""
-    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
-    copy = deepcopy(model, shared)
-    for i, (parent, name, p) in enumerate(list(_dropouts(copy))):
-        setattr(parent, name, ChannelMask(p, 1_000 * seed + i))
-    return copy
-
-
-def _dropouts(model: nn.Module) -> Iterator[tuple[nn.Module, str, float]]:
-    """Yield the parent module, the attribute and the probability of each dropout."""
-    for parent in model.modules():
-        for name, child in parent.named_children():
-            if type(child).__name__ == "Dropout":  # torch's, or that of gtx.nn, a room apart
-                p = float(getattr(child, "p", 0.0))
-                if p > 0:
-                    yield parent, name, p
 
 
 # --- A predicted variance of each molecule.
