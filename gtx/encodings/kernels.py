@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from gtx.jit import njit
+from gtx.jit import compiled_loop
 
 # --- Compiled loops over the bonds of a batch.
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def neighbours(sender, receiver, num_nodes, once):
     """Return the edges by receiver: `Neighbours`."""
     num_edges = len(sender)
@@ -41,7 +42,7 @@ def neighbours(sender, receiver, num_nodes, once):
 # --- Compiled loops for shortest paths.
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def distances(first, last, ptr, pair_ptr, start, sender, largest, codes):
     r"""Return the codes of `gtx.encodings.ShortestPathLength`, molecule by molecule.
 
@@ -98,7 +99,7 @@ def distances(first, last, ptr, pair_ptr, start, sender, largest, codes):
                         result[r * n + s] = largest + 1 + np.int64(label[r] != label[s])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def name_parts(begin, n, start, sender, label):
     """Label each of the n nodes from `begin` with the smallest node of its connected component, from `begin`."""
     for r in range(n):
@@ -114,7 +115,7 @@ def name_parts(begin, n, start, sender, label):
                     label[r], label[s], changed = least, least, True
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def along(first, last, ptr, pair_ptr, start, sender, edge, bond, types, distance, farthest, counts):
     """Find the bonds along shortest paths, `gtx.encodings.ShortestPathBonds`, molecule by molecule.
 
@@ -166,7 +167,7 @@ def along(first, last, ptr, pair_ptr, start, sender, edge, bond, types, distance
                     count[c] /= bonds
 
 
-@njit(cache=True, nogil=True)
+@njit
 def by_distance(distance, farthest, place, order):
     """Put the nodes no farther than `farthest` into `order`, nearest first, and say how many they are."""
     place[: farthest + 2] = 0
@@ -182,7 +183,7 @@ def by_distance(distance, farthest, place, order):
     return place[farthest]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths):
     """Count the simple paths from each node, depth first, `gtx.encodings.SimplePathCounts`, molecule by molecule.
 
@@ -224,7 +225,7 @@ def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths)
 # --- Compiled loops for random walks.
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def walks(first, last, ptr, pair_ptr, start, sender, powers, back):
     r"""Powers of \(M = D^{-1} A\), molecule by molecule.
 

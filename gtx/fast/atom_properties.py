@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from rdkit import Chem
 
 from gtx.fast.graphs import (
@@ -33,7 +34,7 @@ from gtx.fast.graphs import (
     YES,
     Graphs,
 )
-from gtx.jit import njit
+from gtx.jit import compiled_loop
 
 # --- Counts of each atom's neighbours that match simple SMARTS.
 
@@ -104,7 +105,7 @@ def _atom_bits(names: str) -> int:
     return sum({_ATOM_SETS[name] for name in names.split(",") if name})
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _find_neighbours(atoms, bonds, atom_ptr, bond_ptr, near_ptr, near_atoms, near_bonds):
     kind, codes = np.zeros(len(atoms), np.int64), np.zeros(len(near_atoms), np.uint8)
     others = np.zeros(len(near_atoms), np.int64)
@@ -120,7 +121,7 @@ def _find_neighbours(atoms, bonds, atom_ptr, bond_ptr, near_ptr, near_atoms, nea
     return others, codes, kind
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _count(ptr, atoms, bonds, kind, wanted):
     counts = np.zeros((len(kind), len(wanted)), np.uint8)
     for i in range(len(kind)):
@@ -162,7 +163,7 @@ def crippen(graphs: Graphs, near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
     return _crippen(graphs.atoms, *near[:3], count(near, _COUNTED))
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _crippen(atoms, ptr, others, bonds, counts):
     logp, refractivity = np.zeros(len(atoms)), np.zeros(len(atoms))
     for i in range(len(atoms)):
@@ -419,7 +420,7 @@ for _key, _abc in {
     PARAMETERS[_key] = _abc
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled_loop(error_model="numpy")
 def charges(graphs, parameters):
     """Compute the charges of atoms: float64 `[N]`, in e; without meaning in a molecule that lacks parameters.
 
@@ -511,7 +512,7 @@ RADII = np.array([Chem.GetPeriodicTable().GetRb0(element) for element in range(1
 """Radius of each element, in Å; element 0 is a dummy atom."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled_loop(error_model="numpy")
 def surfaces(graphs, radii):
     """Compute the surface of each atom and of each molecule: float64 `[N]` and `[m]`, in Å².
 

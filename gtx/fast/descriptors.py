@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numba import njit
 from rdkit import Chem
 
 from gtx.fast.atom_properties import (
@@ -43,7 +44,7 @@ from gtx.fast.graphs import (
     YES,
     Graphs,
 )
-from gtx.jit import njit
+from gtx.jit import compiled_loop
 from gtx.molecules.descriptors import PROPERTY_NAMES, compute_descriptors, to_float32
 
 _LOGP_EDGES = np.array([-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6])  # as in RDKit's `MolSurf.cpp`
@@ -89,7 +90,7 @@ def unsupported(graphs: Graphs) -> np.ndarray:
     return _unsupported(graphs.atoms, graphs.bonds, graphs.ends, graphs.atom_ptr, graphs.bond_ptr, PARAMETERS)
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _unsupported(atoms, bonds, ends, atom_ptr, bond_ptr, parameters):
     found = np.zeros(len(atom_ptr) - 1, np.bool_)
     for k in range(len(found)):
@@ -106,7 +107,7 @@ def _unsupported(atoms, bonds, ends, atom_ptr, bond_ptr, parameters):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def surface_by_range(atom_ptr, value, surface, edges):
     """Sum the surface of each molecule whose atoms' values are below the first edge, from it to the second, and so on.
 
@@ -128,7 +129,7 @@ def surface_by_range(atom_ptr, value, surface, edges):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def sum_per_molecule(atom_ptr, value):
     """Sum a value over the atoms of each molecule: float64 `[m]`."""
     found = np.zeros(len(atom_ptr) - 1)
@@ -178,7 +179,7 @@ def properties(graphs: Graphs, near: Neighbours, surface_areas: np.ndarray) -> n
     return np.stack([named[name] for name in PROPERTY_NAMES], 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _sum_over_atoms(atom_ptr, atoms, counts, weights, values):
     for k in range(len(values)):
         carbons, saturated, own = 0, 0, values[k]
@@ -281,7 +282,7 @@ def _polar_oxygen(atom, H, n):
     return max(28.5 - degree * 8.6 + H * 1.5, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled_loop(error_model="numpy")
 def _connectivity(atom_ptr, bond_ptr, atoms, ends, radii, electrons, values):
     """Compute chi of orders 0 and 1 by valence and by outer electrons, alpha, and kappa of order 1: `[m, 6]`."""
     valence, outer = np.zeros(len(atoms)), np.zeros(len(atoms))
@@ -333,7 +334,7 @@ def _alpha(element, hybridisation, radii):
     return radii[element] / radii[6] - 1.0 if element > 1 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _count_rings(atom_ptr, bond_ptr, ring_ptr, member_ptr, atoms, bonds, ends, rings, ring_bonds, values):
     """Count rings by type, and atoms that are spiro or bridgeheads: `[m, 10]`."""
     of_atom, of_bond = np.full(len(atoms), -1), np.full(len(bonds), -1)  # the ring looked at, where it goes through
@@ -371,7 +372,7 @@ def _count_rings(atom_ptr, bond_ptr, ring_ptr, member_ptr, atoms, bonds, ends, r
             own[9] += bridge[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _count_groups(atom_ptr, atoms, ptr, others, bonds, counts, found):
     """Count the atoms that match each SMARTS, `[m, 3]`:
 
@@ -421,7 +422,7 @@ def rotatable(graphs: Graphs, near: Neighbours) -> np.ndarray:
     return _rotatable(graphs.atom_ptr, graphs.bond_ptr, graphs.ends, graphs.bonds, graphs.bond_rings, stiff, amide)
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _quantum_numbers(graphs, turns):
     numbers = np.zeros((len(graphs.atom_ptr) - 1, 42))
     for k in range(len(numbers)):
@@ -480,7 +481,7 @@ def decoded(code, zero):
     return np.int64(code) - zero if code else 99
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _ends(atoms, ptr, others, bonds, counts):
     """Mark atoms none of whose bonds is rotatable, and those of amides and esters: bool `[N]` each."""
     role, stiff, amide = np.zeros(len(atoms), np.int64), np.zeros(len(atoms), np.bool_), np.zeros(len(atoms), np.bool_)
@@ -506,7 +507,7 @@ def _ends(atoms, ptr, others, bonds, counts):
     return stiff, amide
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _rotatable(atom_ptr, bond_ptr, ends, bonds, rings, stiff, amide):
     turns = np.zeros(len(bonds), np.bool_)
     for k in range(len(atom_ptr) - 1):

@@ -17,13 +17,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from rdkit import Chem
 from rdkit.Chem import BondType, HybridizationType
 
-from gtx.jit import njit
+from gtx.jit import compiled_loop
 from gtx.molecules.graphs import atom_code, bond_code
 
-# columns of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, and some codes in them
+# columns of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, and some codes in them; numba does not notice a change
+# here in the loops of other files that read them: give a constant that changes a new name
 ELEMENT, CHARGE, HYDROGENS, DEGREE, HYBRIDISATION, AROMATIC, RING, CHIRALITY, RADICAL, ISOTOPE = range(10)
 TYPE, STEREO, CONJUGATED, IN_RING = range(4)
 NO, YES = 1, 2
@@ -167,7 +169,7 @@ _BOND_CODES = np.stack(
 )
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _decode(data, starts, atom_codes, bond_codes):
     """Decode molecules up to the first that is unusual.
 
@@ -336,7 +338,7 @@ def _bits(number):
 _LARGEST_DEGREE, _LARGEST_RING, _INFINITE = 8, 24, 1_000_000
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _neighbours_and_rings(atoms, tags, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr):
     """Fill the columns "degree" and "ring" of atoms and "ring" of bonds, and list neighbours.
 

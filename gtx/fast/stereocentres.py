@@ -13,6 +13,7 @@ sets. RDKit would name it alike, in a few steps; nine in ten centres of drug-lik
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from gtx.fast.graphs import (
     AROMATIC,
@@ -30,7 +31,7 @@ from gtx.fast.graphs import (
     TYPE,
     YES,
 )
-from gtx.jit import njit
+from gtx.jit import compiled_loop
 
 _CLOCKWISE, _COUNTER = 1, 2  # tags
 _R, _S = 2, 3  # codes of labels
@@ -40,7 +41,7 @@ _MOST = 6  # atoms of a set
 _EQUAL, _OPEN = 0, 2  # outcomes of a comparison; the others are 1 and -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def label_centres(graphs):
     """Label the molecules all of whose stereochemistry can be named here, in the column "chirality".
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtx.jit import njit
+from gtx.jit import compiled_loop
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def add_intersections(ptr, kind, count, inverted_ptr, inverted_row, inverted_count, out):
     """Add the intersections of molecules with the references to `out` `[B, rows]`, see `gtx.kernel.counts`."""
     for b in range(len(ptr) - 1):
@@ -18,7 +18,7 @@ def add_intersections(ptr, kind, count, inverted_ptr, inverted_row, inverted_cou
                 row[inverted_row[p]] += min(c, inverted_count[p])
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def add_weighted(
     ptr, kind, count, size, inverted_ptr, inverted_row, inverted_count, place, table, row_size, weight, out
 ):

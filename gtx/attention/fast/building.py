@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import logging
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.code_cache import cache_folder, find, keep
+from gtx.files import whole_file
 
 KINDS: dict[str, type[ctypes._SimpleCData[Any]]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
 """Kinds of the arguments of a compiled function by their letters: pointers, whole numbers and floats."""
@@ -40,8 +41,8 @@ def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: 
     """Return a C file as a library, or None where it cannot be compiled.
 
     Threads are OpenMP's, those of torch: a second pool would wait for the first, which spins for a while after use.
-    The library is kept in the user's cache, by the hash of source, headers beside it, macros and CPU. Where nothing can
-    be kept, or what was kept cannot be loaded, it is compiled into a folder that is removed as soon as it is loaded.
+    The library is kept in the user's cache, named by the hash of source, headers beside it, macros and CPU. Where
+    nothing can be kept, it is compiled in every run.
 
     Args:
         source: the file.
@@ -74,26 +75,48 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
     files = [source, *sorted(source.parent.glob("*.h"))]
     text = " ".join([*(file.read_text() for file in files), *words, _processor()])
-    name = f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    folder = cache_folder("compiled")
-    kept = None if folder is None else find(folder, name, ".so")
-    if kept is not None:
-        with suppress(OSError):  # made where other system libraries are, or in a folder that nothing is run from
+    kept = _folder() / f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
+    try:
+        if _is_own(kept.parent):
             return ctypes.CDLL(str(kept))
+    except OSError:  # not there yet, damaged, or made where other system libraries are
+        pass
     try:
         with tempfile.TemporaryDirectory(prefix="gtx-") as scratch:
             made = Path(scratch, "made.so")
             _compile([command, *words, str(source), "-lm", "-o", str(made)])
-            library = ctypes.CDLL(str(made))
-            if folder is not None:
-                keep(folder, name, made.read_bytes(), ".so")
-            return library
+            _keep(made, kept)
+            return ctypes.CDLL(str(made))
     except subprocess.CalledProcessError as error:
         reason = (error.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"])[0]
     except OSError as error:
         reason = str(error)
     logging.getLogger(__name__).warning("%s cannot be compiled, so the plain form runs: %s", source.name, reason)
     return None
+
+
+def _folder() -> Path:
+    """Return the folder of compiled libraries in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home, "gtx", "compiled")
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether a folder is of this user, and no other user may write to it."""
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _keep(made: Path, kept: Path) -> None:
+    """Copy a compiled library to the user's cache for the next run, or log why that is impossible."""
+    try:
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_own(kept.parent):
+            raise PermissionError(errno.EPERM, "others may write to it")
+        with whole_file(kept) as file:
+            file.write(made.read_bytes())
+    except OSError as error:
+        logging.getLogger(__name__).warning("compiled code cannot be kept in %s: %s", kept.parent, error.strerror)
 
 
 def _compile(command: list[str]) -> None:
