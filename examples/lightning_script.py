@@ -44,7 +44,7 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
     model.load_state_dict(best.weights)
     (scores,) = trainer.test(module, data)
     member = TrainedEnsembleMember(model.cpu().eval(), data.task, [], best.epoch, best.score)
-    Predictor.of([member], read, spec=spec).save(file)
+    Predictor.of([member], read, spec=spec, train=data.train).save(file)
     return scores
 
 

@@ -55,6 +55,7 @@ def run(arguments: Namespace) -> int:
         "SMILES column": header.smiles_column,
         "molecules": ", ".join(f"{k} {v}" for k, v in header.featuriser.to_dict().items() if v != []),
         "features": listed(header.features.columns) if header.features else None,
+        "training": "\n".join(header.extent.describe(header.featuriser.components)) if header.extent else None,
         "training rows": "none" if header.training is None else header.training.describe(),
         "domain": "\n".join(header.domain.describe(header.targets, header.units)) if header.domain else None,
         "split": ", ".join(str(v) if k == "how" else f"{k} {v}" for k, v in header.split.items()) or None,

@@ -32,11 +32,12 @@ examples:
 """
 NOTES = """
 The output keeps every input row, in order, with all its columns. It adds <target>_pred (and _std, _low and _high, if
-the model has them), an error if the row could not be used, and a warning if the molecule has features that do not occur
-in the training rows. If the table has the target, the scores are printed too, with the number of rows that cannot be
-scored, such as those with a label that the model does not know; if some of its molecules were used for training, their
-number and the scores of the others follow. A model that writes sequences adds <target>_pred, <target>_log_probability
-and, for SMILES, <target>_valid: 1 if it is a molecule, 0 if not.
+the model has them), an error if the row could not be used, and a warning if the molecule has elements or other
+features that no training molecule has, is far larger, or has a feature value far outside the training range. If the
+table has the target, the scores are printed too, with the number of rows that cannot be scored, such as those with a
+label that the model does not know; if some of its molecules were used for training, their number and the scores of the
+others follow. A model that writes sequences adds <target>_pred, <target>_log_probability and, for SMILES,
+<target>_valid: 1 if it is a molecule, 0 if not.
 
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.

@@ -29,6 +29,7 @@ from gtx.estimators.inputs import (
     as_targets,
     as_weights,
     check_classes,
+    describe_warnings,
     smiles_in,
     unusable_smiles,
     values_of_classes,
@@ -298,7 +299,7 @@ class MoleculeEstimator(BaseEstimator):
         return SplitSettings(sizes=(1 - share, share, 0), seed=seed)
 
     def _predict(self, X: Any, *names: str) -> tuple[list[np.ndarray], str | None]:
-        """Predict arrays of `gtx.tasks.task.Predictions` by name, `[n, *]` each.
+        """Predict arrays of `gtx.tasks.task.Predictions` by name, `[n, *]` each, and pass on the warnings of answers.
 
         Rows with unusable SMILES are NaN; the message about them, or None, is returned too.
         """
@@ -311,6 +312,8 @@ class MoleculeEstimator(BaseEstimator):
         if features is not None and header.features is not None:
             read = header.features.joined(read, features)
         answers = self.predictor_.predict_store(read.store)
+        if message := describe_warnings(read.good, answers.warnings):
+            warnings.warn(message, stacklevel=4)
 
         def by_row(values: np.ndarray) -> np.ndarray:
             rows = np.full((len(smiles), values.shape[1]), np.nan)

@@ -185,3 +185,17 @@ def unusable_smiles(smiles: Sequence[Text], errors: Sequence[str | None]) -> str
     shown = f"{printable(text)!r} " if isinstance(text, str) else ""
     first = f"the first is number {bad[0]}, counted from 0: {shown}{errors[bad[0]]}"
     return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"
+
+
+def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]]) -> str | None:
+    """Make a message with the number of predictions that have a warning and the first of them; None without any.
+
+    Args:
+        rows: numbers of the rows that were predicted, from 0.
+        warnings: warnings of each of these rows.
+    """
+    warned = [i for i, texts in enumerate(warnings) if texts]
+    if not warned:
+        return None
+    first = f"the first is number {rows[warned[0]]}, counted from 0: {'; '.join(warnings[warned[0]])}"
+    return f"{len(warned)} of {len(rows)} predictions have a warning; {first}"

@@ -14,7 +14,6 @@ from torch_geometric.data import Batch
 from gtx.data import MoleculeStore, featurise
 from gtx.errors import InputError
 from gtx.models import GraphTransformer
-from gtx.molecules.graphs import name_code
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extended import neighbour_lines
 from gtx.prediction.kernel_member import KernelMember
@@ -102,7 +101,7 @@ def open_subject(
         smiles=(done.smiles[0] or smiles) if "\n" in smiles else smiles,
         kernel_member=None if kernel_member is None else deepcopy(kernel_member).cpu().double(),
         blend=_blend(predictor, task, done.store, column),
-        notes=[*_notes(model, done.store, member, members), *done.warnings[0]],
+        notes=[*header.warnings(done.store)[0], *_notes(model, done.store, member, members), *done.warnings[0]],
         neighbours=neighbour_lines(predictor, smiles),
     )
 
@@ -128,8 +127,6 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
     batch = copies(store)
     if members > 1:
         yield f"network {member} of an ensemble of {members}; the attention of the others may differ"
-    if unseen := model.unseen(batch)[0]:
-        yield f"not seen in training: {', '.join(name_code(*code) for code in unseen)}"
     inputs = []
     if any(getattr(layer, "local", None) is not None for layer in model.layers):
         inputs.append("bond messages")
@@ -153,7 +150,7 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
 def _blend(predictor: Predictor, task: NumericTask, store: MoleculeStore, column: int) -> str | None:
     if predictor.kernel_member is None:
         return None
-    prediction = task.decode(predictor.outputs(store)[0], store).mean[0, column]
+    prediction = task.decode(predictor.outputs(store), store).mean[0, column]
     share = float(predictor.kernel_member.share[column])
     return f"the model predicts {prediction:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 

@@ -13,7 +13,6 @@ from torch_geometric.data import Batch
 from gtx.attention import Normaliser, Score
 from gtx.errors import InputError
 from gtx.nn import SubstructureCountEmbedding
-from gtx.nn.embedding import CategoryVocabulary
 
 PER = ("molecule", "atom", "bond")
 OF_LAYERS = ("score", "normaliser", "edge_value")
@@ -90,22 +89,6 @@ def check_batch(
                 f"batch.u: expected {descriptors} descriptors for each molecule, [B, {descriptors}], {MADE_BY}; "
                 f"got {_shown(u)}"
             )
-
-
-def unseen_codes(
-    batch: Batch, atoms: CategoryVocabulary, bonds: CategoryVocabulary
-) -> list[list[tuple[str, int, int]]]:
-    """Per molecule of a batch, the codes that vocabularies do not know: ("atom" or "bond", column, code)."""
-    found: list[set] = [set() for _ in range(batch.num_graphs)]
-    kinds = (
-        ("atom", atoms, batch.x, batch.batch),
-        ("bond", bonds, batch.edge_attr, batch.batch[batch.edge_index[0]]),
-    )
-    for kind, vocabulary, codes, graph in kinds:
-        at, column = vocabulary.unseen(codes).nonzero(as_tuple=True)
-        for g, c, code in zip(graph[at].tolist(), column.tolist(), codes[at, column].tolist(), strict=True):
-            found[g].add((kind, c, code))
-    return [sorted(entry) for entry in found]
 
 
 def _check_codes(name: str, of: str, codes: Tensor | None, sizes: Sequence[int]) -> None:

@@ -36,9 +36,6 @@ class MoleculeEncoder(Protocol):
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Learn from the training molecules which codes there are."""
 
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Per molecule, the codes that training did not show."""
-
 
 class MultiComponentModel(nn.Module):
     r"""Model of rows with K molecules (such as solute and solvent): their embeddings are concatenated before the head.
@@ -50,8 +47,8 @@ class MultiComponentModel(nn.Module):
     https://doi.org/10.1021/acs.jcim.3c01250).
 
     Args:
-        make: function that makes a `GraphTransformer`, or another module with `embed`, `observe`, `unseen` and a `head`
-            that starts with a linear layer. The input width of the head is adapted to K embeddings.
+        make: function that makes a `GraphTransformer`, or another module with `embed`, `observe` and a `head` that
+            starts with a linear layer. The input width of the head is adapted to K embeddings.
         count: K.
         separate: whether each component has a separate encoder, or all components share one encoder.
         further: number of the last columns of `batch.u` that belong to the whole row, such as a temperature; every
@@ -100,16 +97,6 @@ class MultiComponentModel(nn.Module):
         for k, encoder in enumerate(self.encoders):
             own = torch.arange(k, len(every), len(self.encoders))
             encoder.observe(every if len(self.encoders) == 1 else every.subset(own), more)
-
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """List for each row the codes that are treated as "other", see `GraphTransformer.unseen`."""
-        every = separate_components(batch, self.count, self.further)
-        found: list[set[tuple[str, int, int]]] = [set() for _ in range(batch.num_graphs)]
-        for k, encoder in enumerate(self.encoders):
-            shared = len(self.encoders) == 1
-            for i, codes in enumerate(encoder.unseen(every if shared else every_nth(every, k, self.count))):
-                found[i // self.count if shared else i].update(codes)
-        return [sorted(codes) for codes in found]
 
 
 def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:
@@ -241,7 +228,3 @@ class MultiConformerModel(nn.Module):
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Let the wrapped model observe the training molecules."""
         self.model.observe(molecules, more)
-
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """List codes of each molecule that the wrapped model has not seen."""
-        return self.model.unseen(batch)

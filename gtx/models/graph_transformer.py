@@ -17,7 +17,7 @@ from gtx.attention import Normaliser, Score
 from gtx.elementwise import GELU, Dropout
 from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
-from gtx.models.checks import check_arguments, check_batch, unseen_codes
+from gtx.models.checks import check_arguments, check_batch
 from gtx.nn import (
     AddBondNodes,
     AddVirtualNodes,
@@ -471,10 +471,6 @@ class GraphTransformer(nn.Module):
             given.observe(molecules)
         if self.substructures is not None and not more:
             self.substructures.observe(molecules)
-
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """List for each molecule the codes that are treated as "other": ("atom" or "bond", column, code)."""
-        return unseen_codes(batch, self.atom_vocabulary, self.bond_vocabulary)
 
 
 def _as(feature: Tensor, x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import platform
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,13 +25,14 @@ from torch.overrides import TorchFunctionMode
 
 import gtx
 import gtx.tasks
-from gtx.data import FeatureColumns
+from gtx.data import FeatureColumns, MoleculeStore
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.files import whole_file
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC, WRITER
 from gtx.molecules import Featuriser
+from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
@@ -205,6 +206,7 @@ _HEADER = Record(
         "smiles_column": text(),
         "units": MappingOf(text()),
         "domain": OrNone(MappingOf(anything())),  # which `Domain.from_dict` checks
+        "extent": OrNone(MappingOf(anything())),  # which `TrainingExtent.from_dict` checks
         "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()}, _PARTS)),
         "split": MappingOf(anything()),
         "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
@@ -226,6 +228,7 @@ class ModelFileHeader:
         smiles_column: the name of the column with the molecules.
         features: the feature columns; or None.
         units: units of targets by name; optional for each target.
+        extent: extent of the training rows, from which predictions get warnings; or None.
         training: training rows stored in the file; or None.
         domain: bands of similarity to the training rows, with the errors on validation rows; or None.
         split: settings of the split, and the number of rows in each part.
@@ -243,6 +246,7 @@ class ModelFileHeader:
     smiles_column: str = "smiles"
     features: FeatureColumns | None = None
     units: dict[str, str] = field(default_factory=dict)
+    extent: TrainingExtent | None = None
     training: TrainingRows | None = None
     domain: Domain | None = None
     split: dict[str, Any] = field(default_factory=dict)
@@ -254,6 +258,12 @@ class ModelFileHeader:
     def targets(self) -> list[str]:
         """Names of the T targets."""
         return list(self.task.targets)
+
+    def warnings(self, store: MoleculeStore) -> list[list[str]]:
+        """Warn of what each molecule of a store has and training did not have, see `TrainingExtent.warnings`."""
+        if self.extent is None:
+            return [[] for _ in range(len(store))]
+        return self.extent.warnings(store, self.featuriser.components, self.features)
 
     def quantity(self, column: int) -> str:
         """Name the quantity that a column predicts, with its unit if known."""
@@ -267,6 +277,7 @@ class ModelFileHeader:
         plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
         plain["features"] = self.features and self.features.to_dict()
+        plain["extent"] = None if self.extent is None else self.extent.to_dict()
         plain["training"] = None if self.training is None else self.training.to_dict()
         plain["domain"] = None if self.domain is None else self.domain.to_dict()
         return {"format": FORMAT, **plain, "task": self.task.to_dict()}
@@ -301,6 +312,10 @@ class ModelFileHeader:
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
         if entries.get("domain") is not None:
             entries["domain"] = Domain.from_dict(entries["domain"], len(task.targets))
+        if entries.get("extent") is not None:
+            columns = len(featuriser.atom_sizes), len(featuriser.bond_sizes)
+            extent = TrainingExtent.from_dict(entries["extent"], max(1, len(featuriser.components)), columns)
+            entries["extent"] = extent
         for name in plain.keys() - {"training"}:  # also what is in no schema may be printed
             anything().check(plain[name], name)
         header = cls(**entries | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
@@ -441,6 +456,9 @@ def read_model(
             header = ModelFileHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
+            if header.extent is None:
+                observed = TrainingExtent.of_network(members[0], max(1, len(header.featuriser.components)))
+                header = replace(header, extent=observed)
             if spec is None:
                 return members, header, None
             return members, header, read_kernel_member(file, spec, header.task.num_predictions)

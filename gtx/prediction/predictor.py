@@ -24,8 +24,8 @@ from torch_geometric.data import Batch
 from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
 from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError
-from gtx.molecules.graphs import name_code
 from gtx.molecules.reading import molecule_text
+from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
@@ -139,14 +139,6 @@ class Embeds(Protocol):
         """Compute the vectors of a batch of B molecules, `[B, width]`."""
 
 
-@runtime_checkable
-class ReportsUnseen(Protocol):
-    """Network that counts the codes of atoms and bonds in training."""
-
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Return the unseen codes of each molecule, those that training did not show."""
-
-
 class Predictor:
     """Trained model that predicts: one or more networks, the header of the model file, and the kernel model of a blend.
 
@@ -180,6 +172,7 @@ class Predictor:
         featuriser: Featuriser,
         device: str | None = None,
         spec: dict[str, Any] | None = None,
+        train: MoleculeStore | None = None,
     ) -> Self:
         """Make a predictor from the result of `gtx.training.fit`.
 
@@ -189,9 +182,14 @@ class Predictor:
             device: the device; by default a GPU if there is one.
             spec: specification from which `gtx.models.build_model` made the model, so that `gtx.load` can make the
                 model again. For a model of your own, pass the model to `gtx.load` instead.
+            train: the training molecules, for the warnings of predictions, see `TrainingExtent`; without them, gtx
+                warns only of codes of atoms and bonds that a `GraphTransformer` has not observed.
         """
-        spec = spec or {"name": type(members[0].model).__name__, "arguments": {}}
-        return cls([member.model for member in members], ModelFileHeader(members[0].task, featuriser, spec), device)
+        networks = [member.model for member in members]
+        spec = spec or {"name": type(networks[0]).__name__, "arguments": {}}
+        components = max(1, len(featuriser.components))
+        extent = TrainingExtent.of_network(networks[0], components) if train is None else TrainingExtent.of(train)
+        return cls(networks, ModelFileHeader(members[0].task, featuriser, spec, extent=extent), device)
 
     def __repr__(self) -> str:
         h = self.header
@@ -240,25 +238,25 @@ class Predictor:
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict molecules that were featurised with the featuriser of the header."""
-        return self.answers(store, *self.outputs(store))
+        return self.answers(store, self.outputs(store))
 
-    def outputs(self, store: MoleculeStore) -> tuple[Any, list[str | None]]:
-        """Compute the members' outputs for each molecule, see `Task.predict`, and a warning of unseen features."""
-        outputs, unseen = self._run(store, self._ask)
+    def outputs(self, store: MoleculeStore) -> Any:
+        """Compute the members' outputs for each molecule, see `Task.predict`."""
+        outputs = self._run(store, self._ask)
         if self.task.reads_similarity:
             distance = 1 - torch.from_numpy(self.comparison.nearest(store, 1)[1])
             outputs = torch.cat([outputs, distance[:, None].expand(-1, outputs.shape[1], -1)], dim=-1)
-        return outputs, unseen
+        return outputs
 
     def _ask(self, members: Sequence[nn.Module], batch: Batch) -> Any:
         outputs = self.task.predict(members, batch)
         return outputs if self.kernel_member is None else self.kernel_member(outputs, batch)
 
-    def answers(self, store: MoleculeStore, outputs: Any, unseen: Sequence[str | None]) -> Answers:
-        """Decode outputs and warnings of `outputs` to answers."""
+    def answers(self, store: MoleculeStore, outputs: Any) -> Answers:
+        """Decode the outputs of `outputs` to answers, and warn of what training did not have."""
         answers = self.task.decode(outputs, store)
-        for remarks, found in zip(answers.warnings, unseen, strict=True):
-            remarks[:0] = [found] if found else []
+        for remarks, found in zip(answers.warnings, self.header.warnings(store), strict=True):
+            remarks[:0] = found
         if not self.reports_members:
             return answers
         members = self.task.members_apart(outputs, store)
@@ -281,7 +279,7 @@ class Predictor:
         if not all(isinstance(member, Embeds) for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
         texts, done = self._featurise(smiles, workers)
-        vectors, _ = self._run(done.store, vectors_of)
+        vectors = self._run(done.store, vectors_of)
         rows = np.full((len(texts), vectors.shape[1]), np.nan, np.float32)
         rows[done.good] = vectors.float().numpy()
         if bad := len(texts) - len(done.good):
@@ -424,19 +422,14 @@ class Predictor:
         pairs, molecules = BATCHES.get(self.device.type, BATCHES["cpu"])
         return PairBudgetSampler(sizes, pairs, max_molecules=molecules, shuffle=False).batches()
 
-    def _run(
-        self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]
-    ) -> tuple[Any, list[str | None]]:
-        """Call `ask(members, batch)` on batches; return its results in the order of the molecules, and warnings of
-        unseen features.
-        """
+    def _run(self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]) -> Any:
+        """Call `ask(members, batch)` on batches; return its results in the order of the molecules."""
         on_device, large = store.to(self.device), store.sizes > LARGE
 
         @torch.inference_mode()
-        def run(rows: Tensor) -> tuple[Any, list[list[tuple[str, int, int]]]]:
+        def run(rows: Tensor) -> Any:
             batch = on_device.batch(rows.to(self.device))
-            members, inputs = (self._precise, _in_double(batch)) if large[rows].any() else (self.members, batch)
-            return ask(members, inputs), _unseen(members[0], batch)  # all members saw the same
+            return ask(self._precise, _in_double(batch)) if large[rows].any() else ask(self.members, batch)
 
         # large molecules go apart, so that others are worked out as if those were not there
         parts = [part.nonzero().flatten() for part in (large, ~large)]
@@ -444,9 +437,7 @@ class Predictor:
         # no molecules are one empty batch: its outputs have a width all the same
         batches = batches or [torch.zeros(0, dtype=torch.long)]
         made = self._run_all(run, batches)
-        order = torch.cat(batches).argsort()
-        unseen = [name_unseen(codes) for codes in _in_order([found for _, found in made], order)]
-        return _in_order([outputs for outputs, _ in made], order), unseen
+        return _in_order(made, torch.cat(batches).argsort())
 
     @cached_property
     def _precise(self) -> list[nn.Module]:
@@ -482,18 +473,8 @@ def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
     return [every[i] for i in order.tolist()]
 
 
-def _unseen(model: nn.Module, batch: Batch) -> list[list[tuple[str, int, int]]]:
-    """Return the unseen codes of each molecule; none for a model that does not count codes in training."""
-    return model.unseen(batch) if isinstance(model, ReportsUnseen) else [[] for _ in range(batch.num_graphs)]
-
-
 def _in_double(batch: Batch) -> Batch:
     return batch.apply(lambda values: values.double() if values.is_floating_point() else values)
-
-
-def name_unseen(codes: Sequence[tuple[str, int, int]]) -> str | None:
-    """Name the unseen features of a molecule; None if there are none."""
-    return f"not seen in training: {', '.join(name_code(*code) for code in codes)}" if codes else None
 
 
 def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:

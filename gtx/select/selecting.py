@@ -61,13 +61,13 @@ class Scoring(ExtendedPredictor):
 
     def predict_store(self, store: MoleculeStore) -> Answers:
         """Predict, and add mean and deviations."""
-        outputs, unseen = self.predictor.outputs(store)
+        outputs = self.predictor.outputs(store)
         members = outputs[..., self.output].double()
         several = members.shape[1] > 1
         spread = members.std(1) if several else torch.zeros(len(members), dtype=torch.float64)
         kernel = _over_parts(self.kernel, store)[:, self.output].sqrt()
         further = [members.mean(1).numpy(), spread.numpy(), kernel.numpy()]
-        return ExtendedAnswers(self.predictor.answers(store, outputs, unseen), further)
+        return ExtendedAnswers(self.predictor.answers(store, outputs), further)
 
 
 def _over_parts(kernel: KernelRidge, store: MoleculeStore) -> torch.Tensor:

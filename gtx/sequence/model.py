@@ -198,9 +198,6 @@ class SourceEncoder(Protocol):
     def nodes(self, source: Any) -> Tensor:
         """Return what tokens attend to, `[M, *]`."""
 
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Per molecule, the codes that training did not show."""
-
 
 class MoleculeToSequenceModel(nn.Module):
     r"""Encoder-decoder model that reads molecules and generates sequences.
@@ -271,10 +268,6 @@ class MoleculeToSequenceModel(nn.Module):
         observe = getattr(self.encoder, "observe", None)
         if observe is not None and source is not None:
             observe(source, more)
-
-    def unseen(self, batch: Batch) -> list[list[tuple[str, int, int]]]:
-        """Per molecule, the codes that training did not show, see `GraphTransformer.unseen`."""
-        return [[] for _ in range(batch.num_graphs)] if self.encoder is None else self.encoder.unseen(batch)
 
     def attention(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> CrossAttentionMaps:
         """Write what was given, and keep every layer's weights from the source to the tokens."""

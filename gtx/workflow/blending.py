@@ -71,7 +71,6 @@ class Blended:
         cls,
         store: MoleculeStore,
         val: np.ndarray,
-        unseen: list[str | None],
         predictor: Predictor,
         outputs: Any,
         kernel: KernelRidge | None,
@@ -83,16 +82,16 @@ class Blended:
         Args:
             store: all molecules, with targets in their own units.
             val: validation rows of the store.
-            unseen, outputs: warnings and outputs for the store, see `gtx.prediction.Predictor.outputs`.
             predictor: the predictor, not calibrated yet.
+            outputs: outputs for the store, see `gtx.prediction.Predictor.outputs`.
             kernel, note: see the attributes.
             alone: outputs of network and kernel by name.
         """
-        answers = predictor.answers(store, outputs, unseen)
+        answers = predictor.answers(store, outputs)
         task = predictor.task.calibrated(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
-        parts = {name: _predictions(predictor.answers(store, each, unseen)) for name, each in (alone or {}).items()}
-        return cls(fitted, fitted.answers(store, outputs, unseen), outputs, parts, kernel, note)
+        parts = {name: _predictions(predictor.answers(store, each)) for name, each in (alone or {}).items()}
+        return cls(fitted, fitted.answers(store, outputs), outputs, parts, kernel, note)
 
 
 def blend_with_kernel(
@@ -122,8 +121,8 @@ def blend_with_kernel(
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
-    outputs, unseen = predictor.outputs(store)
-    calibrated = partial(Blended.calibrated, store, split["val"], unseen)
+    outputs = predictor.outputs(store)
+    calibrated = partial(Blended.calibrated, store, split["val"])
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     if isinstance(members[0].model, KernelRidge):
         return calibrated(predictor, outputs, members[0].model, None)

@@ -14,6 +14,7 @@ from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
+from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
@@ -140,6 +141,7 @@ class Plan:
             smiles_column=self.molecules.smiles_column,
             features=self.data.features,
             units=self.units,
+            extent=self._extent,
             training=None if self.settings.training_rows is False else self._rows("train"),
             split={"how": self.molecules.split_summary, **self.molecules.counts},
             settings=self.settings.decisive()
@@ -170,6 +172,12 @@ class Plan:
         similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
         return blended.with_header(domain=domain)
+
+    @property
+    def _extent(self) -> TrainingExtent:
+        """Extent of the training rows, and of those of the model that training starts from."""
+        extent = TrainingExtent.of(self.task.labelled(self.molecules.train), self.data.features)
+        return extent if self.fine_tuning is None else extent | self.fine_tuning.header.extent
 
     def _rows(self, *parts: str) -> TrainingRows:
         """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""

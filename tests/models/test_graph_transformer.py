@@ -115,12 +115,9 @@ def test_a_head_that_starts_at_zero_says_zero_and_learns(batch: Batch) -> None:
     assert model.head[-1].weight.grad.any() and model.head[-1].bias.grad.any()
 
 
-def test_an_unseen_code_is_other_and_is_named() -> None:
+def test_an_unseen_code_is_other() -> None:
     model = make()
-    seen, unseen = whole_batch(["CCO"]), whole_batch(["CCO", "CC[Se]"])
-    assert model.unseen(seen) == [[]]
-    selenium = ("atom", 0, 34)
-    assert selenium in model.unseen(unseen)[1] and not model.unseen(unseen)[0]
+    unseen = whole_batch(["CCO", "CC[Se]"])
     other = unseen.clone()
     other.x[other.x[:, 0] == 34, 0] = 0
     close(model(other), model(unseen), 1e-7)

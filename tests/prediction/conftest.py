@@ -13,7 +13,7 @@ import gtx
 from gtx.data import featurise, load_public_dataset, open_table, random_split
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelFileHeader, Predictor, save_model
+from gtx.prediction import Predictor, save_model
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
@@ -36,7 +36,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     settings = TrainSettings(epochs=5, ensemble=2, threads=1, progress=False, accelerator="cpu")
     trained = fit(partial(build_model, model), Regression(TARGETS), train, val, settings, folder / "run")
-    predictor = Predictor([member.model for member in trained], ModelFileHeader(trained[0].task, featuriser, model))
+    predictor = Predictor.of(trained, featuriser, spec=model, train=train)
     task = predictor.task.calibrated(predictor.predict_store(val), y[split["val"]])
     task.interval["half_width"][1] = None
     save_model(folder / "model.gtx", predictor.members, replace(predictor.header, task=task))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ class File:
 
 
 FILES = {name: File((GOLDEN / f"{name}.gtx").read_bytes()) for name in ("regression", "classification", "sequence")}
+OBSERVED = gtx.load(GOLDEN / "regression.gtx", device="cpu").header.extent
+FILES["regression"].header["extent"] = replace(OBSERVED, features={"temperature": (273.0, 373.0)}).to_dict()
 SHARED = {"smiles_column", "split", "settings", "metrics", "versions", "format", "featuriser"}
 ENTRIES = [("regression", entry) for entry in FILES["regression"].header if entry not in ("split", "settings")]
 ENTRIES += [("sequence", entry) for entry in FILES["sequence"].header if entry not in SHARED]

@@ -287,7 +287,7 @@ def test_predictions_do_not_depend_on_threads(
     torch.set_num_threads(1)
     alone = predictor.predict_store(store)
     assert len(store) > 8 and torch.tensor(several.mean).allclose(torch.tensor(alone.mean), rtol=1e-6, atol=1e-6)
-    assert several.warnings == alone.warnings and not predictor.outputs(store)[0].requires_grad
+    assert several.warnings == alone.warnings and not predictor.outputs(store).requires_grad
 
 
 # --- Threads that predict at once leave torch's switch as it was.

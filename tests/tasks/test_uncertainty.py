@@ -161,7 +161,7 @@ def test_options_that_contradict_are_refused() -> None:
 def test_a_batch_of_molecules_gives_a_spread_in_the_users_units() -> None:
     model = predictor("variance")
     store = featurise(Featuriser(), ["CCO", "CC"], workers=0).store
-    outputs, _ = model.outputs(store)
+    outputs = model.outputs(store)
     expected = (
         UNCERTAINTY_METHODS["variance"].variance(outputs[:, 0].unflatten(-1, (-1, 1))).sqrt() * model.task.scaler.sd
     )

@@ -99,8 +99,8 @@ def test_a_blend_is_both_and_describes_itself(runs: dict[str, Path], table: Path
     assert 0.05 <= share <= 1 and network.kernel_member is None
     done = store(TABLE["smiles"].tolist())
     own = both.kernel_member.kernel(done.batch()).double()
-    outputs = network.outputs(done)[0]
-    torch.testing.assert_close(both.outputs(done)[0], (1 - share) * outputs + share * own[:, None])
+    outputs = network.outputs(done)
+    torch.testing.assert_close(both.outputs(done), (1 - share) * outputs + share * own[:, None])
     metrics = learn(table, runs["kernel"].parent, blend="kernel").metrics
     assert metrics["kernel_share"] == {"solvation_water": pytest.approx(float(share))}
     for part in ("train", "val", "test"):
@@ -128,9 +128,9 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
         fitted_kernel(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
     )
     torch.testing.assert_close(both.kernel_member.kernel(done.batch()), whole(done.batch()))
-    outputs, unseen = network.outputs(done)
+    outputs = network.outputs(done)
     for kernel, of in ((first, "val"), (whole, "test")):
-        mean = both.answers(done, both.kernel_member.blend(outputs, kernel(done.batch())), unseen).mean[part == of, 0]
+        mean = both.answers(done, both.kernel_member.blend(outputs, kernel(done.batch()))).mean[part == of, 0]
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
         np.testing.assert_allclose(told, mean, rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)

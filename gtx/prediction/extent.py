@@ -1,0 +1,275 @@
+"""Extent of the training molecules: their codes, sizes and feature values; warnings of molecules outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gtx.errors import InputError
+from gtx.models import GraphTransformer
+from gtx.molecules.graphs import ATOM_INDEX, name_code
+from gtx.schema import ListOf, MappingOf, OrNone, Record, number, whole
+
+if TYPE_CHECKING:
+    from gtx.data import FeatureColumns, MoleculeStore
+
+FAR_LARGER = 1.5
+"""A molecule is far larger than those of training if it has more than this many times the atoms of the largest."""
+MARGIN = 0.1
+"""A feature is far outside its range in training beyond this share of the width of the range; beyond this share of the
+value, if training had a single one."""
+CODES = 256
+
+
+@dataclass(frozen=True)
+class MoleculeExtent:
+    """Codes and sizes of the training molecules, or of one component of the training rows.
+
+    Attributes:
+        atoms, bonds: the codes that occur in each column of `MoleculeStore.atoms` and `MoleculeStore.bond_codes`.
+        largest: number of atoms of the largest molecule; None if it is unknown.
+    """
+
+    atoms: Sequence[Sequence[int]]
+    bonds: Sequence[Sequence[int]]
+    largest: int | None
+
+    @classmethod
+    def of(cls, store: MoleculeStore) -> Self:
+        """Measure the molecules of a store."""
+        atoms, bonds = (
+            [column.unique().tolist() for column in codes.cpu().T] for codes in (store.atoms, store.bond_codes)
+        )
+        return cls(atoms, bonds, int(store.sizes.max()) if len(store) else None)
+
+    @classmethod
+    def of_network(cls, network: GraphTransformer) -> Self:
+        """Read the codes that a network has observed."""
+        atoms, bonds = (
+            [seen.nonzero().flatten().tolist() for seen in vocabulary.seen.cpu().split(vocabulary.sizes)]
+            for vocabulary in (network.atom_vocabulary, network.bond_vocabulary)
+        )
+        return cls(atoms, bonds, None)
+
+    def __or__(self, other: MoleculeExtent) -> MoleculeExtent:
+        """Join with the extent of further training molecules."""
+        atoms, bonds = (
+            [sorted({*one, *two}) for one, two in zip(ours, theirs, strict=True)]
+            for ours, theirs in ((self.atoms, other.atoms), (self.bonds, other.bonds))
+        )
+        largest = [size for size in (self.largest, other.largest) if size is not None]
+        return MoleculeExtent(atoms, bonds, max(largest, default=None))
+
+    def warnings(self, store: MoleculeStore) -> list[list[str]]:
+        """Warn of each molecule of a store that has other codes, or far more atoms."""
+        unseen: list[set[tuple[str, int, int]]] = [set() for _ in range(len(store))]
+        kinds = ("atom", store.atoms, store.atom_ptr), ("bond", store.bond_codes, store.bond_ptr)
+        for (kind, tensor, ptr), known in zip(kinds, self._known, strict=True):
+            codes = tensor.cpu().numpy()
+            place, column = (~known[np.arange(codes.shape[1]), codes]).nonzero()
+            owner = np.searchsorted(ptr.cpu().numpy(), place, side="right") - 1
+            for m, c, code in zip(owner.tolist(), column.tolist(), codes[place, column].tolist(), strict=True):
+                unseen[m].add((kind, c, code))
+        found: list[list[str]] = [
+            [f"not seen in training: {', '.join(name_code(*code) for code in sorted(codes))}"] if codes else []
+            for codes in unseen
+        ]
+        if self.largest is not None:
+            sizes = store.sizes.cpu()
+            for m in (sizes > FAR_LARGER * self.largest).nonzero().flatten().tolist():
+                found[m].append(
+                    f"far larger than the molecules of training: {sizes[m]:,} atoms, in training at most "
+                    f"{self.largest:,}"
+                )
+        return found
+
+    def describe(self) -> str:
+        """Name the elements, and the size of the largest molecule if it is known."""
+        column = ATOM_INDEX["element"]
+        elements = (name_code("atom", column, code).removeprefix("element ") for code in self.atoms[column])
+        return f"elements {', '.join(elements)}" + ("" if self.largest is None else f"; at most {self.largest:,} atoms")
+
+    @cached_property
+    def _known(self) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each code of each column of atoms, and of bonds, occurs in training, bool `[columns, CODES]`."""
+        tables = tuple(np.zeros((len(columns), CODES), bool) for columns in (self.atoms, self.bonds))
+        for table, columns in zip(tables, (self.atoms, self.bonds), strict=True):
+            for line, codes in zip(table, columns, strict=True):
+                line[list(codes)] = True
+        return tables[0], tables[1]
+
+
+class FeatureValues(NamedTuple):
+    """Values of one feature column.
+
+    Attributes:
+        name: name of the column.
+        values: `[R]`, one for each molecule, atom or directed bond; NaN for blanks.
+        ptr: offsets of the values of each molecule, `[M + 1]`.
+    """
+
+    name: str
+    values: np.ndarray
+    ptr: np.ndarray
+
+
+def feature_values(store: MoleculeStore, features: FeatureColumns) -> Iterator[FeatureValues]:
+    """Yield the values of each feature column of the molecules of a store."""
+    own = store.descriptors[:, store.descriptors.shape[1] - features.width :]
+    each = torch.arange(len(store) + 1)
+    levels: tuple[tuple[Sequence[str], Tensor | None, Tensor], ...] = (
+        (features.names, own, each),
+        (features.atoms, store.atom_features, store.atom_ptr),
+        (features.bonds, store.bond_features, store.bond_ptr),
+    )
+    for names, table, ptr in levels:
+        for k, name in enumerate(names if table is not None else ()):
+            yield FeatureValues(name, table[:, k].cpu().numpy(), ptr.cpu().numpy())  # type: ignore[index]
+
+
+@dataclass(frozen=True)
+class TrainingExtent:
+    """Extent of the training rows of a model: the molecules of each component, and the ranges of the feature columns.
+
+    Attributes:
+        molecules: extent of the molecules, one entry for each component of a row.
+        features: lowest and highest value of each feature column by name; without columns of blanks alone.
+    """
+
+    molecules: Sequence[MoleculeExtent]
+    features: dict[str, tuple[float, float]]
+
+    @classmethod
+    def of(cls, train: MoleculeStore, features: FeatureColumns | None = None) -> Self:
+        """Measure training rows.
+
+        Args:
+            train: training rows.
+            features: feature columns of the rows.
+        """
+        ranges = {}
+        for name, values, _ in feature_values(train, features) if features else ():
+            if (known := values[np.isfinite(values)]).size:
+                ranges[name] = float(known.min()), float(known.max())
+        return cls([MoleculeExtent.of(part) for part in _components(train, features)], ranges)
+
+    @classmethod
+    def of_network(cls, network: nn.Module, components: int = 1) -> Self | None:
+        """Read the codes that a network has observed in training; None for a network that observes none.
+
+        Args:
+            network: the network, with one encoder, or one for each component of a row.
+            components: number of molecules of a row.
+        """
+        encoders = [module for module in network.modules() if isinstance(module, GraphTransformer)]
+        encoders = encoders * components if len(encoders) == 1 else encoders
+        if len(encoders) != components:
+            return None
+        return cls([MoleculeExtent.of_network(encoder) for encoder in encoders], {})
+
+    def __or__(self, other: TrainingExtent | None) -> TrainingExtent:
+        """Join with the extent of further training rows, such as those of the model that training started from."""
+        if other is None:
+            return self
+        ranges = dict(self.features)
+        for name, (low, high) in other.features.items():
+            own = ranges.get(name, (low, high))
+            ranges[name] = min(low, own[0]), max(high, own[1])
+        molecules = [one | two for one, two in zip(self.molecules, other.molecules, strict=True)]
+        return TrainingExtent(molecules, ranges)
+
+    def warnings(
+        self, store: MoleculeStore, components: Sequence[str] = (), features: FeatureColumns | None = None
+    ) -> list[list[str]]:
+        """Warn of what training did not have: other codes, far more atoms, and features far outside their ranges.
+
+        Args:
+            store: molecules with their features, read as the training rows.
+            components: names of the components of a row, for the messages.
+            features: feature columns.
+
+        Returns:
+            The warnings of each molecule or row.
+        """
+        parts = [
+            extent.warnings(part) for extent, part in zip(self.molecules, _components(store, features), strict=True)
+        ]
+        names = [f"{name}: " for name in components] or [""]
+        found = [
+            [f"{name}{text}" for name, texts in zip(names, row, strict=True) for text in texts]
+            for row in zip(*parts, strict=True)
+        ]
+        for name, values, ptr in feature_values(store, features) if features else ():
+            if name not in self.features:
+                continue
+            low, high = self.features[name]
+            margin = MARGIN * (high - low if high > low else abs(high))
+            distance = np.maximum(low - values, values - high)
+            far = np.flatnonzero(distance > margin)
+            far = far[np.argsort(distance[far], kind="stable")]  # the farthest of a molecule comes last
+            owner = np.searchsorted(ptr, far, side="right") - 1
+            for m, value in dict(zip(owner.tolist(), values[far].tolist(), strict=True)).items():
+                found[m].append(_outside(name, value, low, high))
+        return found
+
+    def describe(self, components: Sequence[str] = ()) -> list[str]:
+        """Describe the molecules of each component and the ranges of the features, a line each."""
+        names = [f"{name}: " for name in components] or [""]
+        lines = [f"{name}{part.describe()}" for name, part in zip(names, self.molecules, strict=True)]
+        return lines + [f"{name} {_range(*ends)}" for name, ends in self.features.items()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the extent to plain values for JSON."""
+        return {
+            "molecules": [asdict(part) for part in self.molecules],
+            "features": {name: list(ends) for name, ends in self.features.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any], components: int, columns: tuple[int, int]) -> Self:
+        """Rebuild the extent from the plain values of `to_dict`.
+
+        Args:
+            plain: the plain values.
+            components: number of molecules of a row.
+            columns: numbers of columns of codes of atoms and of bonds.
+
+        Raises:
+            InputError: an entry is missing or not in order.
+        """
+        codes = ListOf(whole(0, CODES - 1), most=CODES)
+        atoms, bonds = (ListOf(codes, least=count, most=count) for count in columns)
+        part = Record({"atoms": atoms, "bonds": bonds, "largest": OrNone(whole(0, 2**53))})
+        ranges = MappingOf(ListOf(number(), least=2, most=2))
+        Record({"molecules": ListOf(part, least=components, most=components), "features": ranges}).check(
+            plain, "extent"
+        )
+        for name, (low, high) in plain["features"].items():
+            if low > high:
+                raise InputError(f"extent.features.{name}: expected ascending numbers, got {low:g} and {high:g}")
+        parts = [MoleculeExtent(one["atoms"], one["bonds"], one["largest"]) for one in plain["molecules"]]
+        return cls(parts, {name: (low, high) for name, (low, high) in plain["features"].items()})
+
+
+def _components(store: MoleculeStore, features: FeatureColumns | None) -> list[MoleculeStore]:
+    """Return the molecules of each component of the rows of a store, a store each."""
+    if store.component_sizes is None:
+        return [store]
+    count = store.component_sizes.shape[1]
+    every = store.as_molecules(features.width if features else 0)
+    return [every.subset(torch.arange(k, len(every), count)) for k in range(count)]
+
+
+def _outside(name: str, value: float, low: float, high: float) -> str:
+    where = "outside its range" if low < high else "from its only value"
+    return f"{name} is far {where} in training: {value:g}, in training {_range(low, high)}"
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:g} to {high:g}" if low < high else f"{low:g}"
