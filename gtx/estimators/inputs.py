@@ -198,4 +198,4 @@ def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]]) -> st
     if not warned:
         return None
     first = f"the first is number {rows[warned[0]]}, counted from 0: {'; '.join(warnings[warned[0]])}"
-    return f"{len(warned)} of {len(rows)} predictions have a warning; {first}"
+    return f"{len(warned)} of {len(rows)} predictions with a warning; {first}"

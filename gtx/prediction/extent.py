@@ -263,7 +263,7 @@ def _components(store: MoleculeStore, features: FeatureColumns | None) -> list[M
         return [store]
     count = store.component_sizes.shape[1]
     every = store.as_molecules(features.width if features else 0)
-    return [every.subset(torch.arange(k, len(every), count)) for k in range(count)]
+    return [every.subset(rows) for rows in torch.arange(len(every)).view(len(store), count).T]
 
 
 def _outside(name: str, value: float, low: float, high: float) -> str:

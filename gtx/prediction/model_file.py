@@ -259,6 +259,12 @@ class ModelFileHeader:
         """Names of the T targets."""
         return list(self.task.targets)
 
+    def with_extent(self, network: nn.Module) -> ModelFileHeader:
+        """Return the header with an extent: its own, or the codes that a network of the model has observed."""
+        if self.extent is not None:
+            return self
+        return replace(self, extent=TrainingExtent.of_network(network, max(1, len(self.featuriser.components))))
+
     def warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Warn of what each molecule of a store has and training did not have, see `TrainingExtent.warnings`."""
         if self.extent is None:
@@ -456,9 +462,6 @@ def read_model(
             header = ModelFileHeader.from_dict(plain, task, own=model is not None)
             spec = header.partner
             members = read_members(file, header.model, plain["members"], model, spec is not None)
-            if header.extent is None:
-                observed = TrainingExtent.of_network(members[0], max(1, len(header.featuriser.components)))
-                header = replace(header, extent=observed)
             if spec is None:
                 return members, header, None
             return members, header, read_kernel_member(file, spec, header.task.num_predictions)

@@ -158,7 +158,7 @@ class Predictor:
         kernel_member: KernelMember | None = None,
         reports_members: bool = False,
     ) -> None:
-        self.header = header
+        self.header: ModelFileHeader = header.with_extent(members[0])
         self.device: torch.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members: list[nn.Module] = [member.to(self.device).eval() for member in members]
         self.kernel_member: KernelMember | None = kernel_member and kernel_member.to(self.device).eval()
@@ -187,8 +187,7 @@ class Predictor:
         """
         networks = [member.model for member in members]
         spec = spec or {"name": type(networks[0]).__name__, "arguments": {}}
-        components = max(1, len(featuriser.components))
-        extent = TrainingExtent.of_network(networks[0], components) if train is None else TrainingExtent.of(train)
+        extent = None if train is None else TrainingExtent.of(train)
         return cls(networks, ModelFileHeader(members[0].task, featuriser, spec, extent=extent), device)
 
     def __repr__(self) -> str:

@@ -59,6 +59,7 @@ class PretrainedModel:
             InputError: the file cannot be used, or the settings contradict the model.
         """
         networks, header = load_networks(path)
+        header = header.with_extent(networks[0])
         _refuse_contradictions(data, settings, header)
         members = [TrainedEnsembleMember(network, header.task, [], 0, np.inf) for network in networks]
         source = data if "tuning" in header.settings else header  # a pretrained model gets a new readout

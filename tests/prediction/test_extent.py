@@ -84,7 +84,7 @@ def test_the_estimators_warn(table: Path, model: str) -> None:
     estimator.set_params(**TINY_ESTIMATOR if model == "standard" else {})
     estimator.fit(frame[["smiles", "temperature"]], frame.gap)
     new = pd.DataFrame({"smiles": ["CCO", "C(", CHAIN], "temperature": [300, 300, 300]})
-    with pytest.warns(UserWarning, match="1 of 2 predictions have a warning; the first is number 2.*: far larger"):
+    with pytest.warns(UserWarning, match="1 of 2 predictions with a warning; the first is number 2.*: far larger"):
         estimator.predict(new)
 
 
@@ -106,7 +106,7 @@ def test_an_explanation_tells_it_too() -> None:
 # --- The rule itself.
 
 
-def store(smiles: list[object], features: list[list[float]] | None = None, read: Featuriser = PLAIN) -> MoleculeStore:
+def store(smiles: list[object], features: object = None, read: Featuriser = PLAIN) -> MoleculeStore:
     made = featurise(read, smiles, workers=0).store
     return made if features is None else made.with_features(np.array(features))
 
@@ -148,10 +148,11 @@ def test_components_are_told_apart() -> None:
     assert "solvent: far larger than the molecules of training: 5 atoms, in training at most 2" in told[1]
     assert not any(text.startswith("solute: far larger") for text in told[1])
     assert told[1][-1] == "T is far outside its range in training: 9, in training 1 to 2"
+    assert extent.warnings(store([("C(", "O")], np.zeros((0, 1)), read), names, columns) == []
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_without_an_extent_a_file_tells_the_codes_that_its_encoders_observed(separate: bool) -> None:
+def test_a_header_without_an_extent_tells_the_codes_that_its_encoders_observed(separate: bool) -> None:
     read = Featuriser(descriptors=False, components=("solute", "solvent"))
     rows = store([("CCO", "O"), ("CC[Se]C", "CS(C)=O"), ("c1ccccc1", "O")], None, read)
     sizes = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
