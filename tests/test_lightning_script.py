@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from pytorch_lightning import Trainer
@@ -59,8 +60,11 @@ def test_predictions_are_in_the_units_of_the_test_and_in_order(table: Path) -> N
     trainer.fit(module, data)
     (scores,) = trainer.test(module, data, verbose=False)
     predicted = torch.cat(trainer.predict(module, data))
-    error = predicted - data.truth["test"].y
+    error = predicted - data.test.y
     assert float(error.square().mean().sqrt()) == pytest.approx(scores["test_rmse"], rel=1e-4)
+    values = set(np.float32(pd.read_csv(table).y).tolist())
+    for molecules_of_part in (data.train, data.val, data.test):
+        assert set(np.float32(molecules_of_part.y[:, 0]).tolist()) <= values
 
 
 def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +73,10 @@ def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.M
         TrainingModule.load_from_checkpoint("last.ckpt")
     with pytest.raises(gtx.InputError, match=r"came from a DataLoader.*expected trainer\.fit\(module, data\)"):
         Trainer(max_epochs=1, **QUIET).fit(module, [data.train.batch()])
+    without = MoleculeDataModule(data.task, data.train, data.val)
+    for call in (Trainer(**QUIET).test, Trainer(**QUIET).predict):
+        with pytest.raises(gtx.InputError, match="the data module has no test molecules"):
+            call(module, without)
     monkeypatch.setitem(sys.modules, "lightning.pytorch", ModuleType("lightning.pytorch"))
     with pytest.warns(UserWarning, match="import Trainer from there, not from lightning"):
         TrainingModule(module.model, module.task)

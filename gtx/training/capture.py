@@ -194,7 +194,7 @@ class CapturedModule(TrainingModule):
         if self.steps is None:
             self.mean_share = share
             (optimiser,) = self.trainer.optimizers
-            self.steps = Captured(WholeStep(self, self.data.train, optimiser, share), _report)
+            self.steps = Captured(WholeStep(self, self.data.examples["train"], optimiser, share), _report)
         self.mean_share.copy_(share)
 
     def training_step(self, index: Tensor, _: int) -> Tensor:
@@ -214,7 +214,7 @@ class CapturedModule(TrainingModule):
 
     def on_validation_epoch_start(self) -> None:
         if self.validations is None:
-            shape = len(self.data.val) + 1, self.task.validation_channels
+            shape = len(self.data.examples["val"]) + 1, self.task.validation_channels
             self.buffer: Tensor = torch.full(shape, -torch.inf, device=self.device)
             self.validations = Captured(self._validate, _report)
         self.outputs: Tensor | None = self.buffer.fill_(-torch.inf)
@@ -225,7 +225,7 @@ class CapturedModule(TrainingModule):
         self.validations(index)
 
     def _validate(self, index: Tensor) -> Tensor:
-        batch = self.data.val.batch(index)
+        batch = self.data.examples["val"].batch(index)
         outputs = self.task.validation_outputs(self(batch), batch)
         self.buffer[batch.row] = outputs  # the row after the last is for empty places
         return self.buffer
@@ -290,7 +290,7 @@ def _sample(
     module: CapturedModule, data: MoleculeDataModule, device: torch.device
 ) -> tuple[ConstantShapeStore, list[Tensor]]:
     """Select training molecules of all sizes, and `WARM_UP` batches of them."""
-    train: MoleculeStore = data.train
+    train: MoleculeStore = data.examples["train"]
     affordable = int(data.budget / float(train.sizes.square().float().mean()))
     molecules = max(1, min(MAX_MOLECULES, affordable, data.settings.molecules_per_batch(len(train))))
     by_size = train.sizes.argsort(stable=True)

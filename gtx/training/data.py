@@ -61,14 +61,15 @@ class MoleculeDataModule(LightningDataModule):
 
     Args:
         task: the fitted task.
-        train: training molecules, with targets in their own units.
-        val, test: validation and test molecules; either may be empty.
+        train, val, test: training, validation and test molecules, with targets in their own units; `val` and `test` may
+            be empty.
         settings: training settings, such as the pairs of a batch.
         seed: seed of this ensemble member.
 
     Attributes:
-        train, val, test: examples from which batches are made, see `Task.examples`.
-        truth: validation and test molecules, with targets in their own units.
+        train, val, test: the molecules, with targets in their own units.
+        examples: examples of each part, from which batches are made, with targets scaled for the loss (see
+            `Task.examples`).
         budget: largest number of pairs in a batch, from the settings, or less if memory is short (see
             `ForecastCallback`).
         constant: whether training and validation batches have constant shape. The loaders then yield the indices of the
@@ -91,10 +92,10 @@ class MoleculeDataModule(LightningDataModule):
         self.task = task
         self.settings: TrainSettings = settings or TrainSettings()
         self.seed = seed
-        self.truth: dict[str, MoleculeStore | None] = {"val": val, "test": test}
-        self.train: Any = task.examples(train)
-        self.val: Any = task.examples(val)
-        self.test: Any = None if test is None else task.examples(test)
+        self.train, self.val = train, val
+        self.test: MoleculeStore = val.subset(torch.arange(0)) if test is None else test
+        parts = {"train": train, "val": val, "test": self.test}
+        self.examples: dict[str, Any] = {part: task.examples(own) for part, own in parts.items()}
         self.budget: int = self.settings.batch_pairs
         self.constant = False
         self.before_batches: Callable[[], None] | None = None
@@ -121,38 +122,40 @@ class MoleculeDataModule(LightningDataModule):
         # otherwise every epoch would have the batches of the first
         trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]  # set by Lightning's connector
         device = trainer.strategy.root_device
-        stores = self.train, self.val
-        self.train, self.val = self.train.to(device), self.val.to(device)
-        self.test = None if self.test is None else self.test.to(device)
-        if self.constant:
-            model = trainer.lightning_module.get_submodule("model")
-            features = [fixed_features_of(model, store, device) for store in stores]
-            self.train = ConstantShapeStore(self.train, features[0], self.seed)
-            self.val = ConstantShapeStore(self.val, features[1], self.seed)
+        model = trainer.lightning_module.get_submodule("model") if self.constant else None
+        for part, own in self.examples.items():
+            self.examples[part] = own.to(device)
+            if model is not None and part != "test":
+                features = fixed_features_of(model, own, device)
+                self.examples[part] = ConstantShapeStore(self.examples[part], features, self.seed)
 
     def train_dataloader(self) -> Iterable[Any]:
         self._call_before_batches()
-        sampler = self.sampler(self.train, shuffle=True)
+        examples = self.examples["train"]
+        sampler = self.sampler(examples, shuffle=True)
         sampler.set_epoch(self._trainer.current_epoch)
-        return self._loader(self.train, list(sampler))
+        return self._loader(examples, list(sampler))
 
     def val_dataloader(self) -> Iterable[Any]:
-        return self._loader(self.val, list(self.sampler(self.val, shuffle=False)))
+        examples = self.examples["val"]
+        return self._loader(examples, list(self.sampler(examples, shuffle=False)))
 
     def test_dataloader(self) -> Iterable[Any]:
-        return self._loader(self.test, list(self.sampler(self.test, shuffle=False)))
+        examples = self._test_examples
+        return self._loader(examples, list(self.sampler(examples, shuffle=False)))
 
     def predict_dataloader(self) -> Iterable[Any]:
-        pairs = self.test.sizes.double().square().cumsum(0)
+        examples = self._test_examples
+        pairs = examples.sizes.double().square().cumsum(0)
         counts = (pairs // self.budget).unique_consecutive(return_counts=True)[1].tolist()
-        return self._loader(self.test, list(torch.arange(len(self.test)).split(counts)))
+        return self._loader(examples, list(torch.arange(len(examples)).split(counts)))
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return batch  # the store is on the device already
 
     def sampler(self, examples: Any, shuffle: bool) -> PairBudgetSampler | ConstantShapeSampler:
         """Return the sampler of the batches of one epoch."""
-        molecules = self.settings.molecules_per_batch(len(self.train))
+        molecules = self.settings.molecules_per_batch(len(self.examples["train"]))
         options: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed}
         options |= {"rank": self._trainer.global_rank, "replicas": self._trainer.world_size}
         if isinstance(examples, ConstantShapeStore):
@@ -166,6 +169,12 @@ class MoleculeDataModule(LightningDataModule):
         if not isinstance(self.trainer, Trainer):
             raise InputError("the data module has no Trainer yet: call trainer.fit(module, data)")
         return self.trainer
+
+    @property
+    def _test_examples(self) -> Any:
+        if not len(self.test):
+            raise InputError("the data module has no test molecules")
+        return self.examples["test"]
 
     def _call_before_batches(self) -> None:
         call, self.before_batches = self.before_batches, None

@@ -315,7 +315,7 @@ def train_module(
     settings = module.settings
     last = folder / "last.ckpt"
     resumed = run_in_main_process(last.exists)
-    validated = len(data.val) > 0
+    validated = len(data.examples["val"]) > 0
     average = WeightAverage(settings.ema)
     history, best = History(folder / "log.csv"), BestEpoch(average, settings.patience if validated else 0)
     callbacks: list[Callback] = [
@@ -358,7 +358,7 @@ def _captured(module: TrainingModule, data: MoleculeDataModule, trainer: Trainer
     if capture is False or (capture is None and device.type != "cuda"):
         return module
     captured = CapturedModule(module.model, module.task, module.settings, module.seed)
-    reason = obstacle_to_capture(module.settings, module.model, data.train, trainer.world_size)
+    reason = obstacle_to_capture(module.settings, module.model, data.examples["train"], trainer.world_size)
     reason = reason or check_capture(captured, data, trainer.precision_plugin, device)
     if reason and verbose and trainer.is_global_zero:
         print(f"the training step is not captured: {reason}", file=sys.stderr)

@@ -193,7 +193,7 @@ class ForecastCallback(Callback):
     def _estimate(self, module: TrainingModule, data: MoleculeDataModule) -> Forecast:
         """Forecast with the budget of the data, which is halved until the largest batch fits into the memory."""
         captured = isinstance(module, CapturedModule) and module.device.type == "cuda"
-        examples, last_work = data.train, math.inf
+        examples, last_work = data.examples["train"], math.inf
         while True:
             sampler, estimate = data.sampler(examples, shuffle=True), None
             work = max(sampler.work(batch) for batch in sampler.batches())
@@ -209,6 +209,6 @@ class ForecastCallback(Callback):
                     captured=captured,
                 )
             if estimate is not None:
-                return estimate.scaled(float(module.task.share(data.train) / module.task.share(examples)))
+                return estimate.scaled(float(module.task.share(data.examples["train"]) / module.task.share(examples)))
             torch.cuda.empty_cache()
             last_work, data.budget = work, max(1, min(data.budget, work) // 2)

@@ -16,7 +16,6 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.tasks import Task
 from gtx.training.checkpoints import readable
@@ -98,7 +97,7 @@ class TrainingModule(LightningModule):
         # a resumed run draws the same numbers as an uninterrupted one
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
         batches = self.trainer.num_training_batches * self.trainer.world_size
-        self.usual_share: float | Tensor = self.task.share(self.data.train) / batches
+        self.usual_share: float | Tensor = self.task.share(self.data.examples["train"]) / batches
 
     def training_step(self, batch: Any, _: int) -> Tensor:
         return self.loss(batch) * (self.task.share(batch) / self.usual_share)
@@ -107,7 +106,7 @@ class TrainingModule(LightningModule):
         self.outputs = None
 
     def validation_step(self, batch: Any, _: int) -> None:
-        self._collect(batch, len(self.data.val))
+        self._collect(batch, len(self.data.examples["val"]))
 
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self._scores("val"), sync_dist=True)  # the same on every rank
@@ -116,7 +115,7 @@ class TrainingModule(LightningModule):
         self.outputs = None
 
     def test_step(self, batch: Any, _: int) -> None:
-        self._collect(batch, len(self.data.test))
+        self._collect(batch, len(self.data.examples["test"]))
 
     def on_test_epoch_end(self) -> None:
         scores = self._scores("test")
@@ -124,7 +123,7 @@ class TrainingModule(LightningModule):
 
     def predict_step(self, batch: Any, _: int) -> Any:
         """Predict in the targets' own units: float64 `[B, P]` of numbers or probabilities, else the task's answers."""
-        rows = self._truth("test").subset(batch.row.cpu())
+        rows = self.data.test.subset(batch.row.cpu())
         answers = self.task.decode(self.task.predict([self.model], batch).cpu(), rows)
         return torch.from_numpy(answers.mean) if hasattr(answers, "mean") else answers
 
@@ -146,16 +145,10 @@ class TrainingModule(LightningModule):
 
     def _scores(self, part: str) -> dict[str, float]:
         if part not in self._scorers:
-            self._scorers[part] = validation_scorer(self.task, self._truth(part), self.settings.keep_by)
+            self._scorers[part] = validation_scorer(self.task, getattr(self.data, part), self.settings.keep_by)
         # each rank filled in its rows, a few of them twice; the maximum over ranks has them all
         outputs = self.trainer.strategy.reduce(self.outputs, reduce_op="max")
         return self._scorers[part](outputs[:-1])
-
-    def _truth(self, part: str) -> MoleculeStore:
-        store = self.data.truth[part]
-        if store is None:
-            raise InputError(f"the data module has no {part} molecules")
-        return store
 
 
 def spread_seed(*numbers: int) -> int:

@@ -97,16 +97,16 @@ def losses(task: MoleculeAtomBondTask, model: standard, examples: object) -> lis
 
 
 def test_the_loss_is_the_sum_of_the_losses_of_the_tasks(data: MoleculeDataModule, model: standard) -> None:
-    task, batch = data.task, data.train.batch()
-    wanted = sum(losses(task, model, data.train))
+    task, batch = data.task, data.examples["train"].batch()
+    wanted = sum(losses(task, model, data.examples["train"]))
     torch.testing.assert_close(task.training_loss(task.forward(model, batch), batch), wanted)
 
 
 def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeDataModule, model: standard) -> None:
     """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
     tasks = tuple(each for each in data.task.tasks if each.per != "molecule")
-    task = MoleculeAtomBondTask(tasks=tasks).fitted(data.truth["val"])
-    examples, names = data.train, [each.per for each in tasks]
+    task = MoleculeAtomBondTask(tasks=tasks).fitted(data.val)
+    examples, names = data.examples["train"], [each.per for each in tasks]
 
     def said(batch: object) -> list[Tensor]:
         return [model(batch)[1:][names.index(each.per)] for each in task.tasks]
@@ -120,7 +120,7 @@ def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: Molecul
 
 
 def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeDataModule, model: standard) -> None:
-    examples = data.train
+    examples = data.examples["train"]
     batch = examples.batch(examples.y[:, 0].isnan().nonzero().flatten())
     model.zero_grad()
     data.task.training_loss(data.task.forward(model, batch), batch).backward()
@@ -130,12 +130,12 @@ def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeDataModule, m
 
 
 def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeDataModule, model: standard) -> None:
-    task, batch = data.task, data.val.batch()
+    task, batch = data.task, data.examples["val"].batch()
     with torch.no_grad():
         output = task.forward(model, batch)
-    logged = task.validation(data.truth["val"])(task.validation_outputs(output, batch))
+    logged = task.validation(data.val)(task.validation_outputs(output, batch))
     alone = [
-        each.validation(task.store_of(each, data.truth["val"]))(each.validation_outputs(own, batch))
+        each.validation(task.store_of(each, data.val))(each.validation_outputs(own, batch))
         for each, own in zip(task.tasks, output, strict=True)
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
