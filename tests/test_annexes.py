@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 COMMAND_OF = {"export": "export", "select": "select", "serve": "serve"}
-ANNEXES = [*COMMAND_OF, "bulk", "fast", "sequence"]
+ANNEXES = [*COMMAND_OF, "fast", "sequence"]
 CORE = """
 import io, sys
 from contextlib import redirect_stdout
@@ -35,14 +35,13 @@ small = "--model-arguments channels=8 layers=1 heads=2 --epochs 1 --threads 1 --
 assert main(["train", "table.csv", "--target-columns", "y", "--out", "run", *small]) == 0
 assert main(["predict", "run/model.gtx", "CCO"]) == 0
 assert main(["explain", "run/model.gtx", "CCO", "--out", "figure.svg", "--draws", "2"]) == 0
-assert main(["predict", "run/model.gtx", "run", "--out", "out"]) == 2
 assert main(["train", "run", "--target-columns", "y", "--out", "other"]) == 2
 with redirect_stdout(io.StringIO()) as told:
     try:
         main(["predict", "--help"])
     except SystemExit:
         assert "--neighbours" in told.getvalue()
-        assert "--engine" not in told.getvalue() and "--beams" not in told.getvalue()
+        assert "--beams" not in told.getvalue()
 with redirect_stdout(io.StringIO()) as told:
     try:
         main(["train", "--help", "all"])
@@ -66,7 +65,6 @@ def test_without_its_annexes_the_core_works(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert all(f"there is no command '{command}'" in done.stderr for command in commands)
-    assert done.stderr.count("gtx: run, a folder, needs gtx/bulk, which this gtx lacks\n") == 1
     assert "Traceback" not in done.stderr
 
 
@@ -81,6 +79,6 @@ def test_the_command_of_an_annex_is_one_of_gtx(capsys: pytest.CaptureFixture[str
 
 
 def test_an_annex_that_is_gone_is_none_until_it_is_needed() -> None:
-    assert annex("bulk").predict_folder_of_tables and annex("no_such_room") is None
+    assert annex("select").__doc__ and annex("no_such_room") is None
     with pytest.raises(gtx.InputError, match="a table needs gtx/no_such_room"):
         annex("no_such_room", "a table")

@@ -35,7 +35,6 @@ PACKAGES = {
     "gtx.sequence": "Sequences",
     "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
-    "gtx.bulk": "Folders of tables, data frames",
     "gtx.workflow": "What the commands do",
 }
 

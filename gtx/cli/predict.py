@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gtx.cli.options import add_molecule_columns, add_on_error, add_workers
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, shows_progress
 from gtx.errors import InputError, printable
 from gtx.lazy import annex
+from gtx.termination import Terminated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data.row_log import RowLog
-    from gtx.prediction import RowSelection
+    from gtx.prediction import ModelFileHeader, RowSelection, TableOutcome
     from gtx.prediction.streaming import PredictorLike
 
 EXAMPLES = """
@@ -29,6 +31,8 @@ examples:
   gtx predict run/model.gtx molecules.csv --domain --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
   gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
+  gtx predict run/model.gtx library/ --out predictions/
+  gtx predict run/model.gtx library/ --top 1000 --by y_pred --out best/
 """
 NOTES = """
 The output keeps every input row, in order, with all its columns. It adds <target>_pred (and _std, _low and _high, if
@@ -41,6 +45,9 @@ others follow. A model that writes sequences adds <target>_pred, <target>_log_pr
 
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
+
+MOLECULES may be a folder of such files; --out is then a folder. Run the same command again to resume: tables that are
+predicted already are not predicted again. A table that cannot be read is named, and the others are predicted.
 """
 COMMON = (
     "model",
@@ -68,7 +75,7 @@ def add(parser: Parser) -> None:
         "molecules",
         nargs="+",
         metavar="MOLECULES",
-        help="a table, a SMILES file or an SDF; - for standard input; or one or several SMILES",
+        help="a table, a SMILES file or an SDF; a folder of them; - for standard input; or one or several SMILES",
     )
     parser.add_argument(
         "--out",
@@ -111,8 +118,15 @@ def add(parser: Parser) -> None:
         "--device", metavar="NAME", help="device that computes: cpu, cuda or cuda:1; default: a GPU if there is one"
     )
     _add_selection(parser)
-    if folders := annex("bulk.options"):
-        folders.add_folder_options(parser)
+    group = parser.add_argument_group("folders")
+    group.add_argument(
+        "--engine",
+        choices=["ray"],
+        help="predict several tables at a time by Ray Data, on one or several machines; default: one after the other",
+    )
+    group.add_argument(
+        "--address", metavar="TEXT", help="address of a running Ray cluster; default: start Ray on this machine"
+    )
 
 
 def _add_selection(parser: Parser) -> None:
@@ -131,17 +145,21 @@ def run(arguments: Namespace) -> int:
     """Predict, and print how many rows could not be read; status 2 if none of them could."""
     check_order(arguments.model, arguments.molecules[0])
     molecules = arguments.molecules if len(arguments.molecules) > 1 else arguments.molecules[0]
-    several = isinstance(molecules, list)
-    if not several and (os.path.isdir(molecules) or getattr(arguments, "engine", None)):
-        return annex("bulk.options", f"{printable(molecules)}, a folder,").run_predict_folder(arguments, molecules)
-    for name in ("engine", "address", "shard_rows"):
-        if getattr(arguments, name, None) is not None:
-            single = "or one file" if name == "engine" else "or a file with --engine ray"
-            raise InputError(f"--{name.replace('_', '-')} is for a folder of molecules, {single}")
-    from gtx.cli.printing import metric_lines
-    from gtx.prediction import predict_table
-
-    selection = selected(arguments)
+    folder = isinstance(molecules, str) and os.path.isdir(molecules)
+    if not folder:
+        for name in ("engine", "address"):
+            if getattr(arguments, name) is not None:
+                raise InputError(f"--{name} is for a folder of molecules, and {printable(str(molecules))} is none")
+    elif arguments.out == "-":
+        raise InputError("--out is missing: the predictions of a folder are written to a folder")
+    options = {
+        "smiles_column": arguments.smiles_column,
+        "smiles_columns": arguments.smiles_columns,
+        "on_error": arguments.on_error,
+        "selection": selected(arguments),
+        "workers": arguments.workers,
+        "progress": shows_progress(),
+    }
     predictor = opened(
         arguments.model,
         arguments.neighbours,
@@ -150,28 +168,58 @@ def run(arguments: Namespace) -> int:
         device=arguments.device,
         beams=arguments.beams,
     )
-    outcome = predict_table(
-        predictor,
-        molecules,
-        arguments.out,
-        smiles_column=arguments.smiles_column,
-        smiles_columns=arguments.smiles_columns,
-        on_error=arguments.on_error,
-        selection=selection,
-        workers=arguments.workers,
-        progress=shows_progress(),
-    )
-    note(outcome.row_log.summary())
-    known = predictor.header.task.metrics, predictor.header.units
-    if not selection.keeps_all:
-        note(f"{outcome.written:,} of them are written")
-    for line in (*outcome.notes, *(metric_lines(outcome.metrics, *known) if outcome.metrics else ())):
+    if folder:
+        return _run_folder(predictor, molecules, arguments, options)
+    from gtx.prediction import predict_table
+
+    outcome = predict_table(predictor, molecules, arguments.out, **options)
+    for line in outcome_lines(outcome, predictor.header, options["selection"]):
         note(line)
+    return status([outcome.row_log])
+
+
+def _run_folder(predictor: PredictorLike, folder: str, arguments: Namespace, options: dict[str, Any]) -> int:
+    """Predict the tables of a folder; return 2 if a table or all rows could not be used."""
+    from gtx.data.row_log import plural
+    from gtx.prediction import predict_folder
+    from gtx.prediction.folders import BEST
+
+    def tell(file: str, outcome: TableOutcome) -> None:
+        for line in outcome_lines(outcome, predictor.header, options["selection"]):
+            note(f"{file}: {line}")
+
+    gpus = not (arguments.device or "").startswith("cpu")
+    where = {"engine": arguments.engine, "address": arguments.address, "gpus": gpus}
+    try:
+        outcome = predict_folder(predictor, folder, arguments.out, **options, **where, tell=tell)
+    except (KeyboardInterrupt, Terminated):
+        note("gtx: the tables so far are kept; run the same command again to resume")
+        raise
+    before = f", {len(outcome.finished):,} predicted before" if outcome.finished else ""
+    note(f"{plural(len(outcome.tables), 'table')} predicted{before}; written to {arguments.out}")
+    if outcome.best is not None:
+        note(f"the best {plural(outcome.best, 'row')} in {os.path.join(arguments.out, BEST)}")
+    if outcome.others:
+        more = f" and {len(outcome.others) - 1:,} more" if outcome.others[1:] else ""
+        note(f"left out, as no tables: {outcome.others[0]}{more}")
+    for file, reason in outcome.problems.items():
+        note(f"gtx: {file}: {reason}")
+    return status([table.row_log for table in outcome.tables.values()]) or (2 if outcome.problems else 0)
+
+
+def outcome_lines(outcome: TableOutcome, header: ModelFileHeader, selection: RowSelection) -> Iterator[str]:
+    """Yield what is said about a predicted table: rows and errors, notes, scores, the overlap with training rows."""
+    from gtx.cli.printing import metric_lines
+
+    known = header.task.metrics, header.units
+    yield outcome.row_log.summary()
+    if not selection.keeps_all:
+        yield f"{outcome.written:,} of them are written"
+    yield from outcome.notes
+    yield from metric_lines(outcome.metrics, *known) if outcome.metrics else ()
     if outcome.overlap is not None:
-        note(str(outcome.overlap))
-        for line in metric_lines(outcome.overlap.metrics, *known) if outcome.overlap.metrics else ():
-            note(line)
-    return status(outcome.row_log)
+        yield str(outcome.overlap)
+        yield from metric_lines(outcome.overlap.metrics, *known) if outcome.overlap.metrics else ()
 
 
 def selected(arguments: Namespace) -> RowSelection:
@@ -214,9 +262,9 @@ def opened(
     )
 
 
-def status(row_log: RowLog) -> int:
-    """Return the exit status; 2 if no row could be used."""
-    if 0 < row_log.rows == row_log.num_errors:
+def status(row_logs: Sequence[RowLog]) -> int:
+    """Return the exit status; 2 if no row of any table could be used."""
+    if 0 < sum(row_log.rows for row_log in row_logs) == sum(row_log.num_errors for row_log in row_logs):
         note("gtx: no row can be used; the column 'error' of the output has the reasons")
         return 2
     return 0

@@ -40,7 +40,7 @@ forecast of the RMSE with twice the training rows, see docs/how-good.md.
 Run the same command again to resume an interrupted run, or to print the scores of a finished one.
 
 A GPU is used if there is one. --accelerator cpu trains on the CPU; --devices 2 trains on two GPUs. Under torchrun
-several machines train together, see docs/many-machines.md.
+several machines train together, see docs/scale.md.
 """
 COMMON = (
     "data",

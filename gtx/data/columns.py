@@ -288,11 +288,6 @@ class Table:
         return find_column(self.columns, column)
 
 
-def skip_rows(rows: Iterator[Row], first: int) -> Iterator[Row]:
-    """Skip the first `first` rows of a file."""
-    return (row for row in rows if row.number > first) if first else rows
-
-
 STRAY = "read as Windows-1252, of which Latin-1 is a part, and written as UTF-8"
 _STRAY = re.compile("[\udc80-\udcff]+")
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, decode_stray_bytes, skip_rows, smiles_index
+from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, decode_stray_bytes, smiles_index
 from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ _FAULTS = (OSError, MemoryError, ValueError, LookupError, TypeError, pa.ArrowExc
 """Exceptions of a damaged file; a name that is no text is a ValueError."""
 
 
-def read_parquet(path: str, wanted: MoleculeColumn, name: str, first: int = 0) -> Table:
+def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
     """Open a Parquet file, called `name` in messages; see `gtx.data.tables.open_table`.
-
-    Whole row groups before the first row that is wanted are not read.
 
     Texts stay packed, each different one once, until the rows too long to be kept are known: a file of a kilobyte can
     hold a text of a gigabyte in every row.
@@ -66,9 +64,9 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str, first: int = 0) -
     smiles = smiles_index(columns, wanted, first_rows)
 
     def rows() -> Iterator[Row]:
-        group, number = _group(file.metadata, first)
+        number = 0
         try:
-            for batch, kept in _batches(packed, schema, heaviest, group):
+            for batch, kept in _batches(packed, schema, heaviest):
                 record = batch.select(others)
                 table = zip(*map(strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
@@ -87,7 +85,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str, first: int = 0) -
             raise InputError(f"{name} is damaged: it says that it has {said} rows, and {number} came")
 
     given = pa.schema([schema[i] for i in others], schema.metadata)
-    return Table(columns, columns[smiles], skip_rows(rows(), first), file.metadata.num_rows, given)
+    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, given)
 
 
 def gather(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
@@ -104,23 +102,10 @@ def gather(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.Chunk
     return pa.Table.from_batches(runs, schema).columns
 
 
-def _group(metadata: pq.FileMetaData, first: int) -> tuple[int, int]:
-    """Return the row group in which the row stands that has so many before it, and how many stand before that group."""
-    before = 0
-    for group in range(metadata.num_row_groups):
-        rows = metadata.row_group(group).num_rows
-        if before + rows > first:
-            return group, before
-        before += rows
-    return metadata.num_row_groups, before
-
-
-def _batches(
-    file: pq.ParquetFile, schema: pa.Schema, heaviest: float, first_group: int = 0
-) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
+def _batches(file: pq.ParquetFile, schema: pa.Schema, heaviest: float) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
     """Yield some rows at a time: the decoded rows within the limits, and a flag for every row."""
     size = _batch_size(file.metadata, schema, heaviest)
-    groups = range(first_group, file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
+    groups = range(file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
     for batch in chain.from_iterable(file.iter_batches(size, row_groups=[group]) for group in groups):
         weights = _weights(batch)
         kept = weights <= limits.LONGEST_ROW

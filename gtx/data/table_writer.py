@@ -56,9 +56,6 @@ class TableWriter:
         schema: `gtx.data.Table.schema` of the input, if the rows come from a Parquet file. The first columns of a
             Parquet output have these types.
 
-    Attributes:
-        footer: metadata of a Parquet file, texts by name, which may be set until the writer is closed.
-
     Raises:
         InputError: the file cannot be written, the disk is full, or the file extension is unknown.
     """
@@ -74,7 +71,6 @@ class TableWriter:
         self.columns: list[str] = list(columns)
         self.types: dict[str, type] = dict(types or {})
         self.schema = schema
-        self.footer: dict[str, str] = {}
 
     def __enter__(self) -> TableWriter:
         self._stack = ExitStack()
@@ -182,7 +178,6 @@ class TableWriter:
             if len(group) == _GROUP or weight[0] > limits.HEAVIEST:
                 flush()
 
-        self._stack.callback(lambda: self.footer and file.add_key_value_metadata(self.footer))
         self._stack.callback(flush)
         return write
 

@@ -26,7 +26,6 @@ from gtx.data.columns import (
     damage,
     is_molecule,
     molecule_columns,
-    skip_rows,
     smiles_index,
 )
 from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
@@ -46,7 +45,6 @@ def open_table(
     source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader,
     smiles_column: str | None = None,
     usual_column: str | None = None,
-    first: int = 0,
 ) -> Table:
     """Open a table of molecules (CSV, TSV, SMILES, SDF or Parquet); rows are read one after the other, at any file
     size.
@@ -66,7 +64,6 @@ def open_table(
         usual_column: name of the column of molecules if `smiles_column` is not given. If the table has no such column,
             gtx takes the column called "smiles" (in any case), or else the only column whose name contains "smiles", or
             else the only column whose first rows can be read as molecules.
-        first: number of rows to skip at the start; the following rows keep their numbers.
 
     Raises:
         InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,
@@ -74,12 +71,10 @@ def open_table(
     """
     wanted = MoleculeColumn(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
-        table = _read_stream(source, wanted, "the table")
-        return replace(table, rows=skip_rows(table.rows, first))
+        return _read_stream(source, wanted, "the table")
     if not isinstance(source, str | os.PathLike):
         check_smiles(source)
-        table = _of_smiles(source)
-        return replace(table, rows=skip_rows(table.rows, first))
+        return _of_smiles(source)
     check_source(source)
     name = os.fspath(source)
     if os.path.isdir(name):
@@ -87,9 +82,8 @@ def open_table(
     if Path(name.lower().removesuffix(".gz")).suffix in (".parquet", ".pq") and os.path.exists(name):
         from gtx.data.parquet import read_parquet
 
-        return read_parquet(name, wanted, name, first)
-    table = _opened(name, wanted)
-    return replace(table, rows=skip_rows(table.rows, first))
+        return read_parquet(name, wanted, name)
+    return _opened(name, wanted)
 
 
 def _opened(name: str, wanted: MoleculeColumn) -> Table:

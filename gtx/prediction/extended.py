@@ -41,6 +41,10 @@ class ExtendedPredictor:
     def task(self) -> Any:
         return self.predictor.task
 
+    @property
+    def checksum(self) -> str:
+        return self.predictor.checksum
+
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """Return the columns of the model and the further ones, and their types."""
         taken = list(taken)

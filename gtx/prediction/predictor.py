@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -204,6 +206,15 @@ class Predictor:
     def task(self) -> Any:
         """The task that the model was trained for."""
         return self.header.task
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the header and of all weights."""
+        digest = hashlib.sha256(json.dumps(self.header.to_dict(), sort_keys=True).encode())
+        for module in (*self.members, *([self.kernel_member] if self.kernel_member else ())):
+            for tensor in module.state_dict().values():
+                digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        return digest.hexdigest()
 
     def with_header(self, header: ModelFileHeader) -> Self:
         """Return the same model with another header."""

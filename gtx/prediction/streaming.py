@@ -213,6 +213,7 @@ class PredictorLike(Protocol):
         header: the header of the model file.
         task: the task.
         device: the device.
+        checksum: a text that differs between models.
     """
 
     @property
@@ -223,6 +224,9 @@ class PredictorLike(Protocol):
 
     @property
     def task(self) -> Any: ...
+
+    @property
+    def checksum(self) -> str: ...
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """Return the columns of answers and their types."""
@@ -419,10 +423,9 @@ def open_for_model(
     source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None = None,
     smiles_columns: Sequence[str] | None = None,
-    first: int = 0,
 ) -> Table:
-    """Open a table from row `first` on, with all columns that the model reads."""
-    table = _with_molecules(header, source, smiles_column, smiles_columns, first)
+    """Open a table with all columns that the model reads."""
+    table = _with_molecules(header, source, smiles_column, smiles_columns)
     return header.features.read_table(table) if header.features else table
 
 
@@ -442,18 +445,17 @@ def _with_molecules(
     source: str | Path | Sequence[str] | BufferedReader,
     smiles_column: str | None,
     smiles_columns: Sequence[str] | None,
-    first: int,
 ) -> Table:
     names = header.featuriser.components
     if not names:
         if smiles_columns:
             raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
-        return open_table(source, smiles_column, header.smiles_column, first)
+        return open_table(source, smiles_column, header.smiles_column)
     count = 1 if smiles_column else len(smiles_columns or names)
     if count != len(names):
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
     own, *others = smiles_columns or names
-    table = open_table(source, own, first=first)
+    table = open_table(source, own)
     try:
         return add_component_columns(table, others)
     except InputError as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gtx.bulk import workers
 from gtx.cli import main
+from gtx.prediction import folders
 from gtx.termination import Terminated
 
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")
@@ -26,18 +26,26 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys: pytest.CaptureFixture) -> None:
-    words = ["predict", MODEL, "library", "--out", "out", "--shard-rows", "2", *HERE]
+    words = ["predict", MODEL, "library", "--out", "out", *HERE]
     assert main(words) == 0
     said = capsys.readouterr()
     assert said.out == "" and said.err.splitlines() == [
-        "5 rows: 4 read, 1 error (1 with an unusable molecule), 1 with warnings",
-        "files: 2; shards: 3; rows written as Parquet: 5",
+        "a.csv: 3 rows: 2 read, 1 error (1 with an unusable molecule)",
+        "b.smi: 2 rows: 2 read, 0 errors, 1 with warnings",
+        "2 tables predicted; written to out",
         "left out, as no tables: notes.txt",
-        "written to out",
     ]
-    assert len(pd.read_parquet("out")) == 5
-    assert main(words) == 0
-    assert "shards: 3, 3 of them from earlier runs" in capsys.readouterr().err
+    assert len(pd.read_csv("out/a.csv")) == 3 and len(pd.read_csv("out/b.smi.csv")) == 2
+    Path("library/c.csv").write_text("x,y\n1,2\n")
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "0 tables predicted, 2 predicted before" in said and "gtx: c.csv: which column holds the SMILES?" in said
+
+
+def test_the_scores_of_each_table_of_a_folder_are_told(library: None, capsys: pytest.CaptureFixture) -> None:
+    Path("library/a.csv").write_text("smiles,gap\nCCO,7\nCCN,6\n")
+    assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 0
+    assert "a.csv: gap: rmse " in capsys.readouterr().err
 
 
 def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pytest.CaptureFixture) -> None:
@@ -46,7 +54,7 @@ def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pyte
     assert [line.split(",")[0] for line in said.out.splitlines()] == ["smiles", "CCO", "C1CC", "CCN"]
     assert "3 rows: 2 read, 1 error" in said.err
     assert main(["predict", MODEL, "CCO", "CCN", "--engine=ray", "--out=out", *HERE]) == 2
-    assert "--engine is for a folder of molecules, or one file" in capsys.readouterr().err
+    assert "--engine is for a folder of molecules" in capsys.readouterr().err
 
 
 def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.CaptureFixture) -> None:
@@ -59,13 +67,13 @@ def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.C
     mean = (float(cells["dipole_pred_11"]) + float(cells["dipole_pred_2"])) / 2
     assert cells["dipole_pred_1"] == "0.5" and float(cells["dipole_pred"]) == pytest.approx(mean, rel=1e-6)
     assert main(["predict", model, "library", "--members", "--out", "out", *HERE]) == 0
-    assert list(pd.read_parquet("out"))[-4:-2] == ["dipole_pred_1", "dipole_pred_2"]
+    assert list(pd.read_csv("out/a.csv"))[-4:-2] == ["dipole_pred_1", "dipole_pred_2"]
 
 
 def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.CaptureFixture) -> None:
     best = ["--top=2", "--by=gap_pred"]
     assert main(["predict", MODEL, "library", "--out", "best", *best, *HERE]) == 0
-    assert "rows written as Parquet: 2" in capsys.readouterr().err and len(pd.read_parquet("best/top.parquet")) == 2
+    assert "the best 2 rows in best/top.csv" in capsys.readouterr().err and len(pd.read_csv("best/top.csv")) == 2
     assert main(["predict", MODEL, "library/a.csv", "--filter=gap_pred > -1e9", *best, *HERE]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 3 and "2 of them are written" in said.err
@@ -74,12 +82,12 @@ def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.Capture
 def test_a_run_that_is_ended_says_that_it_goes_on(
     library: None, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def end(*_: object) -> None:
+    def end(*_: object, **__: object) -> None:
         raise Terminated
 
-    monkeypatch.setattr(workers, "run_shards", end)
+    monkeypatch.setattr(folders, "predict_table", end)
     assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 143
-    assert "predictions so far are kept; run the same command again to resume" in capsys.readouterr().err
+    assert "the tables so far are kept; run the same command again to resume" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -88,12 +96,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
         (["library"], "--out is missing: the predictions of a folder are written to a folder"),
         (["library", "--out", "library/out"], "library/out is within library"),
         (["library", "--out", "library/a.csv"], "library/a.csv is within library"),
-        (["library", "--out", "out", "--address", "auto"], "expected 'ray', to which the address belongs, got None"),
-        (["library", "--out", "out", "--shard-rows", "0"], "--shard-rows: expected 1 or more, got 0"),
-        (
-            ["library/a.csv", "--shard-rows", "9"],
-            "--shard-rows is for a folder of molecules, or a file with --engine ray",
-        ),
+        (["library", "--out", "out", "--address", "auto"], "expected with the engine 'ray', got 'auto' without it"),
         (
             ["library/a.csv", "--top", "9"],
             "--top: expected with --by NAME, such as --top 100 --by y_pred, got --top alone",

@@ -11,7 +11,6 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from rdkit import Chem
@@ -415,7 +414,6 @@ def test_a_folder_is_no_table(tmp_path):
 
 def test_parquet(tmp_path):
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = tmp_path / "t.parquet"
     columns = {
@@ -454,7 +452,6 @@ def test_a_damaged_parquet_file(table_of, content):
 )
 def test_a_parquet_file_with_a_damaged_footer(tmp_path, sound, damaged, message):
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"smiles": ["CCO", "C", None]}), path, store_schema=False)
@@ -506,29 +503,6 @@ def test_an_sdf_with_its_own_smiles_and_stray_bytes(table_of):
     assert [row.cells[0] for row in table.rows] == ["CC", "CC"]
     with pytest.raises(InputError, match="is empty"):
         table_of("\n\n", "u.sdf")
-
-
-@pytest.mark.parametrize("name", ["in.parquet", "in.csv", "in.smi"])
-def test_rows_may_be_passed_over_and_the_others_keep_their_numbers(tmp_path, monkeypatch, name):
-    frame = pd.DataFrame({"smiles": ["C" * (1 + i) for i in range(23)], "id": range(23)})
-    if name == "in.parquet":
-        frame.to_parquet(tmp_path / name, row_group_size=5)
-    else:
-        frame.to_csv(tmp_path / name, index=False, sep=" " if name == "in.smi" else ",")
-    every = [row[:3] for row in open_table(tmp_path / name).rows]
-    assert [number for number, *_ in every] == list(range(1, 24))
-    read, own = [], pq.ParquetFile.iter_batches
-
-    def groups(self, *given, row_groups):
-        read.extend(row_groups)
-        return own(self, *given, row_groups=row_groups)
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", groups)
-    for first in (0, 1, 5, 7, 22, 23, 99):
-        assert [row[:3] for row in open_table(tmp_path / name, first=first).rows] == every[first:]
-    if name == "in.parquet":
-        parts = [[0, 1, 2, 3, 4]] * 2 + [[1, 2, 3, 4]] * 2 + [[4], [], []]
-        assert read == [group for groups in parts for group in (0, *groups)]  # the first rows tell the columns
 
 
 # --- Sources.

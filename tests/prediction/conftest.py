@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +43,19 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task.interval["half_width"][1] = None
     save_model(folder / "model.gtx", predictor.members, replace(predictor.header, task=task))
     return folder / "model.gtx"
+
+
+@pytest.fixture(scope="session")
+def ray_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The working folder of the workers of Ray, which is started for real."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")
+    folder, handler = tmp_path_factory.mktemp("ray"), signal.getsignal(signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
+    signal.signal(signal.SIGTERM, handler)  # Ray's own ends other tests
+    yield folder
+    ray.shutdown()
 
 
 @pytest.fixture

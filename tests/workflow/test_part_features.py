@@ -14,12 +14,11 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 import gtx
-from gtx.bulk import DataFramePredictor
 from gtx.data import FeatureColumns, featurise, open_table
 from gtx.errors import InputError
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser
-from gtx.prediction import Predictor
+from gtx.prediction import DataFramePredictor, Predictor
 from gtx.prediction import streaming as answering
 from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings

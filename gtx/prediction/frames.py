@@ -9,16 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from gtx.bulk.predicting import row_chunk
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
 from gtx.data.feature_columns import cell_text
-from gtx.data.featurising import default_chunk_size
+from gtx.data.row_log import RowLog
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.model_file import ModelFileHeader
-from gtx.prediction.streaming import NOT_FINITE, ChunkAnswers, PredictorLike, answer_rows, predict_stream
+from gtx.prediction.predictor import Predictor
+from gtx.prediction.streaming import predict_rows
 
 _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames without rows
 
@@ -43,7 +43,7 @@ class DataFramePredictor:
         return {name: value for name, value in vars(self).items() if name != "predictor"}
 
     @cached_property
-    def predictor(self) -> PredictorLike:
+    def predictor(self) -> Predictor:
         """Predictor of the model, loaded at first use."""
         return load_predictor(self.model, **self.options)
 
@@ -60,10 +60,8 @@ class DataFramePredictor:
         table = self._table(frame)
         named = self.predictor.output_columns(table.columns)
         header = output_header(table.columns, list(named))[len(table.columns) :]
-        lines: list[tuple[Any, ...]] = []
-        for rows in table.chunks(default_chunk_size(self.predictor.header.featuriser)):
-            for done in predict_stream(self.predictor, [row_chunk(rows)], 0):
-                lines += _lines(rows, done, len(named))
+        parts = predict_rows(self.predictor, table, RowLog(), workers=0)
+        lines = [cells[len(table.columns) :] for _, lines, _ in parts for cells, _ in lines]
         answers = pd.DataFrame(lines, index=frame.index, columns=range(len(header)), dtype=object)
         types: dict[int, Any] = {i: _DTYPES[kind] for i, kind in enumerate([*named.values(), str, str])}
         answers = answers.astype(types)
@@ -91,13 +89,3 @@ class DataFramePredictor:
         if components:
             table = add_component_columns(table, components[1:])
         return header.features.read_table(table) if header.features else table
-
-
-def _lines(rows: list[Row], done: ChunkAnswers, answers: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the answers, the error and the warning of each row."""
-    own = dict(zip(done.good.tolist(), answer_rows(done.answers), strict=True))
-    said = dict(zip(done.good.tolist(), zip(done.answers.finite, done.answers.warnings, strict=True), strict=True))
-    for i, (row, unread, odd) in enumerate(zip(rows, done.errors, done.warnings, strict=True)):
-        finite, remarks = said.get(i, (True, []))
-        error = row.error or unread or (None if finite else NOT_FINITE)
-        yield *([None] * answers if error else own[i]), error, "; ".join([*odd, *remarks]) or None

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import gtx
-from gtx.bulk import DataFramePredictor, frames
 from gtx.errors import InputError
-from gtx.prediction import predict_table
+from gtx.prediction import DataFramePredictor, frames, predict_table
 
-MODEL = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
-PAGES = [Path(__file__).parents[2] / "docs" / f"{name}.md" for name in ("scale", "frames")]
+from .dying import MODEL
+
+PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 FRAME = pd.DataFrame(
     {"id": [7, 8, 9, 10], "smiles": ["CCO", "C1CC", None, "C[Si](C)(C)C"], "error": [0.5, np.nan, 1.5, 2.0]},
     index=[3, 3, 1, 0],
@@ -38,10 +38,9 @@ def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(
     assert list(found) == list(table) and "error1" in found
     answers = [name for name in table if table[name].dtype == "float64" and name != "error"]
     np.testing.assert_array_equal(found[answers], table[answers])
-    for name in ("error1", "warning"):  # in a table they name the row and the cell
-        assert found[name].notna().tolist() == table[name].notna().tolist()
-        pairs = zip(found[name], table[name], strict=True)
-        assert all(text is pd.NA or row.endswith(text) for text, row in pairs)
+    for name in ("error1", "warning"):
+        assert found[name].notna().sum() == (2 if name == "error1" else 1)
+        assert found[name].fillna("").tolist() == table[name].fillna("").tolist()
 
 
 def test_frames_without_rows_have_the_same_columns_and_types(predict: DataFramePredictor) -> None:
@@ -89,8 +88,8 @@ def test_a_model_of_several_molecules_and_numbers_reads_them_from_the_frame(tmp_
     assert 'column "T", value "warm": is not a number' in found["error"][1] and "b" in found["error"][2]
 
 
-def test_the_examples_of_the_pages_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = [block for page in PAGES for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     plain, dask = (
         [b for b in blocks if "import ray" not in b and ("import dask" in b) == theirs] for theirs in (False, True)
     )
@@ -101,9 +100,23 @@ def test_the_examples_of_the_pages_run(tmp_path: Path, monkeypatch: pytest.Monke
     for place in ("library/a.csv", "molecules/a.csv", "molecules/b.csv"):
         FRAME.to_csv(place, index=False)
     exec("\n".join(plain), {})
-    assert len(pd.read_parquet("best/top.parquet")) == 2
+    assert len(pd.read_csv("best/top.csv")) == 2
     library = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[dataframe]'")
     with library.config.set(scheduler="synchronous"):
         exec("\n".join(dask), {})
-    found, expected = pd.read_parquet("by-dask"), DataFramePredictor(MODEL, device="cpu")(pd.concat([FRAME] * 2))
+    found, expected = pd.read_parquet("by-dask"), pd.concat([DataFramePredictor(MODEL, device="cpu")(FRAME)] * 2)
     pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True), check_dtype=False)
+
+
+@pytest.mark.slow
+def test_the_example_of_ray_data_runs(ray_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ray_folder)
+    for folder in ("run", "molecules"):
+        Path(folder).mkdir()
+    shutil.copy(MODEL, "run/model.gtx")
+    frame = pd.DataFrame({"id": range(20), "smiles": ["C" * (1 + i % 7) + "O" for i in range(19)] + ["C1CC"]})
+    frame.to_csv("molecules/a.csv", index=False)
+    (block,) = (b for b in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "import ray" in b)
+    exec(block, {})
+    found = pd.read_parquet("by-ray").sort_values("id", ignore_index=True)
+    pd.testing.assert_frame_equal(found, DataFramePredictor("run/model.gtx", device="cpu")(frame), check_dtype=False)

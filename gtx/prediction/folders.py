@@ -1,0 +1,315 @@
+"""Prediction of a folder: its tables in turn, or by Ray Data on all machines of a cluster."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter
+from gtx.errors import InputError, printable
+from gtx.files import LOCK, check_same, locked, read_plain, write_text
+from gtx.prediction.streaming import (
+    EVERY_ROW,
+    PredictorLike,
+    RowSelection,
+    TableOutcome,
+    predict_table,
+    rank_value,
+)
+
+TABLES = (*TEXT_ENDINGS, ".smi", ".smiles", ".ism", ".sdf", ".sd")
+"""File name extensions of tables beside those of Parquet; `.gz` may follow."""
+SETTINGS = "_gtx.json"
+"""File in the output folder with what its predictions depend on; readers of data sets skip the name."""
+BEST = "top.csv"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Tables in a folder and its subfolders.
+
+    Attributes:
+        root: the folder.
+        files: names of the tables, relative to the folder, sorted.
+        others: names of files that are no tables.
+        problems: for folders and tables that cannot be read, the reason by name.
+    """
+
+    root: Path
+    files: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, source: str | os.PathLike[str]) -> Library:
+        """Find the tables of a folder; hidden files and folders are ignored.
+
+        Raises:
+            InputError: there is no such folder, or no table in it.
+        """
+        found = cls(Path(source))
+        if not found.root.is_dir():
+            raise InputError(f"{source}: expected a folder of tables, and there is none")
+        for folder, folders, names in os.walk(found.root, onerror=found._unread):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            links = [name for name in folders if Path(folder, name).is_symlink()]  # which may lead in a circle
+            for path in (Path(folder, name) for name in sorted([*names, *links]) if not name.startswith(".")):
+                found._add(path)
+        found.files.sort()
+        if not found.files:
+            others = [*found.others, *found.problems]
+            instead = f"; it has {printable(others[0])}" if others else ""
+            endings = ", ".join(TABLES + PARQUET_ENDINGS)
+            raise InputError(f"there is no table in {source}: expected {endings} (.gz){instead}")
+        return found
+
+    def _add(self, path: Path) -> None:
+        name = path.relative_to(self.root).as_posix()
+        if path.is_dir():
+            self.problems[name] = "is a link to a folder, which is not followed"
+        elif not name.lower().endswith(PARQUET_ENDINGS) and not name.lower().removesuffix(".gz").endswith(TABLES):
+            self.others.append(name)
+        elif path.is_file():
+            self.files.append(name)
+        else:  # a pipe may never end
+            self.problems[name] = "is no regular file" if path.exists() else "is a link to nothing"
+
+    def _unread(self, error: OSError) -> None:
+        self.problems[Path(error.filename).relative_to(self.root).as_posix()] = str(error.strerror)
+
+
+@dataclass(frozen=True)
+class FolderOutcome:
+    """Outcome of predicting a folder of tables.
+
+    Attributes:
+        tables: outcome of each table that was predicted, by name.
+        finished: names of tables that an earlier call had predicted.
+        problems: for tables that could not be predicted, the reason by name.
+        others: names of files that are no tables.
+        best: number of rows in `top.csv`; None for a selection without `top`.
+    """
+
+    tables: dict[str, TableOutcome]
+    finished: list[str]
+    problems: dict[str, str]
+    others: list[str]
+    best: int | None = None
+
+
+def predict_folder(
+    predictor: PredictorLike,
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    selection: RowSelection = EVERY_ROW,
+    on_error: Literal["report", "fail"] = "report",
+    workers: int | None = None,
+    engine: Literal["ray"] | None = None,
+    address: str | None = None,
+    gpus: bool = True,
+    tell: Callable[[str, TableOutcome], object] = lambda file, outcome: None,
+    **options: Any,
+) -> FolderOutcome:
+    """Predict the tables of a folder and its subfolders by `predict_table`, into a folder of tables of the same names.
+
+    The output of a table is written completely or not at all. A second call keeps the outputs that are there, and
+    predicts the other tables and those that have changed since. A table that cannot be read is left out, with the
+    reason in `problems`.
+
+    Args:
+        predictor: the model.
+        source: path of the folder.
+        out: path of the output folder. The predictions for `a/b.csv` are written to `a/b.csv`, those for a SMILES file
+            or an SDF `b.smi` to `b.smi.csv`. With `selection.top`, the best rows of all tables are written to
+            `top.csv`, and those of each table to the subfolder `tables`.
+        selection: rows to write; by default all rows.
+        on_error: "fail" stops at the first row or table that cannot be used; "report" records the error and continues.
+        workers: number of processes that read and predict a table, as in `predict_table`; with Ray one for each table.
+        engine: "ray" to predict several tables at a time by Ray Data, on all machines of a cluster, which need the same
+            paths to both folders.
+        address: address of a Ray cluster, such as "auto"; by default Ray is started on this machine, and stopped at the
+            end.
+        gpus: whether Ray uses GPUs of the cluster, one for each table.
+        tell: function that is called with the name and the outcome of each table.
+        options: further options of `predict_table`, such as `smiles_column`.
+
+    Raises:
+        InputError: there is no table, `out` holds predictions by another model or with other options, or another
+            process writes there; Ray is not installed, or there is none at the address; with "fail", a row or a table
+            cannot be used. Finished outputs stay.
+    """
+    if engine not in (None, "ray"):
+        raise InputError(f"engine: expected 'ray' or None, got {engine!r}")
+    if address is not None and engine is None:
+        raise InputError(f"address: expected with the engine 'ray', got {address!r} without it")
+    library, out = Library.at(source), Path(out)
+    root, selected = library.root.resolve(), selection.top is not None
+    if out.resolve().is_relative_to(root):
+        raise InputError(f"{out} is within {source}: predictions would be taken for molecules")
+    settings: dict[str, Any] = {"model": predictor.checksum, "source": str(root)}
+    settings["columns"] = list(predictor.output_columns(()))
+    settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
+    options |= {"selection": selection, "on_error": on_error}
+    with locked(out):
+        _check_settings(out, json.loads(json.dumps(settings)))  # as they will be read
+        _sweep(out)
+        problems = dict(library.problems)
+        outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)
+        finished = {file for file, output in outputs.items() if _is_newer(output, root / file)}
+        rows = [
+            {"file": file, "source": str(root / file), "out": str(output.resolve())}
+            for file, output in outputs.items()
+            if file not in finished
+        ]
+        tables: dict[str, TableOutcome] = {}
+        with _cluster(address) if engine == "ray" and rows else nullcontext() as ray:
+            predicted: Iterable[dict[str, Any]]
+            if ray is None:
+                predicted = map(partial(_predict, predictor=predictor, options=options | {"workers": workers}), rows)
+            else:
+                predicted = _predict_by_ray(ray, predictor, options, rows, workers, gpus)
+            for row in predicted:
+                file, outcome = row["file"], row["outcome"]
+                if isinstance(outcome, TableOutcome):
+                    tables[file] = outcome
+                    tell(file, outcome)
+                elif on_error == "fail":
+                    raise InputError(f"{file}: {outcome}")
+                else:
+                    problems[file] = str(outcome)
+        _sweep(out)
+        done = [output for file, output in outputs.items() if file in tables or file in finished]
+        best = None if not selected else _write_best(done, selection, out / BEST)
+    return FolderOutcome(tables, sorted(finished), problems, library.others, best)
+
+
+def _predict(row: dict[str, Any], predictor: PredictorLike, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Predict the table `row["source"]` into `row["out"]`; return its name and its `TableOutcome` or `InputError`."""
+    outcome: TableOutcome | InputError
+    try:
+        outcome = predict_table(predictor, row["source"], row["out"], **options)
+    except InputError as reason:
+        outcome = reason
+    return {"file": row["file"], "outcome": outcome}
+
+
+# --- The output folder.
+
+
+def _check_settings(out: Path, settings: dict[str, Any]) -> None:
+    """Record what the predictions in a folder depend on.
+
+    Raises:
+        InputError: the folder holds other predictions, or other files.
+    """
+    file = out / SETTINGS
+    if file.exists():
+        check_same(read_plain(file), settings, f"{out} holds other predictions", "empty the folder")
+    elif any(path.name != LOCK for path in out.iterdir()):
+        raise InputError(f"{out} holds other files: give another --out, or empty it")
+    else:
+        write_text(file, json.dumps(settings, indent=1))
+
+
+def _sweep(out: Path) -> None:
+    """Remove what processes that were killed left in a folder."""
+    for part in out.rglob(".*.part"):
+        part.unlink(missing_ok=True)
+
+
+def _outputs(files: Sequence[str], folder: Path, as_csv: bool, problems: dict[str, str]) -> dict[str, Path]:
+    """Name the output of each table; a table whose output is that of another one becomes a problem."""
+    owner: dict[str, str] = {}
+    for file in files:
+        lower = file.lower()
+        writable = lower.endswith(PARQUET_ENDINGS) or lower.removesuffix(".gz").endswith(tuple(TEXT_ENDINGS))
+        name = file if writable and not as_csv else f"{file}.csv"
+        if owner.setdefault(name, file) != file:
+            problems[file] = f"its predictions would have the name of those of {owner[name]}: rename one of the tables"
+    return {file: folder / name for name, file in owner.items()}
+
+
+def _is_newer(output: Path, table: Path) -> bool:
+    """Return whether an output exists, and its table has not changed since."""
+    if not output.exists():
+        return False
+    status = table.stat()
+    return output.stat().st_mtime >= max(status.st_mtime, status.st_ctime)  # the latter also of a file moved there
+
+
+def _write_best(outputs: Sequence[Path], selection: RowSelection, path: Path) -> int:
+    """Write the best rows of several outputs, the best first, and return their number; ties keep their order."""
+    best = pd.DataFrame()
+    for output in outputs:
+        best = pd.concat([best, pd.read_csv(output, dtype=str, keep_default_na=False)], ignore_index=True)
+        ranks = best[selection.by].map(lambda cell: rank_value(cell, selection.lowest))
+        best = best.loc[ranks.sort_values(ascending=False, kind="stable").index[: selection.top]]
+    with TableWriter(path, list(best.columns)) as writer:
+        for cells in best.fillna("").itertuples(index=False):
+            writer.write(cells)
+    return len(best)
+
+
+# --- Ray Data.
+
+
+def _predict_by_ray(
+    ray: Any,
+    predictor: PredictorLike,
+    options: Mapping[str, Any],
+    rows: Sequence[dict[str, Any]],
+    workers: int | None,
+    gpus: bool,
+) -> Iterator[dict[str, Any]]:
+    """Predict tables by tasks of Ray Data, one for each table, and yield them as they are done."""
+    on_gpu = gpus and ray.cluster_resources().get("GPU", 0) > 0
+    # a molecule that ends its process must end that of the reading pool: Ray would repeat its own again and again
+    options = {**options, "workers": None if on_gpu else 1, "progress": False}
+    predicted = ray.data.from_items(list(rows), override_num_blocks=len(rows)).map(
+        _predict,
+        fn_kwargs={"predictor": predictor, "options": options},
+        compute=ray.data.TaskPoolStrategy(size=workers or None),
+        **({"num_gpus": 1} if on_gpu else {"num_cpus": 1}),
+    )
+    yield from predicted.iter_rows()
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Connect to a cluster of Ray, or start Ray on this machine; a connection that exists is used, and stays."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of our user's work
+    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # with Ray's 15 the tasks wait for everybody else
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise InputError("the engine ray needs Ray: in the folder of gtx, pip install '.[ray]'") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address or "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as reason:  # of any type, such as a bare Exception where its processes are slow to start
+        why = next(iter(str(reason).strip().splitlines()), type(reason).__name__)
+        raise InputError(f"there is no Ray at {address}: {why}" if address else f"Ray does not start: {why}") from None
+    try:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray's own ends this process at once, with a stack
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        yield ray
+    finally:
+        ray.shutdown()
