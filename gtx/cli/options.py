@@ -124,7 +124,7 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
     group.add_argument(
         "--task",
         **choices_of(words),
-        help=f"{', '.join(words)}; default: classification if all targets are 0 and 1, or two texts, else regression",
+        help=f"{', '.join(words)}; default: classification if all targets have two different values, else regression",
     )
     for kind in dict.fromkeys(TASKS[word].options for word in words):
         types = get_type_hints(kind)

@@ -30,7 +30,18 @@ from gtx.tasks.calibration import (
     tempered,
     unlikeliness,
 )
-from gtx.tasks.labels import MOST_CLASSES, check_count, in_order, indices, label, listed, same_label, written
+from gtx.tasks.labels import (
+    MOST_CLASSES,
+    check_count,
+    count_labels,
+    in_order,
+    indices,
+    label,
+    listed,
+    main_labels,
+    same_label,
+    written,
+)
 from gtx.tasks.metrics import constants, has_values, mean_scores, varies
 from gtx.tasks.numbers import NumericTask
 from gtx.tasks.options import (
@@ -357,7 +368,8 @@ class BinaryClassification(ClassTask, BinaryOptions):
     positive_weights: tuple[float, ...] | None = learned()
 
     def classes_of(self, cells: Sequence[str]) -> tuple[str, ...]:
-        return in_order(map(label, cells), self.positive)
+        counts = count_labels(map(label, cells))
+        return in_order(counts if len(counts) == 2 else main_labels(counts), self.positive)
 
     def labels(self, target: int) -> tuple[str, ...]:
         return ZERO_ONE if self.classes is None else tuple(self.classes[target])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from gtx.data.targets import COMMA_HINT, has_comma, parse_number
+from gtx.data.row_log import plural
+from gtx.data.targets import COMMA_HINT, has_comma
 from gtx.errors import InputError
-from gtx.tasks.classification import BinaryClassification
-from gtx.tasks.labels import in_order, label, listed
+from gtx.tasks.classification import ZERO_ONE, BinaryClassification
+from gtx.tasks.labels import count_labels, in_order, label, listed, main_labels, numbers_among
+from gtx.tasks.numbers import parse_bound
 from gtx.tasks.options import TASKS, chosen
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
@@ -21,11 +24,96 @@ if TYPE_CHECKING:
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
+@dataclass(frozen=True)
+class TargetColumn:
+    """Cells of a target column, by which its kind is inferred.
+
+    Attributes:
+        name: name of the column.
+        cells: its cells.
+    """
+
+    name: str
+    cells: Sequence[str]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Number of cells with each label or number."""
+        return count_labels(map(label, self.cells))
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """Different numbers."""
+        return numbers_among(self.counts)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Labels apart from odd cells, in order."""
+        return in_order(main_labels(self.counts))
+
+    @property
+    def odd(self) -> Counter[str]:
+        """Number of cells with each label that is not among the classes."""
+        return Counter({name: number for name, number in self.counts.items() if name not in self.classes})
+
+    def has_two_classes(self) -> bool:
+        """Return whether the column is learned as two classes, rather than as numbers.
+
+        Raises:
+            InputError: the column has texts that are not two classes.
+        """
+        texts = [name for name in self.counts if name not in self.numbers]
+        if texts and all(map(has_comma, self.counts)):
+            raise InputError(
+                f"target column {self.name!r} holds text: {listed(texts, 3)}; numbers were expected, {COMMA_HINT}"
+            )
+        if not self.numbers:
+            if len(self.classes) > 2:
+                to_write = ", for texts that a model is to write --task sequence" if "sequence" in TASKS else ""
+                raise InputError(
+                    f"target column {self.name!r} holds text: {listed(in_order(texts), 3)}; numbers were expected. "
+                    f"For classes say --task multiclass{to_write}"
+                )
+            return len(self.classes) == 2
+        of_texts = not numbers_among(self.classes)
+        if len(self.numbers) > 2 or any(map(parse_bound, texts)):
+            return of_texts
+        if len(self.classes) == 1:
+            return self.classes[0] in ZERO_ONE  # which says that the other is missing
+        if not of_texts and len(numbers_among(self.classes)) < len(self.classes):
+            held = ", ".join(f"{name!r} ({plural(number, 'row')})" for name, number in self.counts.most_common(8))
+            raise InputError(
+                f"target column {self.name!r} holds texts and numbers: {held}. For two classes write two labels and "
+                "leave other cells blank; for more classes say --task multiclass, for numbers alone --task regression"
+            )
+        return True
+
+    def remark(self, classes: bool) -> str | None:
+        """Say why the column is learned as classes, or as numbers, where it has two different values or nearly so."""
+        if len(self.classes) != 2:
+            return None
+        one, other = self.classes
+        odd = ""
+        if number := self.odd.total():
+            holds = f"{'holds' if number == 1 else 'hold'} something else, such as {in_order(self.odd)[0]!r}"
+            odd = f"{number} of {self.counts.total()} cells {holds}"
+        if classes and odd:
+            outcome = "and their rows are left out as errors; for more classes say --task multiclass"
+            return f"warning: {self.name}: learned as two classes, {one!r} and {other!r}; {odd}, {outcome}"
+        if classes and self.numbers and self.classes != ZERO_ONE:
+            why = f"it holds two different numbers, {one} and {other}"
+            return f"{self.name}: learned as two classes, as {why}; --task regression learns numbers"
+        if odd and not classes:
+            way = "for two classes say --task classification, which leaves the others out as errors"
+            return f"warning: {self.name}: learned as numbers, although it holds {one} and {other}; only {odd}: {way}"
+        return None
+
+
 class InferredTask:
     """Placeholder for a task that gtx chooses after reading the table.
 
-    The choice is `BinaryClassification` if every target has two classes (0 and 1, or two texts and no number), else
-    `Regression`.
+    The choice is `BinaryClassification` if every target has two different values, numbers or texts, apart from odd
+    cells (see `gtx.tasks.labels.main_labels`), else `Regression`.
 
     Args:
         targets: names of the target columns.
@@ -48,10 +136,29 @@ class InferredTask:
         Raises:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
-        classes = all(_two_classes(files[0].cells(name), name) for name in self.targets)
-        return make_task(BinaryClassification if classes else Regression, self.targets, self.options).infer_from_table(
-            files
-        )
+        classes = all([column.has_two_classes() for column in self._columns(files)])
+        kind = BinaryClassification if classes else Regression
+        try:
+            task = make_task(kind, self.targets, self.options)
+        except InputError as error:
+            raise InputError(f"{error}, or say with --task that it is not {kind.name}") from None
+        return task.infer_from_table(files)
+
+    def remarks(self, files: Sequence[InputFile]) -> list[str]:
+        """Say why a column with two different values is learned as classes, or as numbers, where this may surprise."""
+        columns = self._columns(files)
+        numeric = [column for column in columns if not column.has_two_classes()]
+        lines = [column.remark(not numeric) for column in columns if column in numeric or not numeric]
+        for column in columns:
+            if numeric and column not in numeric:
+                pair = " and ".join(column.classes)
+                why = f"because {numeric[0].name} holds {len(numeric[0].numbers)} different numbers"
+                line = f"warning: {column.name}: learned as numbers, although it holds {pair} alone, {why}"
+                lines.append(f"{line}: for classes train it alone")
+        return [line for line in lines if line is not None]
+
+    def _columns(self, files: Sequence[InputFile]) -> list[TargetColumn]:
+        return [TargetColumn(name, files[0].cells(name)) for name in self.targets]
 
 
 def make_task(task: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
@@ -65,18 +172,3 @@ def make_task(task: type[AnyTask], targets: Sequence[str], options: Mapping[str,
     if unknown:
         raise InputError(f"{min(unknown)}: {task.name} has no such option; leave it out")
     return task(tuple(targets), **chosen_options)
-
-
-def _two_classes(cells: Sequence[str], name: str) -> bool:
-    numbers = np.array([parse_number(cell) for cell in cells])
-    finite = numbers[np.isfinite(numbers)]
-    if len(finite):
-        return bool(np.isin(finite, (0, 1)).all() and not np.isinf(numbers).any())
-    labels = in_order(map(label, cells))
-    if len(labels) > 2:
-        message = f"target column {name!r} holds text: {listed(labels, 3)}; numbers were expected"
-        if all(map(has_comma, labels)):
-            raise InputError(f"{message}, {COMMA_HINT}")
-        to_write = ", for texts that a model is to write --task sequence" if "sequence" in TASKS else ""
-        raise InputError(f"{message}. For classes say --task multiclass{to_write}")
-    return len(labels) == 2

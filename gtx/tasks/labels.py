@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -66,6 +67,18 @@ def negates(label: str, other: str) -> bool:
 # --- The classes of a column, in order.
 
 
+def count_labels(labels: Iterable[str | None]) -> Counter[str]:
+    """Count the equal labels, each in its first spelling by the alphabet; None, for a blank, is left out."""
+    counts: Counter[str] = Counter()
+    spellings: dict[str, str] = {}
+    for name in labels:
+        if name is not None:
+            key = same_label(name)
+            spellings[key] = min(name, spellings.get(key, name))
+            counts[key] += 1
+    return Counter({spellings[key]: number for key, number in counts.items()})
+
+
 def in_order(labels: Iterable[str | None], positive: str | None = None) -> tuple[str, ...]:
     """Sort the distinct labels: numbers by size, then texts; of two classes, the positive one comes last.
 
@@ -76,12 +89,7 @@ def in_order(labels: Iterable[str | None], positive: str | None = None) -> tuple
         labels: labels, None for blanks.
         positive: the positive class of two; by default the one that the rule finds.
     """
-    spellings: dict[str, str] = {}
-    for name in labels:
-        if name is not None:
-            key = same_label(name)
-            spellings[key] = min(name, spellings.get(key, name))
-    found = list(spellings.values())
+    found = list(count_labels(labels))
     numbers = {name: parse_number(name) for name in found}
     pair_of_texts = len(found) == 2 and not all(map(np.isfinite, numbers.values()))
 
@@ -94,6 +102,36 @@ def in_order(labels: Iterable[str | None], positive: str | None = None) -> tuple
     if positive is not None:
         ordered.sort(key=lambda name: same_label(name) == same_label(written(positive)))
     return tuple(ordered)
+
+
+FEWEST_CELLS = 10
+"""Fewest filled cells of a column among which one may be odd."""
+ODD_SHARE = 0.02
+"""Largest share of odd cells; one cell may be odd in any case."""
+
+
+def numbers_among(labels: Iterable[str]) -> list[str]:
+    """List the labels that are finite numbers."""
+    return [name for name in labels if np.isfinite(parse_number(name))]
+
+
+def main_labels(counts: Counter[str]) -> list[str]:
+    """List the labels of a column apart from odd cells, which are mistakes rather than classes.
+
+    Of a column with exactly two different numbers, all texts are odd if more than half of the cells are numbers.
+    Otherwise all labels but two are odd if these two are both numbers or both texts, and the others have one cell, or
+    2 % of the cells, at most.
+    """
+    total, numbers = counts.total(), numbers_among(counts)
+    texts = [name for name in counts if name not in numbers]
+    if len(numbers) == 2 and sum(counts[name] for name in numbers) * 2 > total:
+        return numbers
+    for group in (numbers, texts):
+        pair = sorted(group, key=lambda name: -counts[name])[:2]
+        odd = total - sum(counts[name] for name in pair)
+        if total >= FEWEST_CELLS and odd <= max(1, ODD_SHARE * total):
+            return pair
+    return list(counts)
 
 
 # --- The index of each label among the classes.

@@ -14,7 +14,7 @@ from torch import Tensor
 from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, featurise, open_table
 from gtx.data.columns import find_column, listed
 from gtx.data.row_log import InputFile, named, plural
-from gtx.data.splits import split_by_column
+from gtx.data.splits import SPLIT_PARTS, split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.errors import InputError, printable
 from gtx.tasks import Task
@@ -122,6 +122,9 @@ def divide(dataset: Dataset, settings: DataSettings) -> Dataset:
     if len(fixed) == 2:
         split = {"train": dataset.labelled_in(first), **fixed}
         return dataset.with_split(split, f"files {settings.val} and {settings.test}")
+    rows = dataset.labelled_in(first)
+    if len({dataset.smiles[i] for i in rows}) < len(SPLIT_PARTS) and first.row_log.errors:
+        raise _too_few_rows(dataset.files, f"only {plural(len(rows), 'row')}")
     divided = dataset.divided(settings.split_settings.without(fixed))
     if not fixed:
         return divided
@@ -147,7 +150,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     if not settings.target_columns:
         names = listed(files[0].columns)
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
-    task, y, bounds = _targets(files, settings)
+    task, remarks, y, bounds = _targets(files, settings)
     lists = _lists(files, task)
     weights = _weights(files, settings, task)
     rows = [row for file in files for row in file.rows]
@@ -160,7 +163,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     refused = np.array([file.row_log.errors.get(row.number) is not None for file in files for row in file.rows], bool)
     good = molecules.good[~refused[molecules.good]]  # rows with a readable molecule and no other error
     if not len(good):
-        raise _no_usable_row(files)
+        raise _too_few_rows(files, "no row")
     smiles = [text for text in (molecules.smiles[i] for i in good) if text is not None]
     store = store.subset(np.searchsorted(molecules.good, good)).with_targets(y[good])
     store = replace(store, bounds=_rows(bounds, good), weights=_rows(weights, good))
@@ -174,6 +177,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         files=files,
         rows=good,
         duplicates=find_duplicates(smiles, y[good]),
+        remarks=remarks,
     )
     dataset = divide(dataset, settings)
     if not len(dataset.split["train"]):
@@ -200,12 +204,17 @@ def _read(settings: DataSettings) -> list[InputFile]:
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
     if all(row.error for row in files[0].rows):
-        raise _no_usable_row(files)
+        raise _too_few_rows(files, "no row")
     return files
 
 
-def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, np.ndarray, np.ndarray | None]:
-    """Infer the task, and parse the targets of all rows, `[n, T]`, and their bounds `[n, 2T]` if there are any."""
+def _targets(
+    files: Sequence[InputFile], settings: DataSettings
+) -> tuple[Task, list[str], np.ndarray, np.ndarray | None]:
+    """Infer the task, with remarks on the choice, and parse the targets of all rows, `[n, T]`, and bounds, `[n, 2T]`.
+
+    The bounds are None if there are none.
+    """
     for file in files:
         for name in (file.smiles_column, *settings.featuriser.components):
             if name in settings.target_columns:
@@ -213,7 +222,9 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
         for name in settings.features.columns if settings.features else ():
             if name in settings.target_columns:
                 raise InputError(f"{name!r} is a target; it cannot be a feature too")
-    task = (settings.task or InferredTask(settings.target_columns)).infer_from_table(files).reading(settings.features)
+    wanted = settings.task or InferredTask(settings.target_columns)
+    remarks = wanted.remarks(files) if isinstance(wanted, InferredTask) else []
+    task = wanted.infer_from_table(files).reading(settings.features)
     targets, bounds = [], []
     for file in files:
         with named(file):
@@ -222,7 +233,7 @@ def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, 
             if file_bounds is not None:
                 bounds.append(file_bounds)
     has_bounds = any(not np.isnan(each).all() for each in bounds)
-    return task, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
+    return task, remarks, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
 
 
 def _lists(files: Sequence[InputFile], task: Task) -> list[dict[str, np.ndarray]] | None:
@@ -301,6 +312,6 @@ def _featurise(
     return molecules
 
 
-def _no_usable_row(files: Sequence[InputFile]) -> InputError:
+def _too_few_rows(files: Sequence[InputFile], number: str) -> InputError:
     first = next((message for file in files for message in file.row_log.errors.values()), "no error noted")
-    return InputError(f"no row of {files[0].source} can be used; {files[0].row_log.summary()}: {first}")
+    return InputError(f"{number} of {files[0].source} can be used; {files[0].row_log.summary()}: {first}")

@@ -266,11 +266,13 @@ class Dataset(LabelledMolecules):
         files: the training table, then the files of validation and test rows, if any.
         rows: int64 `[m]`, index of the row of each molecule among all rows.
         duplicates: summary of repeated molecules.
+        remarks: lines about how the task was chosen from the cells, for the user.
     """
 
     files: list[InputFile]
     rows: np.ndarray
     duplicates: DuplicateSummary
+    remarks: Sequence[str] = ()
 
     @property
     def unlabelled(self) -> int:

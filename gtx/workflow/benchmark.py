@@ -442,6 +442,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"
     yield from left_out_lines(dataset)
+    yield from (*dataset.remarks, *runs[0].plan.task.notes())
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"

@@ -40,6 +40,7 @@ def data_lines(dataset: Dataset) -> list[str]:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
     sizes = ", ".join(f"{number} {part}" for part, number in dataset.counts.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_summary}: {sizes}")
+    lines += dataset.remarks
     counts = dataset.counts
     few = [f"{n} {part}" for part, n in counts.items() if n < ENOUGH[part] and (n or part != "test")]
     if few:

@@ -35,6 +35,7 @@ def wide(table: pd.DataFrame) -> np.ndarray:
         ("BBB-", "BBB+"),
         (False, True),
         (0.0, 1.0),
+        (-1, 1),
         ("0", "1.0"),
     ],
 )

@@ -168,16 +168,85 @@ def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
     ("cells", "task"),
     [
         (((("0", "1"), ("", "1"), ("1", "0"))), BinaryClassification),
-        (((("0", "1"), ("", "1"), ("1", "0.5"))), Regression),
+        (((("0", "1"), ("", "0"), ("1", "0.5"))), Regression),
         (((("active", "1"), ("inactive", "0"))), BinaryClassification),
-        (((("1", "1"), ("0", "oops"))), Regression),
+        (((("1", "1"), ("0", "oops"), ("1", "0"))), BinaryClassification),
+        (((("-1", "1"), ("1", "2"), ("-1.0", ""))), BinaryClassification),
+        (((("1", "1"), ("2", "oops"), ("3", "4"), ("3", "oops"), ("3", "oops"), ("3", "5"))), Regression),
+        (((("5", "1"), ("5", "0"), (">7", "0"), ("6", "0"))), Regression),
     ],
 )
 def test_the_task_is_inferred(cells, task):
     assert type(settled(InferredTask(["y", "z"]), *cells)) is task
 
 
+PAIR, BITS = ["active", "inactive"] * 15, ["0", "1"] * 15
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "classes", "remark"),
+    [
+        (BITS, InferredTask, ("0", "1"), ""),
+        (PAIR, InferredTask, ("inactive", "active"), ""),
+        (["-1", "1", "-1"], InferredTask, ("-1", "1"), "learned as two classes, as it holds two different numbers, -1"),
+        (
+            ["2", "1", "2.0"],
+            InferredTask,
+            ("1", "2"),
+            "learned as two classes, as it holds two different numbers, 1 and",
+        ),
+        ([*BITS, "n.d."], InferredTask, ("0", "1"), "'0' and '1'; 1 of 31 cells holds something else, such as 'n.d.'"),
+        (
+            [*PAIR, "1"],
+            InferredTask,
+            ("inactive", "active"),
+            "'inactive' and 'active'; 1 of 31 cells holds something el",
+        ),
+        (
+            [*PAIR, "Active"],
+            InferredTask,
+            ("inactive", "active"),
+            "something else, such as 'Active', and their rows are",
+        ),
+        ([*BITS, "0.5"], BinaryClassification, ("0", "1"), ""),
+        (
+            [*BITS, "0.5"],
+            InferredTask,
+            None,
+            "learned as numbers, although it holds 0 and 1; only 1 of 31 cells holds s",
+        ),
+        (["1", "2", "3", "4"], InferredTask, None, ""),
+    ],
+)
+def test_what_two_different_values_decide_is_said(cells, kind, classes, remark):
+    wanted, file = kind(["y"]), file_of(*column(*cells))
+    task = wanted.infer_from_table([file])
+    if classes is None:
+        assert type(task) is Regression
+    else:
+        assert task.labels(0) == classes
+        task.parse(file.rows, COLUMNS, file.row_log)
+        assert list(file.row_log.errors) == ([31] if len(cells) > 30 else [])  # an odd cell is an error of its row
+    remarks = "; ".join(wanted.remarks([file])) if kind is InferredTask else ""
+    assert remark in remarks and bool(remark) == bool(remarks)
+
+
+def test_texts_and_numbers_that_are_no_two_classes_are_refused():
+    words = r"holds texts and numbers: '1' \(4 rows\), 'active' \(3 rows\), 'inactive' \(3 rows\)\. For two classes"
+    with pytest.raises(InputError, match=words):
+        settled(InferredTask(["y"]), *column(*["active", "inactive"] * 3, *"1111"))
+
+
+def test_of_several_targets_one_of_numbers_makes_all_numbers():
+    remarks = InferredTask(["y", "z"]).remarks([file_of(("0", "0.1"), ("1", "0.2"), ("1", "7"))])
+    assert remarks == [
+        "warning: y: learned as numbers, although it holds 0 and 1 alone, because z holds 3 different numbers: for "
+        "classes train it alone"
+    ]
+
+
 def test_an_option_that_the_task_found_does_not_have_is_refused():
-    assert settled(InferredTask(["y"], loss="mae", class_weights=None), ("1", ""), ("2", "")).loss == "mae"
-    with pytest.raises(InputError, match="loss: classification has no such option; leave it out"):
+    cells = ("1", ""), ("2", ""), ("3", "")
+    assert settled(InferredTask(["y"], loss="mae", class_weights=None), *cells).loss == "mae"
+    with pytest.raises(InputError, match="loss: classification has no such option; leave it out, or say"):
         settled(InferredTask(["y"], loss="mae"), ("1", ""), ("0", ""))
