@@ -11,33 +11,41 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import SchNet, global_add_pool, global_mean_pool
 
 from gtx.data import MoleculeStore
-from gtx.elementwise import GELU
 from gtx.encodings import BondFeatures, GaussianDistance, NeighbourDistancesAndAngles, ShortestPathLength
 from gtx.graph import CompleteGraph
-from gtx.models import ARCHITECTURES, GraphTransformer
+from gtx.models import (
+    ARCHITECTURES,
+    GraphTransformer,
+    LevelReadout,
+    MoleculeModel,
+    graph_transformer,
+    make_head,
+)
 
 
-class AtomByAtom(nn.Module):
+class AtomByAtom(MoleculeModel):
     r"""A graph transformer that predicts by atoms, as SchNet does: an MLP of every atom, and their sum or mean.
 
     The sum is \(\sum_i \mathrm{MLP}(v_i) / \bar n\): \(\bar n\), the mean number of atoms of a training molecule, makes
     it of a size with what one atom gives, and so training calmer.
 
     Args:
-        model: of one output; its own readout and head are not used.
+        model: its own readout and head are not used.
         extensive: whether atoms are summed; if not, their mean is taken.
     """
 
     def __init__(self, model: GraphTransformer, extensive: bool) -> None:
         super().__init__()
-        channels = model.head[-1].in_features
-        model.readout, model.substructures = None, None
-        model.head = nn.Sequential(nn.Linear(channels, channels), GELU(), nn.Linear(channels, 1))
-        self.model, self.extensive = model, extensive
+        readout = LevelReadout("atom", model.embedding.channels)
+        head = make_head(readout.width, readout.width, 1)
+        self.model = GraphTransformer(
+            model.embedding, model.layers, readout, head, model.norm, edge_list=model.edge_list
+        )
+        self.extensive = extensive
         self.register_buffer("mean_size", torch.ones(()))
 
     def forward(self, batch: Batch) -> Tensor:
-        each = self.model.head(self.model.nodes(batch))
+        each = self.model(batch)
         if not self.extensive:
             return global_mean_pool(each, batch.batch, batch.num_graphs)
         return global_add_pool(each, batch.batch, batch.num_graphs) / self.mean_size
@@ -62,7 +70,7 @@ def space(
         bond_sizes: codes per bond column.
         extensive: whether the target grows with the molecule.
         moments: channels of `gtx.encodings.NeighbourDistancesAndAngles`.
-        arguments: anything else `GraphTransformer` takes, by name.
+        arguments: anything else `graph_transformer` takes, by name.
     """
 
     def distance() -> GaussianDistance:
@@ -74,11 +82,11 @@ def space(
         distance(),
         NeighbourDistancesAndAngles(distance(), atom_sizes[0], moments),
     ]
-    model = GraphTransformer(1, atom_sizes, bond_sizes, encodings=encodings, **arguments)
+    model = graph_transformer(1, atom_sizes, bond_sizes, encodings=encodings, **arguments)
     return AtomByAtom(model, extensive) if extensive else model
 
 
-class SchNetOfBatch(nn.Module):
+class SchNetOfBatch(MoleculeModel):
     """PyG's SchNet (Schütt et al. 2017, arXiv:1706.08566) on batches of gtx: all pairs within the cutoff interact.
 
     Args:
@@ -94,9 +102,6 @@ class SchNetOfBatch(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         return self.net(batch.x[:, 0], batch.pos, batch.batch)
-
-    def observe(self, store: MoleculeStore, more: bool = False) -> None:
-        """Learn nothing before training."""
 
 
 class WithinCutoff(nn.Module):

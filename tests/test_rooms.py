@@ -89,7 +89,6 @@ LIBRARIES = {
     "dask": set(),
     "fastapi": {"serve"},
     "uvicorn": {"serve"},
-    "prometheus_client": {"serve"},
     "onnx": {"export"},
     "onnxruntime": {"export"},
 }

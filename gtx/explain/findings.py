@@ -70,9 +70,9 @@ def account(subject: Subject, model: GraphTransformer, seed: int = 0, draws: int
         return torch.stack([to_dense_attention(layer.detach(), maps.edge_index, nodes) for layer in layers])
 
     weights, gradients = matrices(maps.weights), matrices(slopes)
-    num_virtual = 0 if model.virtual is None else len(model.virtual.node)
+    num_virtual = 0 if model.embedding.virtual is None else len(model.embedding.virtual.node)
     virtual = torch.arange(nodes - num_virtual, nodes)  # the last nodes
-    readers = virtual if model.readout is None else torch.cat([atoms, virtual])
+    readers = virtual if model.readout.pool is None else torch.cat([atoms, virtual])
     scores = {
         "rollout": score_atoms_by_attention(attention_rollout(weights.mean(1)), atoms, readers).numpy(),
         "gradient": score_atoms_by_attention(gradient_weighted_attention(weights, gradients), atoms, readers).numpy(),

@@ -139,9 +139,9 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
     if graph.num_edges < graph.num_pairs:
         yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
     nodes = []
-    if model.virtual is not None:
+    if model.embedding.virtual is not None:
         nodes.append("virtual nodes")
-    if model.tokens is not None:
+    if model.embedding.tokens is not None:
         nodes.append("bonds as nodes")
     if nodes:
         yield f"this model has {' and '.join(nodes)}: they carry attention between atoms and are not drawn"

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
+from gtx.models.assembly import LayerSettings, graph_transformer
 from gtx.models.catalogue import ARCHITECTURES, Architecture, build_model
 from gtx.models.composites import MultiComponentModel, MultiConformerModel
-from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, LayerSettings
+from gtx.models.embedding import EmbeddedMolecules, MoleculeEmbedding
+from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, MoleculeModel
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
+from gtx.models.readouts import LevelOutput, LevelReadout, make_head
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
 
@@ -26,8 +29,13 @@ __all__ = [
     "ARCHITECTURES",
     "Architecture",
     "AttentionMaps",
+    "EmbeddedMolecules",
     "GraphTransformer",
     "LayerSettings",
+    "LevelOutput",
+    "LevelReadout",
+    "MoleculeEmbedding",
+    "MoleculeModel",
     "MultiComponentModel",
     "MultiConformerModel",
     "build_model",
@@ -37,9 +45,11 @@ __all__ = [
     "gat",
     "gatv2",
     "gps",
+    "graph_transformer",
     "graphormer",
     "grit",
     "kernel_ridge",
+    "make_head",
     "mat",
     "rmat",
     "standard",

@@ -17,7 +17,8 @@ from gtx.encodings import (
     ShortestPathBonds,
     ShortestPathLength,
 )
-from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
+from gtx.models.assembly import LayerSettings, graph_transformer, published
+from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import (
     BondMessagePassing,
     EdgeStateUpdate,
@@ -42,13 +43,13 @@ def transformer(out_channels: int, *, steps: int = 16, **arguments: Any) -> Grap
 
     Args:
         steps: number of steps of the random walks.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
         return GraphTransformerLayer(of.attention(), None, of.channels, 4 * of.channels, of.dropout, norm_first=False)
 
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         encodings=[RandomWalkProbabilities(steps, pairs=False)],
         norm_first=False,
@@ -92,9 +93,9 @@ def graphormer(
         farthest: longest path distance with a separate code, in bonds.
         path: number of bonds of a path that have separate features.
         readout: pooling of the atoms in addition to the virtual node; by default none.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)],
@@ -126,13 +127,13 @@ def gps(out_channels: int, *, steps: int = 16, readout: Sequence[str] = ("sum",)
 
     Args:
         steps: number of steps of the random walks.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> GPSLayer:
         return GPSLayer(of.attention(), BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         encodings=[RandomWalkProbabilities(steps, pairs=False)],
         norm_first=False,
@@ -170,7 +171,7 @@ def grit(
         channels: width of nodes and edge states.
         layers: number of layers; the last layer does not update edge states.
         steps: number of steps of the random walks.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
@@ -189,7 +190,7 @@ def grit(
             scaler=LearnedDegreeScaling(channels),
         )
 
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps)],
@@ -233,7 +234,7 @@ def egt(
         clip: largest absolute value of the score.
         farthest: longest path distance with a separate code, in bonds.
         steps: number of steps of the random walks.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
     return _edge_augmented(out_channels, bond_sizes, pair_channels, clip, farthest, steps, **arguments)
 
@@ -269,7 +270,7 @@ def tgt(
         farthest: longest path distance with a separate code, in bonds.
         steps: number of steps of the random walks.
         cutoff: cutoff of the distance encoding, in Å.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
     space = [GaussianDistance(cutoff=cutoff)] if coordinates else []
     return _edge_augmented(
@@ -308,7 +309,7 @@ def _edge_augmented(
         return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout, edge_update=update)
 
     walk = RandomWalkProbabilities(steps, pairs=False)
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), ShortestPathLength(farthest), walk, *space],

@@ -14,6 +14,7 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.lazy import annex
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
+from gtx.models.assembly import graph_transformer
 from gtx.models.composites import MultiComponentModel
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
@@ -99,7 +100,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     name, arguments = spec["name"], spec["arguments"]
     makers: dict[str, Callable[..., nn.Module]] = {name: entry.make for name, entry in ARCHITECTURES.items()}
     makers |= CLOSED_FORM_MODELS
-    further: type[nn.Module] = GraphTransformer
+    further: Callable[..., nn.Module] = graph_transformer
     if name == WRITER:
         model = annex("sequence.model", f"the model {name}")
         makers, further = {name: model.molecule_to_sequence}, model.TokenTransformer
@@ -111,20 +112,23 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     return makers[name](**arguments)
 
 
-def _check(make: Callable[..., nn.Module], further: type[nn.Module], arguments: Mapping[str, Any], entry: str) -> None:
+def _check(
+    make: Callable[..., nn.Module], further: Callable[..., nn.Module], arguments: Mapping[str, Any], entry: str
+) -> None:
     """Check the type of each argument of a model; the model itself refuses an unknown one.
 
     Args:
         make: the model.
-        further: the class that gets the arguments which `make` does not name.
+        further: function or class that gets the arguments which `make` does not name.
         arguments: by name.
         entry: name of their section in the file, for messages.
     """
-    kinds: dict[str, Kind] = {**kinds_of(further.__init__), **kinds_of(make)}
+    takes: Callable[..., Any] = further.__init__ if isinstance(further, type) else further  # type: ignore[misc]
+    kinds: dict[str, Kind] = {**kinds_of(takes), **kinds_of(make)}
     Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)
     if isinstance(arguments.get("substructures"), Mapping):
         Record({}, kinds_of(SubstructureCountEmbedding.__init__)).check(
             arguments["substructures"], f"{entry}.substructures"
         )
     if isinstance(arguments.get("encoder"), Mapping):
-        _check(standard, GraphTransformer, arguments["encoder"], f"{entry}.encoder")
+        _check(standard, graph_transformer, arguments["encoder"], f"{entry}.encoder")

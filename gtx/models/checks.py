@@ -12,6 +12,7 @@ from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
 from gtx.errors import InputError
+from gtx.models.embedding import Vocabularies
 from gtx.nn import SubstructureCountEmbedding
 
 PER = ("molecule", "atom", "bond")
@@ -45,8 +46,6 @@ def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) ->
         if given[name] is not None and not callable(given[name]):
             raise ValueError(f"expected {name} that can be called, got {given[name]!r}")
     per, virtual_nodes, readout = given["per"], given["virtual_nodes"], given["readout"]
-    if (virtual_nodes or given["bond_tokens"]) and given["pair_channels"] is None:
-        raise ValueError("further nodes need pair features of their own: expected pair_channels, got None")
     if per not in PER:
         raise ValueError(f'expected per of "molecule", "atom" or "bond", got {per!r}')
     if unknown := set(given["also"] or {}) - ({"atom", "bond"} - {per}):
@@ -61,16 +60,14 @@ def check_arguments(given: Mapping[str, Any], usual: Mapping[str, Parameter]) ->
 MADE_BY = "as gtx.molecules.Featuriser makes them; gtx.data.from_pyg translates data of PyG that have a SMILES"
 
 
-def check_batch(
-    batch: Batch, atom_sizes: Sequence[int], bond_sizes: Sequence[int], bonds: bool, descriptors: int
-) -> None:
+def check_batch(batch: Batch, vocabularies: Vocabularies, bonds: bool, descriptors: int) -> None:
     """Raise an `InputError` that names the attribute and the column if a batch does not suit a model.
 
     Codes are compared with their sizes on a CPU alone: on a GPU the answer would have to be waited for.
 
     Args:
         batch: the molecules.
-        atom_sizes, bond_sizes: how many codes each column has.
+        vocabularies: codes of atoms and bonds that the model knows.
         bonds: whether the model needs the bonds' codes.
         descriptors: how many global features the model reads.
     """
@@ -79,9 +76,9 @@ def check_batch(
             f"expected a batch of molecules, got a {type(batch).__name__} without an attribute batch; "
             "torch_geometric.data.Batch.from_data_list makes one out of several Data"
         )
-    _check_codes("x", "atom", batch.x, atom_sizes)
+    _check_codes("x", "atom", batch.x, vocabularies.atoms.sizes)
     if bonds or getattr(batch, "edge_attr", None) is not None:
-        _check_codes("edge_attr", "directed bond", getattr(batch, "edge_attr", None), bond_sizes)
+        _check_codes("edge_attr", "directed bond", getattr(batch, "edge_attr", None), vocabularies.bonds.sizes)
     if descriptors:
         u = getattr(batch, "u", None)
         if u is None or u.dim() != 2 or u.shape[1] != descriptors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,32 +12,13 @@ from torch_geometric.data import Batch, Data
 
 from gtx.errors import InputError
 from gtx.models.graph_transformer import GraphTransformer
+from gtx.nn import MoleculeModel
 from gtx.nn.features import TrainingMolecules
 
 # --- Rows of several molecules, such as a solute and a solvent: an embedding of each, and one head.
 
 
-class ComponentSet(TrainingMolecules, Protocol):
-    """Training rows of several molecules, such as a `gtx.data.MoleculeStore` with `component_sizes`."""
-
-    def as_molecules(self, further: int = 0) -> ComponentSet:
-        """Return the molecules of all rows, one after the other."""
-
-    def subset(self, index: Tensor) -> ComponentSet:
-        """Select some of them."""
-
-
-class MoleculeEncoder(Protocol):
-    """A model of molecules that gives embeddings, such as a `GraphTransformer` for molecules."""
-
-    def embed(self, batch: Batch) -> Tensor:
-        """Embed each molecule, `[B, width]`."""
-
-    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
-        """Learn from the training molecules which codes there are."""
-
-
-class MultiComponentModel(nn.Module):
+class MultiComponentModel(MoleculeModel):
     r"""Model of rows with K molecules (such as solute and solvent): their embeddings are concatenated before the head.
 
     \[ z = \mathrm{head}\bigl([f_1(m_1), \ldots, f_K(m_K)]\bigr), \qquad f_k = f \text{ unless separate} \]
@@ -47,7 +28,7 @@ class MultiComponentModel(nn.Module):
     https://doi.org/10.1021/acs.jcim.3c01250).
 
     Args:
-        make: function that makes a `GraphTransformer`, or another module with `embed`, `observe` and a `head` that
+        make: function that makes a `GraphTransformer`, or another `MoleculeModel` with embeddings and a `head` that
             starts with a linear layer. The input width of the head is adapted to K embeddings.
         count: K.
         separate: whether each component has a separate encoder, or all components share one encoder.
@@ -62,19 +43,19 @@ class MultiComponentModel(nn.Module):
         each; `u` `[B, K D + further]`), otherwise as for `GraphTransformer`, to `[B, out_channels]`.
     """
 
-    encoders: Sequence[MoleculeEncoder]
+    encoders: Sequence[MoleculeModel]
 
     def __init__(self, make: Callable[[], nn.Module], count: int, separate: bool = False, further: int = 0) -> None:
         super().__init__()
         self.count = count
         self.further = further
         made = [make() for _ in range(count if separate else 1)]
-        whole = hasattr(made[0], "embed") and getattr(made[0], "per", "molecule") == "molecule"
+        embeds = isinstance(made[0], MoleculeModel) and made[0].width is not None and made[0].per == "molecule"
         head = getattr(made[0], "head", None)
-        if not (whole and isinstance(head, nn.Sequential) and isinstance(head[0], nn.Linear)):
+        if not (embeds and isinstance(head, nn.Sequential) and isinstance(head[0], nn.Linear)):
             raise InputError(f"{type(made[0]).__name__} has no embedding of a molecule: it cannot encode components")
         first, rest = head[0], list(head)[1:]
-        self.width: int = count * first.in_features  # of `embed`
+        self.width: int = count * first.in_features
         self.head: nn.Sequential = nn.Sequential(nn.Linear(self.width, first.out_features), *rest)
         for encoder in made:
             encoder.head = nn.Identity()
@@ -91,7 +72,7 @@ class MultiComponentModel(nn.Module):
             return self.encoders[0].embed(every).reshape(batch.num_graphs, self.width)
         return torch.cat([f.embed(every_nth(every, k, self.count)) for k, f in enumerate(self.encoders)], -1)
 
-    def observe(self, molecules: ComponentSet, more: bool = False) -> None:
+    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Record the codes and scales of the TRAINING molecules, see `GraphTransformer.observe`."""
         every = molecules.as_molecules(self.further)
         for k, encoder in enumerate(self.encoders):
@@ -149,7 +130,7 @@ def every_nth(batch: Batch, k: int, count: int) -> Batch:
 # --- Several conformers of a molecule, pooled to one vector.
 
 
-class MultiConformerModel(nn.Module):
+class MultiConformerModel(MoleculeModel):
     r"""Model that reads several conformers of each molecule and pools their embeddings before the head.
 
     \[ y = \mathrm{head}\Bigl( \sum_k a_k z_k \Bigr), \qquad a_k = 1 / K \quad \text{or} \quad
@@ -182,8 +163,9 @@ class MultiConformerModel(nn.Module):
         if model.per != "molecule":
             raise ValueError(f"conformers of molecules are pooled: expected a model per molecule, got {model.per}")
         self.model = model
+        self.width = model.width
         self.pool = pool
-        self.weigh: nn.Linear | None = nn.Linear(model.width, 1, bias=False) if pool == "attention" else None
+        self.weigh: nn.Linear | None = nn.Linear(model.readout.width, 1, bias=False) if pool == "attention" else None
 
     @property
     def constant_shapes(self) -> bool:

@@ -21,7 +21,8 @@ from gtx.encodings import (
 )
 from gtx.graph import DistanceCutoffEdges
 from gtx.models.all_pairs import layer_with_biases
-from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
+from gtx.models.assembly import LayerSettings, graph_transformer, published
+from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import EquivariantAttentionLayer, GraphTransformerLayer, TransformerMPairEncoding
 
 # --- The Molecule Attention Transformer.
@@ -51,14 +52,14 @@ def mat(
         blend: weights of attention, distance and adjacency.
         learned: whether these weights are learned.
         kernel: function of the distance, "softmax" or "exp".
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
         attention = of.attention(normaliser=DistanceAdjacencyBlend(blend, learned, kernel), edge_bias=False)
         return GraphTransformerLayer(attention, None, of.channels, of.channels, of.dropout)
 
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         encodings=[MATDistanceAndAdjacency()],
         pair_channels=None,
@@ -101,7 +102,7 @@ def rmat(
         farthest: longest path distance with a separate code, in bonds.
         radial: number of radial functions of the distance in space.
         cutoff: cutoff of the radial functions, in Å.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
@@ -109,7 +110,7 @@ def rmat(
         attention = of.attention(score=score, edge_bias=False, edge_value=True)
         return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout)
 
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), ShortestPathLength(farthest), BesselDistance(radial, cutoff)],
@@ -154,7 +155,7 @@ def torchmd_net(
         radial: number of radial functions of the distance.
         cutoff: largest distance, in Å, at which atoms attend to each other.
         dropout: dropout rate in the head.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> EquivariantAttentionLayer:
@@ -163,7 +164,7 @@ def torchmd_net(
         return EquivariantAttentionLayer(channels, of.heads, radial + 1, of.last)
 
     around = NeighbourAtomTypes(ExpNormDistance(radial, cutoff), atom_sizes[0], channels)
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         atom_sizes,
         encodings=[around, ExpNormDistance(radial, cutoff), PairUnitVector(cutoff)],
@@ -217,12 +218,12 @@ def transformer_m(
         modes: probabilities, in training, that a molecule with coordinates uses the graph channel alone, the space
             channel alone, or both.
         readout: pooling of the atoms in addition to the virtual node; by default none.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
     flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
     space = [TransformerM3DEncoding(distance)] if coordinates else []
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         atom_sizes,
         bond_sizes,

@@ -11,7 +11,8 @@ from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate,
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
 from gtx.graph import BondEdges, ExpanderEdges
 from gtx.models.all_pairs import layer_with_biases
-from gtx.models.graph_transformer import GraphTransformer, LayerSettings, published
+from gtx.models.assembly import LayerSettings, graph_transformer, published
+from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.
@@ -29,7 +30,7 @@ def gat(out_channels: int, **arguments: Any) -> GraphTransformer:
     Source: Veličković et al. 2018 (arXiv:1710.10903).
 
     Args:
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def attention(of: LayerSettings) -> EdgeAttention:
@@ -57,7 +58,7 @@ def gatv2(
 
     Args:
         pair_channels: width of the embedding of the bonds.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def attention(of: LayerSettings) -> EdgeAttention:
@@ -80,7 +81,7 @@ def gaan(out_channels: int, **arguments: Any) -> GraphTransformer:
     Source: Zhang et al. 2018 (arXiv:1803.07294).
 
     Args:
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def attention(of: LayerSettings) -> EdgeAttention:
@@ -98,7 +99,9 @@ def _over_bonds(
     def layer(of: LayerSettings) -> GraphTransformerLayer:
         return GraphTransformerLayer(attention(of), None, of.channels, dropout=of.dropout)
 
-    return GraphTransformer(out_channels, local=False, edges=BondEdges(), layer=layer, edge_list=edge_list, **arguments)
+    return graph_transformer(
+        out_channels, local=False, edges=BondEdges(), layer=layer, edge_list=edge_list, **arguments
+    )
 
 
 # --- Exphormer: sparse attention over the bonds, a random regular graph and virtual nodes.
@@ -132,7 +135,7 @@ def exphormer(
         degree: degree of the expander graph, even.
         seed: seed of the expander graph.
         virtual_nodes: number of virtual nodes, whose states are concatenated to the readout.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
 
     def layer(of: LayerSettings) -> GPSLayer:
@@ -140,7 +143,7 @@ def exphormer(
         attention = of.attention(score=score, edge_bias=False)
         return GPSLayer(attention, BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
 
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         bond_sizes=bond_sizes,
         encodings=[BondFeatures(bond_sizes), RandomWalkProbabilities(steps, pairs=False)],
@@ -173,9 +176,9 @@ def tokengt(out_channels: int, *, heads: int = 8, readout: Sequence[str] = (), *
 
     Args:
         readout: pooling of the atoms in addition to the token of the molecule; by default none.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
     """
-    return GraphTransformer(
+    return graph_transformer(
         out_channels,
         heads=heads,
         pair_channels=heads,

@@ -16,6 +16,7 @@ from gtx.encodings import (
     SimplePathCounts,
 )
 from gtx.kernel import KernelRidge
+from gtx.models.assembly import graph_transformer
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import SubstructureCountEmbedding
 from gtx.nn.features import FARTHEST
@@ -62,7 +63,7 @@ def standard(
         cutoff: cutoff of the distance encoding, in Å.
         moments: number of channels of `gtx.encodings.NeighbourDistancesAndAngles`, for targets that depend on the
             geometry; 0 for none.
-        arguments: further arguments of `GraphTransformer`, by name.
+        arguments: further arguments of `graph_transformer`, by name.
 
     Raises:
         ValueError: the name of an encoding is unknown, or moments are requested without coordinates.
@@ -92,7 +93,7 @@ def standard(
             if wrong := [i for i in substructures.get(columns) or () if not 0 <= i < len(sizes)]:
                 raise ValueError(f"substructures: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
         counted = SubstructureCountEmbedding(channels, **substructures)
-    return GraphTransformer(
+    return graph_transformer(
         out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments
     )
 

@@ -5,6 +5,7 @@ from gtx.nn.decoder_layer import DecoderLayer
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.embedding import CategoricalEmbedding, PairEmbedding, TransformerMPairEncoding
 from gtx.nn.features import SubstructureCountEmbedding
+from gtx.nn.molecule_model import MoleculeModel
 from gtx.nn.readout import LearnedDegreeScaling, Readout
 from gtx.nn.transformer_layer import EdgeStateUpdate, GPSLayer, GraphTransformerLayer
 from gtx.nn.triplet_attention import TripletAttention
@@ -22,6 +23,7 @@ __all__ = [
     "GPSLayer",
     "GraphTransformerLayer",
     "LearnedDegreeScaling",
+    "MoleculeModel",
     "PairEmbedding",
     "Readout",
     "SubstructureCountEmbedding",

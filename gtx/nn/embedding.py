@@ -109,6 +109,10 @@ def _offsets(sizes: Sequence[int]) -> Tensor:
 
 # --- From the pair features of several encodings to one vector per pair.
 
+PORTION, KEPT = 2**23, 2**26
+"""Bytes of pairs that are embedded at a time on a CPU, and that are kept for all layers, where no gradient is wanted;
+beyond, each layer embeds them anew. What embeds a portion and reads it takes some five times as much beside."""
+
 
 class PairEmbedding(nn.Module):
     r"""Embedding of pairs of nodes: the sum of the embeddings of their features and an MLP, or the features themselves.
@@ -155,6 +159,24 @@ class PairEmbedding(nn.Module):
         pairs = sum(part(feature) for part, feature in zip(self.parts, features, strict=True))
         return pairs if self.mlp is None else self.mlp(pairs)
 
+    def chunked(
+        self, graph: CompleteGraph, features: Sequence[Tensor], dtype: torch.dtype
+    ) -> Tensor | ChunkedPairEmbedding | None:
+        """Embed the pairs; on a CPU, where they are many and no gradient is wanted, some at a time.
+
+        Args:
+            graph: graph whose pairs have these features.
+            features: as for `forward`.
+            dtype: precision of the embedding.
+        """
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or graph.ptr.device.type != "cpu":
+            return self(features)
+        size = dtype.itemsize * (self.width or 0)  # of a pair
+        if size * graph.num_pairs <= PORTION or type(graph) is not CompleteGraph:
+            return self(features)
+        chunks = ChunkedPairEmbedding(graph, self, features, dtype, PORTION // size)
+        return chunks.joined() if size * graph.num_pairs <= KEPT else chunks
+
 
 class ChunkedPairEmbedding(NamedTuple):
     """Embedding of pairs of nodes that is computed for some receivers at a time, to save memory.
@@ -176,8 +198,7 @@ class ChunkedPairEmbedding(NamedTuple):
     def portions(self) -> Iterator[tuple[slice, BipartiteGraph, Tensor]]:
         """Yield some receiving nodes at a time, their graph, and its embedded pairs."""
         for nodes, pairs, graph in split_by_receivers(self.graph, self.most):
-            features = (feature[pairs] for feature in self.features)
-            yield nodes, graph, self.embedding([x.to(self.dtype) if x.is_floating_point() else x for x in features])
+            yield nodes, graph, self.embedding([feature[pairs] for feature in self.features])
 
     def joined(self) -> Tensor:
         """All pairs embedded; what the embedding needs beside is that of a portion."""

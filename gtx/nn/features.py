@@ -40,6 +40,14 @@ class TrainingMolecules(Protocol):
     def batch(self, index: Tensor) -> Batch:
         """Return the molecules `index` (int64 `[B]`), as a model takes them."""
 
+    def subset(self, index: Tensor) -> TrainingMolecules:
+        """Select some of the molecules."""
+
+    def as_molecules(self, further: int = 0) -> TrainingMolecules:
+        """Return the components of all rows, such as solute and solvent, one after the other; see
+        `gtx.models.MultiComponentModel`.
+        """
+
 
 # --- Global features on one scale.
 

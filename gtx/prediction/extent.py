@@ -51,9 +51,10 @@ class MoleculeExtent:
     @classmethod
     def of_network(cls, network: GraphTransformer) -> Self:
         """Read the codes that a network has observed."""
+        known = network.embedding.vocabularies
         atoms, bonds = (
             [seen.nonzero().flatten().tolist() for seen in vocabulary.seen.cpu().split(vocabulary.sizes)]
-            for vocabulary in (network.atom_vocabulary, network.bond_vocabulary)
+            for vocabulary in (known.atoms, known.bonds)
         )
         return cls(atoms, bonds, None)
 

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from torch_geometric.data import Batch
 from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
 from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError
+from gtx.models import MoleculeModel
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list
@@ -128,29 +129,9 @@ class ExtendedAnswers:
             raise AttributeError(name)
         return getattr(self.answers, name)
 
-    def subset(self, rows: np.ndarray) -> ExtendedAnswers:
-        """Select the molecules `rows`."""
-        return ExtendedAnswers(self.answers.subset(rows), [column[rows] for column in self.further])
-
     def columns(self) -> list[np.ndarray]:
         """Return the columns of the answers, then the added ones."""
         return [*self.answers.columns(), *self.further]
-
-
-def _predictor_on(
-    device: str, kind: type[Predictor], members: Sequence[nn.Module], header: ModelFileHeader, *rest: Any
-) -> Predictor:
-    """Make a predictor on a device; on the usual one if this machine lacks it."""
-    lacking = torch.device(device).type == "cuda" and not torch.cuda.is_available()
-    return kind(members, header, None if lacking else device, *rest)
-
-
-@runtime_checkable
-class Embeds(Protocol):
-    """Network that computes a vector per molecule."""
-
-    def embed(self, batch: Batch) -> Tensor:
-        """Compute the vectors of a batch of B molecules, `[B, width]`."""
 
 
 class Predictor:
@@ -212,8 +193,7 @@ class Predictor:
         # a pickle made beside a GPU can be opened where there is none
         members = [deepcopy(member).cpu() for member in self.members]
         kernel_member = self.kernel_member and deepcopy(self.kernel_member).cpu()
-        device = str(self.device)
-        return _predictor_on, (device, type(self), members, self.header, kernel_member, self.reports_members)
+        return type(self), (members, self.header, None, kernel_member, self.reports_members)
 
     @property
     def task(self) -> Any:
@@ -297,9 +277,9 @@ class Predictor:
             raise InputError(f"this model has a vector per {self.task.per}, none of the whole molecule")
 
         def vectors_of(members: Sequence[nn.Module], batch: Batch) -> Tensor:
-            return torch.cat([member.embed(batch) for member in members if isinstance(member, Embeds)], 1).cpu()
+            return torch.cat([member.embed(batch) for member in members if isinstance(member, MoleculeModel)], 1).cpu()
 
-        if not all(isinstance(member, Embeds) for member in self.members):
+        if not all(isinstance(member, MoleculeModel) and member.width is not None for member in self.members):
             raise InputError(f"{self.header.model['name']} has no method embed that gives a vector per molecule")
         texts, done = self._featurise(smiles, workers)
         vectors = self._run(done.store, vectors_of)

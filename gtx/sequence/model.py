@@ -11,8 +11,8 @@ from torch_geometric.data import Batch
 
 from gtx.elementwise import GELU, Dropout
 from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
-from gtx.models import standard
-from gtx.nn import DecoderLayer, EdgeAttention
+from gtx.models import GraphTransformer, LevelReadout, standard
+from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
 
@@ -199,7 +199,7 @@ class SourceEncoder(Protocol):
         """Return what tokens attend to, `[M, *]`."""
 
 
-class MoleculeToSequenceModel(nn.Module):
+class MoleculeToSequenceModel(MoleculeModel):
     r"""Encoder-decoder model that reads molecules and generates sequences.
 
     In every layer of the decoder, tokens attend to the atoms of the encoder and to earlier tokens:
@@ -265,9 +265,8 @@ class MoleculeToSequenceModel(nn.Module):
     def observe(self, data: Any, more: bool = False) -> None:
         """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""
         source = getattr(data, "source", data)
-        observe = getattr(self.encoder, "observe", None)
-        if observe is not None and source is not None:
-            observe(source, more)
+        if isinstance(self.encoder, MoleculeModel) and source is not None:
+            self.encoder.observe(source, more)
 
     def attention(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> CrossAttentionMaps:
         """Write what was given, and keep every layer's weights from the source to the tokens."""
@@ -320,6 +319,7 @@ def molecule_to_sequence(
     both |= {"dropout": dropout, "attention_dropout": attention_dropout}
     sizes: dict[str, Any] = {"atom_sizes": atom_sizes, "bond_sizes": bond_sizes, "coordinates": coordinates}
     reader = standard(1, **sizes, **{**both, **(encoder or {})})
-    reader.readout, reader.head = None, nn.Identity()
-    width = reader.atom_embedding.table.shape[1]
-    return MoleculeToSequenceModel(reader, size, width, **{**both, **decoder})
+    without = GraphTransformer(
+        reader.embedding, reader.layers, LevelReadout("atom", reader.embedding.channels), nn.Identity(), reader.norm
+    )
+    return MoleculeToSequenceModel(without, size, without.width, **{**both, **decoder})

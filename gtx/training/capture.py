@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.errors import printable
+from gtx.nn import MoleculeModel
 from gtx.training.data import MoleculeDataModule, fixed_features_of
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw
@@ -241,7 +242,7 @@ def obstacle_to_capture(settings: TrainSettings, model: nn.Module, train: Any, p
         return f"strategy {settings.strategy} exchanges gradients in every step"
     if not isinstance(train, MoleculeStore):
         return "the examples of the task are more than molecules"
-    if not getattr(model, "constant_shapes", False):
+    if not (isinstance(model, MoleculeModel) and model.constant_shapes):
         return f"{type(model).__name__} does not declare that it takes batches of constant shape (`constant_shapes`)"
     return None
 

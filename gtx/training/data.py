@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from pytorch_lightning import LightningDataModule, Trainer
 from torch import Tensor, nn
-from torch_geometric.data import Batch
 
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, PrecomputedEncodings, precompute_encodings
 from gtx.errors import InputError
+from gtx.nn import MoleculeModel
 from gtx.tasks import Task
 from gtx.training.settings import TrainSettings
 
@@ -203,21 +203,9 @@ def data_module(trainer: Trainer) -> MoleculeDataModule:
     return data
 
 
-@runtime_checkable
-class HasPrecomputableEncodings(Protocol):
-    """Model with encodings that are the same in every epoch, such as `gtx.models.GraphTransformer`."""
-
-    @property
-    def fixed(self) -> Mapping[str, bool]:
-        """Names of such encodings, True for those that a batch of constant shape needs."""
-
-    def compute_encodings(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
-        """Compute these encodings for a batch."""
-
-
 def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> PrecomputedEncodings | None:
     """Compute the fixed encodings of a model for some molecules, up to a quarter of the free memory."""
-    if not isinstance(model, HasPrecomputableEncodings) or not model.fixed or len(examples) == 0:
+    if not isinstance(model, MoleculeModel) or not model.fixed or len(examples) == 0:
         return None
     needed = [name for name, needs in model.fixed.items() if needs]
     room = min(free_memory(device), free_memory(examples.device)) // 4

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -27,6 +27,7 @@ from gtx.data import MoleculeStore
 from gtx.data.featurising import open_process_pool
 from gtx.errors import InputError
 from gtx.kernel import KernelRidge
+from gtx.nn import MoleculeModel
 from gtx.tasks import Task
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture
 from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
@@ -159,11 +160,11 @@ class Problem:
             model = self.model if isinstance(self.model, nn.Module) else self.model()
         except (TypeError, ValueError) as error:
             raise InputError(f"the model cannot be made: {error}") from error
-        if isinstance(model, Observer):  # which codes there are, and the scale of descriptors
+        if isinstance(model, MoleculeModel):  # which codes there are, and the scale of descriptors
             model.observe(self.train)
         if self.start:
             self.transfer.apply(model, self.start[number % len(self.start)].model)  # new descriptors keep their scale
-            if isinstance(model, Observer):
+            if isinstance(model, MoleculeModel):
                 model.observe(self.train, more=True)
         return model
 
@@ -184,14 +185,6 @@ def describe_resumed(problem: Problem, run: RunFolder) -> str:
                 done = torch.load(last, map_location="cpu", weights_only=True)["epoch"] + 1
             found.append(f"{problem.title(k)} goes on after epoch {done} of {epochs}")
     return ", ".join(found)
-
-
-@runtime_checkable
-class Observer(Protocol):
-    """Model that adapts to its training molecules before it is trained, such as `gtx.models.GraphTransformer`."""
-
-    def observe(self, molecules: Any, more: bool = False) -> None:
-        """Learn the codes and the scales of descriptors; with `more` only add codes."""
 
 
 def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsembleMember:

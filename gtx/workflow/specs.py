@@ -13,7 +13,7 @@ from gtx.data import FeatureColumns
 from gtx.data.columns import listed
 from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, GraphTransformer, build_model
+from gtx.models import ARCHITECTURES, build_model, graph_transformer
 from gtx.models.catalogue import CLOSED_FORM_MODELS, WRITER
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
@@ -54,7 +54,7 @@ def check_model_settings(
         names = [*ARCHITECTURES, *CLOSED_FORM_MODELS]
         near = did_you_mean(name, names)
         raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(names)}")
-    arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(GraphTransformer).parameters}
+    arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(graph_transformer).parameters}
     for argument in settings.model_arguments:
         if argument not in arguments and (near := did_you_mean(argument, arguments)):
             raise InputError(f"model {name} has no argument {argument!r}{near}")

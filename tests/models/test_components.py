@@ -116,10 +116,11 @@ def test_an_encoder_of_its_own_knows_what_its_molecules_had(rows: MoleculeStore)
     shared, separate = model(False), model(True)
     for made in (shared, separate):
         made.observe(rows)
-    sulphur = [bool(encoder.atom_vocabulary.seen[16]) for made in (shared, separate) for encoder in made.encoders]
+    encoders = [*shared.encoders, *separate.encoders]
+    sulphur = [bool(encoder.embedding.vocabularies.atoms.seen[16]) for encoder in encoders]
     assert sulphur == [True, False, True]  # a solvent had some, no solute
     of_solutes = rows.as_molecules(1).subset(torch.arange(0, 6, 2))
-    scale = separate.encoders[0].descriptor_scaler.mean
+    scale = separate.encoders[0].readout.descriptors.mean
     assert torch.allclose(scale, of_solutes.descriptors.nanmean(0), rtol=1e-3, atol=1e-3)
 
 

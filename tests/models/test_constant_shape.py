@@ -72,7 +72,7 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
     batch_shape = BatchShape(120, 2000, 300, ((1, 31), (3, 24), (7, 22)))
     index = torch.tensor([8, 3, 0, 4, 7, 6, 5, 2, 1, -1, -1])
     kept = precompute_encodings(molecules, model.compute_encodings, list(model.fixed), torch.device("cpu"), 1 << 30)
-    for features in (kept, None) if all(e.constant_shapes for e in model.encodings) else (kept,):
+    for features in (kept, None) if all(e.constant_shapes for e in model.embedding.encodings) else (kept,):
         out, gradients = run(model, make_constant_shape_batch(molecules, index, batch_shape, features))
         expected, expected_gradients = run(model, molecules.batch(index[index >= 0]))
         assert out.shape == (12, 2)
@@ -104,7 +104,7 @@ def test_an_encoding_that_does_not_say_so_takes_plain_batches() -> None:
 
     model = make("standard")
     assert model.constant_shapes
-    model.encodings.append(Own())
+    model.embedding.encodings.append(Own())
     assert not model.constant_shapes
 
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 from gtx.attention import ScaledDotScore, Score
 from gtx.encodings import ShortestPathLength
 from gtx.graph import CompleteGraph, HopCutoffEdges
-from gtx.models import GraphTransformer, LayerSettings, standard
+from gtx.models import GraphTransformer, LayerSettings, graph_transformer, standard
 from gtx.molecules import Featuriser
 from gtx.nn import GraphTransformerLayer
 from gtx.testing import check_model
@@ -65,10 +65,10 @@ def test_large_molecules_in_portions_are_what_they_are_at_once(
 ) -> None:
     model, batch = make(**variant).double(), as_double(batch)
     whole, portion, embedded = model(batch), 100, []
-    size = 8 * model.pair_embedding.width
-    monkeypatch.setattr("gtx.models.graph_transformer.PORTION", portion * size)
-    monkeypatch.setattr("gtx.models.graph_transformer.KEPT", kept)
-    model.pair_embedding.register_forward_hook(lambda _, features, pairs: embedded.append(len(pairs)))
+    size = 8 * model.embedding.pairs.width
+    monkeypatch.setattr("gtx.nn.embedding.PORTION", portion * size)
+    monkeypatch.setattr("gtx.nn.embedding.KEPT", kept)
+    model.embedding.pairs.register_forward_hook(lambda _, features, pairs: embedded.append(len(pairs)))
     with torch.no_grad():
         close(model(batch), whole, 1e-12)
     pairs = CompleteGraph.from_batch(batch.batch).num_pairs
@@ -83,9 +83,9 @@ def test_swapping_a_score_or_an_encoding_is_passing_another_module(batch: Batch)
     plain, swapped = make(score=ScaledDotScore()), make(score=Negative())
     swapped.load_state_dict(plain.state_dict())
     assert not torch.allclose(plain(batch), swapped(batch))
-    few = GraphTransformer(1, **SIZES, encodings=[ShortestPathLength(3)], channels=16, layers=1, heads=2).eval()
+    few = graph_transformer(1, **SIZES, encodings=[ShortestPathLength(3)], channels=16, layers=1, heads=2).eval()
     assert few(batch).shape == (len(SMILES), 1)
-    none = GraphTransformer(1, **SIZES, channels=16, layers=1, heads=2)
+    none = graph_transformer(1, **SIZES, channels=16, layers=1, heads=2)
     assert none(batch).shape == (len(SMILES), 1)
 
 
@@ -125,13 +125,13 @@ def test_an_unseen_code_is_other() -> None:
 
 def test_descriptors_are_scaled_by_the_training_rows_and_unknown_says_nothing(batch: Batch) -> None:
     model = make()
-    scaled = model.descriptor_scaler(store().descriptors)
+    scaled = model.readout.descriptors(store().descriptors)
     assert scaled.abs().max() <= 5.0 and scaled.isfinite().all()
     unknown, average = batch.clone(), batch.clone()
     unknown.u = batch.u.clone()
     unknown.u[0, 3] = torch.nan
     average.u = batch.u.clone()
-    average.u[0, 3] = model.descriptor_scaler.mean[3]
+    average.u[0, 3] = model.readout.descriptors.mean[3]
     close(model(unknown), model(average), 1e-6)
 
 
@@ -157,16 +157,16 @@ def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refus
         return GraphTransformerLayer(of.attention(), None, of.channels)
 
     own = {"channels": 32, "heads": 4, "local": False, "layer": layer}
-    model = GraphTransformer(1, **SIZES, **own, dropout=0.3, layers=3, attention_dropout=0.1)
+    model = graph_transformer(1, **SIZES, **own, dropout=0.3, layers=3, attention_dropout=0.1)
     assert len(model.layers) == 3 and model(whole_batch()).shape == (len(SMILES), 1)
     assert [(of.index, of.last) for of in made] == [(0, False), (1, False), (2, True)]
     assert made[0] == LayerSettings(0, False, 32, 4, None, 0.3, 0.1) and model.layers[0].attention.dropout == 0.1
     ignored = {"score": ScaledDotScore(), "edge_value": False}
     for name, value in ignored.items():
         with pytest.raises(ValueError, match=f"^layer makes the layers and decides {name} itself: leave them out$"):
-            GraphTransformer(1, **SIZES, **own, **{name: value})
+            graph_transformer(1, **SIZES, **own, **{name: value})
     with pytest.raises(ValueError, match="decides score, edge_value itself"):
-        GraphTransformer(1, **SIZES, **own, **ignored)
+        graph_transformer(1, **SIZES, **own, **ignored)
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_a_layer_of_ones_own_is_told_the_sizes_and_what_it_would_ignore_is_refus
 )
 def test_sizes_that_make_no_model_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match=f"expected {next(iter(wrong))}"):
-        GraphTransformer(**{"out_channels": 1, **SIZES, **wrong})
+        graph_transformer(**{"out_channels": 1, **SIZES, **wrong})

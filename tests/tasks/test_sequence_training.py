@@ -88,7 +88,7 @@ def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
     settings = replace(SETTINGS, epochs=2, batch_pairs=2000)
     (done,) = fit(made, TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
     assert done.history[1]["train_loss"] < done.history[0]["train_loss"]
-    assert not encoder.atom_vocabulary.seen.all()
+    assert not encoder.embedding.vocabularies.atoms.seen.all()
 
 
 def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:

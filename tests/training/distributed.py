@@ -40,7 +40,7 @@ def command(out: Path, *more: str) -> list[str]:
         f"train {table} --target-columns y --split-column part --out {out} --epochs 2 --batch-molecules 8 --threads 1"
     )
     tiny = "--accelerator cpu --blend no --no-baselines --no-report --model-arguments channels=16 layers=1 heads=2"
-    slow = "--rates all=0.5 head=1 pair_embedding=0"
+    slow = "--rates all=0.5 head=1 embedding.pairs=0"
     return [*words.split(), *tiny.split(), *slow.split(), *more]
 
 

@@ -150,7 +150,7 @@ def step(task: Task, model: nn.Module, molecules: MoleculeStore, plant: str | No
     """Cut, forward, loss, backward, clip, update, average, rate: a whole step, from which molecules to the weights."""
     model.observe(molecules)
     kept = precompute_encodings(molecules, model.compute_encodings, list(model.fixed), torch.device("cpu"), 1 << 30)
-    constant = all(encoding.constant_shapes for encoding in model.encodings)  # otherwise, only what is kept
+    constant = all(encoding.constant_shapes for encoding in model.embedding.encodings)  # otherwise, only what is kept
     for features in (None, kept) if constant and task.discrete else (None,) if constant else (kept,):
         cutter = ConstantShapeStore(molecules)
         index = cutter.sampler(16).batches()[0]

@@ -110,7 +110,7 @@ def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
     torch.testing.assert_close(predictions(tuned), predictions(members[0]), atol=0.05, rtol=0)
     two = np.hstack([LOGP, -LOGP])
     (headless,) = train(tmp_path / "two", two, epochs=1, lr=1e-5, ema=0.0, start=members)
-    table = "atom_embedding.table"
+    table = "embedding.atoms.table"
     kept, before = headless.model.state_dict()[table], members[0].model.state_dict()[table]
     torch.testing.assert_close(kept, before, atol=1e-4, rtol=0)
     assert headless.task.scaler.mean.shape == (2,)
@@ -122,11 +122,11 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     counted = {"substructures": {"folded": 64}}
     fresh = Problem(lambda: model(task, **counted), task, molecules, molecules, TrainSettings())
     joined, further = replace(fresh, start=[bare]).make_model(0), replace(fresh, start=members).make_model(0)
-    for part in ("descriptor_scaler.mean", "descriptor_scaler.scale", "substructures.used"):
+    for part in ("readout.descriptors.mean", "readout.descriptors.scale", "readout.substructures.used"):
         assert joined.state_dict()[part].equal(fresh.make_model(0).state_dict()[part]), part
     half = replace(fresh, train=molecules.subset(np.arange(9)), start=members).make_model(0)
-    assert half.descriptor_scaler.mean.equal(members[0].model.descriptor_scaler.mean)
-    assert half.atom_vocabulary.seen.equal(further.atom_vocabulary.seen)
+    assert half.readout.descriptors.mean.equal(members[0].model.readout.descriptors.mean)
+    assert half.embedding.vocabularies.atoms.seen.equal(further.embedding.vocabularies.atoms.seen)
 
 
 @pytest.mark.parametrize(

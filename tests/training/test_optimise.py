@@ -18,7 +18,7 @@ def test_matrices_alone_decay() -> None:
     decayed, free = ({names[id(p)] for p in group["params"]} for group in adamw(model, 1e-3, 0.1).param_groups)
     assert decayed | free == set(names.values()) and not decayed & free
     assert not [n for n in decayed if "norm" in n or n.endswith(("bias", "table"))]
-    assert "head.0.weight" in decayed and "atom_embedding.table" in free
+    assert "head.0.weight" in decayed and "embedding.atoms.table" in free
     assert not [n for n in free if n.endswith("lin.weight") or (n.startswith("head") and n.endswith("weight"))]
 
 

@@ -94,7 +94,7 @@ def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None
     (member,), _ = load_networks(pretrained / "foundation.gtx")
     kept = load_file(pretrained / "foundation.gtx")
     assert {kept[f"members.0.{name}"].dtype for name, _ in member.named_parameters()} == {torch.float16}
-    assert kept["members.0.descriptor_scaler.mean"].dtype == torch.float32
+    assert kept["members.0.embedding.vocabularies.atoms.seen"].dtype == torch.bool
     for name, weight in member.state_dict().items():
         assert weight.equal(kept[f"members.0.{name}"].to(weight.dtype)), name
 
@@ -114,7 +114,7 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     assert (settings["rates"], settings["head_first"]) == (TUNING["rates"], TUNING["head_first"])
     origin, card = found.header.settings["start"], json.loads((brought / "foundation.json").read_text())
     assert (origin["file"], origin["sha256"]) == ("foundation", card["sha256"])
-    assert "8 are new: descriptor_scaler.mean" in origin["weights"]
+    assert "8 are new: readout.descriptors.mean" in origin["weights"]
     capsys.readouterr()
     assert main(["info", str(tmp_path / "out" / "model.gtx")]) == 0
     seen = re.search(r"pretrained on (\d+) of these (\d+) molecules, and", capsys.readouterr().out)
@@ -131,7 +131,7 @@ def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp
     found = tuned(data, tmp_path / "out", rates={"all": 0, "head": 1}).members[0]
     (start,), _ = load_networks(brought / "foundation.gtx")
     for name, weight in start.state_dict().items():
-        if not name.startswith(("head", "atom_vocabulary", "bond_vocabulary", "descriptor_scaler")):
+        if not name.startswith(("head", "embedding.vocabularies", "readout.descriptors")):
             assert found.state_dict()[name].equal(weight), name
     assert all(parameter.requires_grad for parameter in found.parameters())
 
@@ -179,13 +179,6 @@ def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: t
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
     said = PretrainedModel.open(start, data, TrainSettings()).warnings(now)
     assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]
-    opened = PretrainedModel.open(start, data, TrainSettings())
-    bare = replace(opened, header=replace(opened.header, training=None))
-    few = replace(opened.header.training, smiles=["C"], rows=[1])
-    sample = replace(opened, header=replace(opened.header, training=few))
-    for model, kept in ((bare, "no"), (sample, "1 of ")):
-        (line,) = model.warnings(now)
-        assert line.startswith(f"warning: model.gtx contains {kept}") and "is unknown; --split-column" in line
 
 
 def test_a_new_head_knows_nothing_of_the_old_one(
