@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from inspect import signature
 from typing import Any
 
@@ -24,6 +25,10 @@ from gtx.training.optimise import check_head_first, freeze
 
 KERNEL_PARTS = ("substructures", "descriptors", "foundation")
 """Default inputs of the kernel."""
+KERNEL_SETTINGS = frozenset(
+    {"model", "model_arguments", "kernel_parts", "blend", "training_rows", "seed", "accelerator", "threads", "progress"}
+)
+"""Settings that a model in closed form has too; the others are of the training of networks."""
 MAX_WEIGHTS = 10**9
 """Largest number of weights; with gradients, moments and average they take 20 GB."""
 
@@ -118,10 +123,11 @@ def _check_kernel(settings: TrainSettings, featuriser: Featuriser, features: Fea
         raise InputError(f"model {name} reads features of molecules alone: leave out {', '.join(unread)}")
     if unknown := set(settings.model_arguments) - {"labels"}:
         raise InputError(f"model {name} has no argument {min(unknown)!r}; it has labels")
-    if settings.keep_by:
-        raise InputError(f"model {name} has no epochs to choose from: leave out --keep-by")
-    if settings.ensemble > 1:
-        raise InputError(f"model {name} has one solution: leave out --ensemble, got {settings.ensemble}")
+    usual = TrainSettings()
+    others = [f.name for f in fields(settings) if f.name not in KERNEL_SETTINGS]
+    if surplus := [other for other in others if getattr(settings, other) != getattr(usual, other)]:
+        options = ", ".join(f"--{other.replace('_', '-')}" for other in surplus)
+        raise InputError(f"model {name} is solved in closed form and has no training by epochs: leave out {options}")
     if featuriser.coordinates:
         raise InputError(f"model {name} uses no coordinates: leave out --coordinates and --conformers")
 

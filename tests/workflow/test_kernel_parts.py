@@ -49,7 +49,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(table: Path, out: Path, **options):
     data = DataSettings(str(table), ("gap",), split_sizes=(0.6, 0.2, 0.2), workers=0)
-    train_model(data, TrainSettings(**TINY | {"epochs": 1} | options), out, **ALONE)
+    settings = {"progress": False} if options.get("model") == "kernel" else TINY | {"epochs": 1}
+    train_model(data, TrainSettings(**settings | options), out, **ALONE)
     return out / "model.gtx"
 
 
@@ -133,7 +134,7 @@ def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
 
 
 def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Path, tmp_path: Path) -> None:
-    model = learn(table, tmp_path / "run", model="kernel", model_arguments={}, kernel_parts=PARTS[::2])
+    model = learn(table, tmp_path / "run", model="kernel", kernel_parts=PARTS[::2])
     (kernel,) = gtx.load(model, device="cpu").members
     assert kernel.kernel_names == PARTS[::2] and kernel.embed is not None
     smiles, y = TABLE["smiles"].tolist(), TABLE["gap"].to_numpy()
