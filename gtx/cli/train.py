@@ -27,9 +27,9 @@ examples:
 """
 NOTES = """
 TABLE is a CSV or TSV file (separated by commas, semicolons or tabs; .gz too), a Parquet, SMILES or SDF file, or the
-name of a public data set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9, zinc12k, mat/esol, scaffold/esol
-and others; xtb9 comes with gtx. An empty target cell is left out of the loss and the scores. A row that cannot be used
-is reported with its reason, and the run goes on.
+name of a public data set. gtx downloads esol, freesolv, lipo, bbbp, bace, tox21, qm9 and zinc12k; xtb9 comes with gtx.
+An empty target cell is left out of the loss and the scores. A row that cannot be used is reported with its reason, and
+the run goes on.
 
 FOLDER then holds model.gtx (all that prediction needs), report.html, metrics.json, predictions.csv (every row with its
 prediction and its part of the split), split.csv and config.yaml.

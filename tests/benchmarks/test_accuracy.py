@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+import experiments  # noqa: F401  # which adds the benchmarks' sets
 from gtx.data.public_datasets import load_public_dataset
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings

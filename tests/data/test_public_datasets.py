@@ -2,47 +2,21 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
-import os
-import pickle
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
 
-from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, _object_array, load_public_dataset
+from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
 from gtx.data.row_log import InputFile, RowLog
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
 from gtx.errors import InputError
 from gtx.tasks.inferred import InferredTask
+from tests.site_for_tests import site as site
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"
-
-
-@pytest.fixture
-def site(tmp_path: Path):
-    """A folder, and the address of a server on this machine that serves it."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *message: object) -> None:
-            pass
-
-        def send_header(self, keyword: str, value: str) -> None:
-            cut = self.path.endswith("broken.csv") and keyword == "Content-Length"
-            super().send_header(keyword, str(int(value) + 100) if cut else value)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.fixture
@@ -122,93 +96,31 @@ def test_a_failed_download_says_what_where_and_what_to_do(toy, site, tmp_path, m
         load_public_dataset("toy", tmp_path / "root")
 
 
-ACTIVITY = "moleculeace/CHEMBL2034_Ki"
-SHARED = ["esol", "freesolv", "bbbp", "zinc12k", ACTIVITY]
-SHARED += ["mat/bbbp", "scaffold/tox21"]
-ROWS = {"esol": 1128, "freesolv": 642, "bace": 1513, "tox21": 7831, "zinc12k": 12_000, "CHEMBL2034_Ki": 750}
+ROWS = {"esol": 1128, "freesolv": 642, "bbbp": 2050, "zinc12k": 12_000}
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", ROWS)
 def test_sets_in_place_hold_what_their_entries_say(name, shared_data):
-    loaded = load_public_dataset(name, shared_data, download=False)
+    check_entry(load_public_dataset(name, shared_data, download=False), ROWS[name])
+
+
+def check_entry(loaded: PublicDataset, number: int, without: tuple[str, ...] = ()) -> None:
+    """The file of a set has the rows, targets and splits that its entry names; parts `without` rows are empty."""
     table = open_table(loaded.path, loaded.smiles_column)
     rows = list(table.rows)
-    bbbp = {"bbbp": 2050, "mat/bbbp": 2039, "scaffold/bbbp": 2039}
-    assert len(rows) == bbbp.get(name) or len(rows) == ROWS[name.split("/")[-1]]
+    assert len(rows) == number
     row_log = RowLog("fail")
     row_log.enter(rows)
     task = InferredTask(loaded.targets).infer_from_table(
-        [InputFile(name, table.columns, table.smiles_column, rows, row_log, 0)]
+        [InputFile(loaded.name, table.columns, table.smiles_column, rows, row_log, 0)]
     )
-    assert task.discrete == (name.split("/")[-1] in ("bbbp", "bace", "tox21"))
+    assert task.discrete == (loaded.name.split("/")[-1] in ("bbbp", "bace", "tox21"))
     assert np.isfinite(task.parse(rows, table.columns, row_log)).any()
     for column in loaded.split_columns:
         place = table.index(column)
         split = split_by_column([row.cells[place] for row in rows], row_log)
         assert sum(map(len, split.values())) == len(rows)
-        assert all(len(rows) for part, rows in split.items() if (name, part) != (ACTIVITY, "val"))
-
-
-# The files as they are published, taken apart from the tables that were made of them
-
-
-def object_array(parts: list[np.ndarray]) -> bytes:
-    array = np.empty(len(parts), dtype=object)
-    array[:] = parts
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=True)
-    return stream.getvalue()
-
-
-def test_the_sets_of_mat_are_assembled(site, shared_data, tmp_path, monkeypatch):
-    folder, address = site
-    entry = PUBLIC_DATASETS[name := "mat/freesolv"]
-    table = open_table(shared_data / entry.path)
-    rows = [row.cells for row in table.rows]
-    files = [source.rpartition("/")[2] for source in entry.sources]
-    (folder / files[0]).write_text("smiles,y\r\n" + "".join(f"{smiles} ,{y}\r\n" for smiles, y, *_ in rows))
-    for i, file in enumerate(files[1:], start=2):
-        parts = [np.flatnonzero([row[i] == part for row in rows]) for part in ("train", "val", "test")]
-        (folder / file).write_bytes(object_array(parts))
-    monkeypatch.setitem(PUBLIC_DATASETS, name, replace(entry, sources=tuple(f"{address}/{file}" for file in files)))
-    assert load_public_dataset(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
-
-
-def test_the_sets_of_muben_are_assembled(site, shared_data, tmp_path, monkeypatch):
-    folder, address = site
-    entry = PUBLIC_DATASETS[name := "scaffold/freesolv"]
-    rows = [row.cells for row in open_table(shared_data / entry.path).rows]
-    sources = []
-    for part in ("train", "val", "test"):
-        lines = [",smiles,labels,masks"]
-        for smiles, *labels, split in rows:
-            if split == part:
-                shown = [label or "-1" for label in labels]
-                lines.append(f'{len(lines) - 1},{smiles},"[{", ".join(shown)}]","{[int(bool(y)) for y in labels]}"')
-        (folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
-        sources.append(f"{address}/{part}.csv")
-    monkeypatch.setitem(PUBLIC_DATASETS, name, replace(entry, sources=tuple(sources)))
-    assert load_public_dataset(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
-
-
-def test_the_sets_of_moleculeace_are_assembled(shared_data):
-    content = (shared_data / PUBLIC_DATASETS[ACTIVITY].path).read_text()
-    lines = ["smiles,exp_mean [nM],y,cliff_mol,split,y [pEC50/pKi]"]
-    for smiles, y, cliff, split in (line.split(",") for line in content.splitlines()[1:]):
-        lines.append(f"{smiles},1.0,-0.0,{cliff},{split},{y}")
-    assert PUBLIC_DATASETS[ACTIVITY].assemble(["\n".join(lines).encode()]).decode() == content
-
-
-def test_nothing_but_arrays_comes_out_of_a_pickled_array(tmp_path):
-    class Harm:
-        def __reduce__(self) -> tuple:
-            return os.system, (f"touch {tmp_path / 'harmed'}",)
-
-    array = np.empty(1, dtype=object)
-    array[0] = Harm()
-    with pytest.raises(pickle.UnpicklingError, match="has no place in an array"):
-        _object_array(object_array(list(array)))
-    assert not (tmp_path / "harmed").exists()
+        assert all(len(rows) for part, rows in split.items() if part not in without)
 
 
 def test_a_set_that_is_served_compressed(site, monkeypatch, tmp_path):
