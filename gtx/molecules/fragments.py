@@ -14,7 +14,7 @@ from rdkit.DataStructs import ExplicitBitVect
 from rdkit.ML.Cluster.Butina import ClusterData
 from scipy import sparse
 
-from gtx.molecules.reading import MoleculeError, read_smiles
+from gtx.molecules.reading import MoleculeError, molecule_text, read_smiles
 
 # --- Fingerprints, for baselines and splits.
 
@@ -55,7 +55,7 @@ def _read(texts: Any) -> Iterator[Chem.Mol]:
         raise MoleculeError(f"expected SMILES [n], or a table of one column, got one of shape {list(column.shape)}")
     for i, text in enumerate(column):
         try:
-            yield text if isinstance(text, Chem.Mol) else read_smiles(text)
+            yield text if isinstance(text, Chem.Mol) else read_smiles(molecule_text(text) or "")
         except MoleculeError as reason:
             raise MoleculeError(f"number {i}, counted from 0: {text!r} {reason}") from None
 

@@ -50,3 +50,6 @@ def test_nothing_and_nonsense() -> None:
     assert morgan_counts([]).shape == (0, 2048)
     with pytest.raises(MoleculeError, match=r"^number 1, counted from 0: 'C1CC' cannot be read: .*unclosed ring"):
         morgan_counts(["C", "C1CC"])
+    for gap in (None, float("nan"), 5):
+        with pytest.raises(MoleculeError, match=rf"^number 1, counted from 0: {gap} cannot be read: the text is empty"):
+            morgan_counts(["C", gap])
