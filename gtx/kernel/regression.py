@@ -119,6 +119,11 @@ class KernelRidge(TanimotoKernel):
         return found
 
     @property
+    def has_all_rows(self) -> bool:
+        """True if every molecule that the model was fitted to is a reference."""
+        return self.row.cpu().equal(torch.arange(len(self.row)))
+
+    @property
     def kernel_names(self) -> list[str]:
         """Names of the kernels that are summed: substructures, descriptors, foundation."""
         names = {"descriptors": "descriptors", "embeddings": "foundation"}
@@ -360,7 +365,10 @@ class KernelRidge(TanimotoKernel):
         The variance does not include the noise of a measurement, \(\lambda \sigma^2\). With more training rows than
         `MOST_EXACT`, only the reference molecules are used, and the variance is an upper bound.
         """
-        kernel = self.kernel(batch)
+        return self.variance_of(self.kernel(batch))
+
+    def variance_of(self, kernel: Tensor) -> Tensor:
+        """Compute the posterior variance `[B, C]` from the kernel between molecules and references, `[B, rows]`."""
         explained = []
         for column, factor in enumerate(self.factors):
             measured = kernel[:, self.measured[:, column]]

@@ -66,6 +66,11 @@ class TrainingRows:
     def __len__(self) -> int:
         return len(self.smiles)
 
+    @property
+    def is_sample(self) -> bool:
+        """True if the file keeps only some of the rows."""
+        return len(self) < self.trained
+
     def column(self, name: str) -> np.ndarray:
         """Return the measured values of a target, `[n]`: numbers, NaN for blanks, or texts if a cell is no number."""
         numbers = np.array([parse_number(cell) for cell in self.values[name]], np.float64)
@@ -73,7 +78,7 @@ class TrainingRows:
 
     def describe(self) -> str:
         """State the number of rows."""
-        few = "" if len(self) == self.trained else f" of {self.trained:,}, drawn at random"
+        few = f" of {self.trained:,}, drawn at random" if self.is_sample else ""
         return f"{len(self):,}{few}, with SMILES and values"
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,20 +120,26 @@ class Overlap:
     For a blend, validation molecules count as training molecules too, because the kernel model is fitted to them.
 
     Attributes:
-        trained: number of molecules of the table that were training molecules.
+        trained: number of molecules of the table that are among the training rows in the model file.
         rows: number of molecules of the table that could be read.
-        sampled: whether the model file contains only a sample of the training rows, so that the overlap may be larger.
+        training: training rows in the model file, all or a sample; None if the file contains none.
         metrics: scores on molecules that were not training molecules, as in `metrics.json`; None without any measured
             value.
     """
 
     trained: int
     rows: int
-    sampled: bool
-    metrics: dict[str, Any] | None
+    training: TrainingRows | None
+    metrics: dict[str, Any] | None = None
 
     def __str__(self) -> str:
-        count = f"at least {self.trained:,}" if self.sampled else f"{self.trained:,}"
+        if self.training is None:
+            unknown = f"on how many of these {self.rows:,} molecules the model was trained is unknown"
+            return f"the model file contains no training rows: {unknown}, and the scores may not apply to new molecules"
+        kept = f"{len(self.training):,} of the {self.training.trained:,} training rows"
+        if not self.trained:
+            return f"none of these {self.rows:,} molecules is in the model file, which contains {kept}"
+        count = f"at least {self.trained:,}" if self.training.is_sample else f"{self.trained:,}"
         overlap = f"the model was trained on {count} of these {self.rows:,} molecules"
         if self.trained == self.rows:
             return f"{overlap}: the scores do not apply to new molecules"
@@ -145,8 +156,8 @@ class OverlapCounter:
     """
 
     def __init__(self, training: TrainingRows, task: Task, columns: Sequence[str]) -> None:
+        self.training = training
         self.known: set[str] = set(training.smiles)
-        self.sampled: bool = len(training) < training.trained
         self.others: Scores = task.scores(columns)
         self.trained: int = 0
         self.rows: int = 0
@@ -161,7 +172,9 @@ class OverlapCounter:
 
     def overlap(self) -> Overlap | None:
         """Return the overlap found; None if the model was trained on no molecule."""
-        return Overlap(self.trained, self.rows, self.sampled, self.others.metrics()) if self.trained else None
+        if not self.trained and not self.training.is_sample:
+            return None
+        return Overlap(self.trained, self.rows, self.training, self.others.metrics() if self.trained else None)
 
 
 # --- The training molecules that are most similar to a molecule.

@@ -391,20 +391,20 @@ def predict_table(
         refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     row_log, scores = RowLog(on_error), predictor.task.scores(table.columns)
-    training = predictor.header.training if find_columns(table.columns, predictor.task.targets) else None
-    trained = None if training is None else OverlapCounter(training, predictor.task, table.columns)
+    training, scored = predictor.header.training, bool(find_columns(table.columns, predictor.task.targets))
+    counter = OverlapCounter(training, predictor.task, table.columns) if scored and training is not None else None
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, list(named))
     sieve = selection.sieve(header)
     writing = TableWriter(out, header, named, table.schema)
-    with writing as writer, closing(predict_rows(predictor, table, row_log, workers, trained is not None)) as parts:
+    with writing as writer, closing(predict_rows(predictor, table, row_log, workers, counter is not None)) as parts:
         for rows, lines, done in _tracked(parts, table.length) if progress else parts:
             for line in sieve.select(lines):
                 writer.write(*line)
             good = [rows[i] for i in done.good]
             scores.add(good, done.answers)
-            if trained is not None:
-                trained.add(good, done.answers, [done.smiles[i] for i in done.good])
+            if counter is not None:
+                counter.add(good, done.answers, [done.smiles[i] for i in done.good])
         for line in sieve.best():
             writer.write(*line)
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
@@ -414,7 +414,10 @@ def predict_table(
     notes += [f"{name}: several columns are called so, and none is scored" for name in repeated]
     notes += [f"column {header[i]!r} holds no numbers, so no row is selected" for i in sorted(sieve.without_numbers)]
     metrics = scores.metrics()
-    overlap = None if trained is None or metrics is None else trained.overlap()
+    overlap = None
+    if metrics is not None:
+        readable = row_log.rows - row_log.num_errors
+        overlap = Overlap(0, readable, None) if counter is None else counter.overlap()
     return TableOutcome(row_log, metrics, notes, sieve.written, overlap)
 
 

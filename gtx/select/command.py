@@ -25,8 +25,9 @@ The kernel model is a Gaussian process: it yields the variance of every predicti
 measurement, whatever its value. gtx therefore chooses one molecule after the other without training. With --for best,
 gtx chooses the molecules with the highest predictions, and writes for each the probability to be the best so far.
 
-The variance is larger for molecules for which ensemble members disagree. gtx leaves out training molecules and repeated
-molecules. It writes the rows in the order of the choice, with their cells, the prediction and a reason.
+The variance is larger for molecules for which ensemble members disagree. gtx leaves out training molecules and
+repeated molecules; of a model file that does not list all training molecules, those that the kernel cannot tell from
+one. It writes the rows in the order of the choice, with their cells, the prediction and a reason.
 
 A simulation on the rows to which the kernel model was fitted compares the same choice with random rows; --figure draws
 the simulation.
@@ -77,9 +78,16 @@ def run(arguments: Namespace) -> int:
     )
     for name, row_log in plate.row_logs.items():
         note(row_log.summary() if len(plate.row_logs) == 1 else f"{name}: {row_log.summary()}")
-    for count, why in ((plate.measured, "known from training"), (plate.repeated, "repeated")):
+    reasons = {
+        "known from training": plate.measured,
+        "which the kernel cannot tell from a training molecule": plate.alike,
+        "repeated": plate.repeated,
+    }
+    for why, count in reasons.items():
         if count:
             note(f"left out: {plural(count, 'molecule')}, {why}")
+    if plate.unknown:
+        note(f"warning: training molecules may be among the chosen ones: {plate.unknown}")
     if len(plate.picks) < arguments.number:
         note(f"--number: fewer than {arguments.number:,} molecules can be chosen; all {len(plate.picks):,} are")
     say(f"{len(plate.picks)} of {plate.considered:,} molecules: {arguments.out}")

@@ -30,6 +30,8 @@ from gtx.tasks.task import Answers
 
 CANDIDATES = 4_000
 """Molecules that are compared with each other; of a larger library those that score best one by one."""
+ALIKE = 1 - 1e-6
+"""Kernel from which on it cannot tell two molecules apart."""
 LEAST_REPLAYED = 50
 SUFFIXES = (".csv", ".tsv", ".smi", ".smiles", ".sdf", ".parquet", ".pq")
 
@@ -38,7 +40,8 @@ class Scoring(ExtendedPredictor):
     """A predictor whose answers also contain what the selection needs.
 
     The further columns are the prediction of one output as networks and kernel give it (z-score), the standard
-    deviation of the networks' members, weighted as they are in the blend, and that of the kernel's posterior.
+    deviation of the networks' members, weighted as they are in the blend, that of the kernel's posterior, and the
+    kernel to the most similar molecule that it was fitted to.
 
     Args:
         predictor: predictor with a kernel model, with or without networks.
@@ -55,7 +58,7 @@ class Scoring(ExtendedPredictor):
             raise InputError(
                 "gtx select needs a kernel model, which this model lacks: train with --blend kernel or --model kernel"
             )
-        super().__init__(predictor, [("mean", float), ("members_sd", float), ("kernel_sd", float)])
+        super().__init__(predictor, [("mean", float), ("members_sd", float), ("kernel_sd", float), ("nearest", float)])
         self.output = output
         self.kernel: KernelRidge = kernel
 
@@ -65,15 +68,13 @@ class Scoring(ExtendedPredictor):
         members = outputs[..., self.output].double()
         several = members.shape[1] > 1
         spread = members.std(1) if several else torch.zeros(len(members), dtype=torch.float64)
-        kernel = _over_parts(self.kernel, store)[:, self.output].sqrt()
-        further = [members.mean(1).numpy(), spread.numpy(), kernel.numpy()]
-        return ExtendedAnswers(self.predictor.answers(store, outputs), further)
-
-
-def _over_parts(kernel: KernelRidge, store: MoleculeStore) -> torch.Tensor:
-    parts = torch.arange(len(store)).split(256)
-    found = [kernel.variance(store.to("cpu").batch(rows)) for rows in parts]
-    return torch.cat(found) if found else torch.zeros(0, len(kernel.offset), dtype=torch.float64)
+        parts = torch.arange(len(store)).split(256) if len(store) else ()
+        similar = [self.kernel.kernel(store.to("cpu").batch(rows)) for rows in parts]
+        deviation = [self.kernel.variance_of(part)[:, self.output].sqrt() for part in similar]
+        nearest = [part.max(1).values for part in similar]
+        none = [torch.zeros(0, dtype=torch.float64)]
+        further = [members.mean(1), spread, torch.cat(deviation or none), torch.cat(nearest or none)]
+        return ExtendedAnswers(self.predictor.answers(store, outputs), [column.numpy() for column in further])
 
 
 class Candidate(NamedTuple):
@@ -100,6 +101,9 @@ class Plate:
         row_logs: row log of each file of the library.
         considered: number of candidates that were compared with each other.
         measured: number of molecules left out because the model was trained on them.
+        alike: number of molecules left out because the kernel cannot tell them from a training molecule, where the
+            model file does not list all training molecules.
+        unknown: description of training molecules that may be among the chosen ones; None if there are none.
         repeated: number of molecules left out because an earlier row has the same molecule.
         similarity: kernel of each chosen molecule to the most similar other chosen molecule, averaged.
         replay: result of the same strategy on the rows to which the kernel model was fitted; None for few rows.
@@ -111,6 +115,8 @@ class Plate:
     row_logs: dict[str, RowLog]
     considered: int
     measured: int
+    alike: int
+    unknown: str | None
     repeated: int
     similarity: float
     replay: Replay | None
@@ -174,7 +180,8 @@ class _Selection:
         self.kernel: KernelRidge = self.scoring.kernel
         training = predictor.header.training
         self.trained = set() if training is None else set(training.smiles)
-        self.measured = self.repeated = self.seen = 0
+        self.lists_all = training is not None and not training.is_sample
+        self.measured = self.alike = self.repeated = self.seen = 0
         self.heap: list[Candidate] = []
         self.row_logs: dict[str, RowLog] = {}
         self.header: list[str] = []
@@ -222,6 +229,8 @@ class _Selection:
             self.row_logs,
             len(candidates),
             self.measured,
+            self.alike,
+            self._unknown(),
             self.repeated,
             float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0,
             self._replay(),
@@ -246,8 +255,13 @@ class _Selection:
             self.measured += 1
             return
         width = len(row.cells)
-        *answers, mean, members_sd, kernel_sd = cells[width:-2]  # error and warning end the row
-        if not (isinstance(mean, float) and isinstance(members_sd, float) and isinstance(kernel_sd, float)):
+        *answers, mean, members_sd, kernel_sd, nearest = cells[width:-2]  # error and warning end the row
+        if not (isinstance(mean, float) and isinstance(members_sd, float)):
+            return
+        if not (isinstance(kernel_sd, float) and isinstance(nearest, float)):
+            return
+        if not self.lists_all and nearest > ALIKE:
+            self.alike += 1
             return
         deviation = (kernel_sd**2 + members_sd**2) ** 0.5
         score = deviation if self.goal == "accuracy" else self.sign * mean
@@ -263,6 +277,15 @@ class _Selection:
         elif one[:2] > self.heap[0][:2]:
             self.names.add(smiles)
             self.names.discard(heapq.heapreplace(self.heap, one).smiles)
+
+    def _unknown(self) -> str | None:
+        """Describe the training molecules that neither the model file lists nor the kernel has."""
+        if self.lists_all or self.kernel.has_all_rows:
+            return None
+        training, kernel = self.predictor.header.training, f"the kernel {len(self.kernel.row):,}"
+        if training is None:
+            return f"the model file lists no training molecules, and {kernel}"
+        return f"the model file lists {len(training):,} of {training.trained:,} training molecules, {kernel}"
 
     @cached_property
     def names(self) -> set[str]:

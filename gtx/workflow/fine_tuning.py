@@ -14,7 +14,7 @@ from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, load_networks
-from gtx.prediction.foundation import resolve_model_path
+from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.tasks import Task
 from gtx.tasks.inferred import InferredTask
 from gtx.tasks.task import check_task_capability
@@ -92,19 +92,23 @@ class PretrainedModel:
         return tuned if waits else replace(tuned, head_first=settings.head_first)
 
     def warnings(self, dataset: Dataset) -> list[str]:
-        """Return warnings of validation and test molecules on which the start model was trained."""
-        training = self.header.training
-        if training is None:
+        """Return warnings of validation and test molecules on which the start model was, or may have been, trained."""
+        training, remedy = self.header.training, "--split-column, --val and --test keep parts as they were"
+        if training is None and self.file == FOUNDATION_MODEL:  # whose corpus the test rows are compared with
             return []
-        trained, least = set(training.smiles), "at least " if len(training) < training.trained else ""
-        warnings = []
+        sampled, warnings = training is not None and training.is_sample, []
+        trained, least = set(training.smiles if training else ()), "at least " if sampled else ""
         for title, rows in (("validation", dataset.split["val"]), ("test", dataset.split["test"])):
             shared = sum(dataset.smiles[i] in trained for i in rows)
             if shared:
                 warnings.append(
                     f"warning: {self.file} was trained on {least}{shared} of these {len(rows)} {title} molecules, "
-                    "which flatters their scores; --split-column, --val and --test keep parts as they were"
+                    f"which flatters their scores; {remedy}"
                 )
+        if training is None or (sampled and not warnings):
+            kept = "no" if training is None else f"{len(training):,} of {training.trained:,}"
+            unknown = "on how many of these validation and test molecules it was trained is unknown"
+            warnings.append(f"warning: {self.file} contains {kept} training rows: {unknown}; {remedy}")
         return warnings
 
     def adopted(self, task: Task) -> Task:

@@ -60,7 +60,12 @@ def test_nothing_false_is_said(model: Predictor, tmp_path: Path) -> None:
     few = model.with_header(replace(model.header, training=replace(training, trained=10**6)))
     assert str(few.predict_table(file, out).overlap).startswith("the model was trained on at least 3 of these 4 mol")
     bare = model.with_header(replace(model.header, training=None))
-    assert bare.predict_table(file, out).overlap is None
+    assert "contains no training rows: on how many of these 4 molecules" in str(bare.predict_table(file, out).overlap)
+    table(model, tmp_path / "new.csv", 0, 3)
+    assert model.predict_table(tmp_path / "new.csv", out).overlap is None
+    kept = f"which contains {len(training)} of the 1,000,000 training rows"
+    none = few.predict_table(tmp_path / "new.csv", out).overlap
+    assert str(none) == f"none of these 3 molecules is in the model file, {kept}" and none.metrics is None
     pd.read_csv(file)[["smiles"]].to_csv(tmp_path / "bare.csv", index=False)
     assert model.predict_table(tmp_path / "bare.csv", out).overlap is None  # no scores, so nothing beside them
     beside = gtx.prediction.predict_table(NeighbourReportingPredictor(model, 1), file, out)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+import gtx
 from gtx.cli import main
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
@@ -75,6 +76,28 @@ def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys: pytes
     assert plate["choice"].tolist() == [1, 2, 3, 4, 5, 6] and plate["code"].is_unique
     assert not set(plate["smiles"]) & set(TABLE["smiles"][:80])
     assert plate["gap_pred"].notna().all() and plate["reason"].str.contains("uncertainty").all()
+
+
+def test_without_all_training_rows_what_the_kernel_knows_is_left_out(
+    model: Path, library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a model without its training rows, with a sample of them, and of a kernel that has a part of them."""
+    predictor = gtx.load(model, device="cpu")
+    training = predictor.header.training
+    few = replace(training, smiles=training.smiles[:75], rows=training.rows[:75], values={"gap": ["1"] * 75})
+    words = [str(library), "--number=30", "--workers=0", "--out", str(library.with_name("plate.csv"))]
+    for kept, known in ((None, 0), (few, 5)):
+        predictor.with_header(replace(predictor.header, training=kept)).save(library.with_name("few.gtx"))
+        assert main(["select", str(library.with_name("few.gtx")), *words]) == 0
+        told = capsys.readouterr().err
+        assert f"{10 - known} molecules, which the kernel cannot tell from a training molecule" in told
+        assert not set(pd.read_csv(library.with_name("plate.csv"))["smiles"]) & set(TABLE["smiles"][:80])
+        assert "may be among" not in told and (f"{known} molecules, known" in told) == bool(known)
+    predictor.kernel_member.kernel.row += 1  # as if another molecule had been left out
+    predictor.with_header(replace(predictor.header, training=few)).save(library.with_name("few.gtx"))
+    assert main(["select", str(library.with_name("few.gtx")), *words]) == 0
+    told = "may be among the chosen ones: the model file lists 75 of 80 training molecules, the kernel 80"
+    assert told in capsys.readouterr().err
 
 
 def test_a_kernel_alone_chooses_as_it_does_beside_networks(model: Path, library: Path) -> None:

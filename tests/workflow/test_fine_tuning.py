@@ -179,6 +179,13 @@ def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: t
     taught = len(set(before["train"].tolist()).intersection(test := now.split["test"].tolist()))
     said = PretrainedModel.open(start, data, TrainSettings()).warnings(now)
     assert f"warning: model.gtx was trained on {taught} of these {len(test)} test molecules, which" in said[-1]
+    opened = PretrainedModel.open(start, data, TrainSettings())
+    bare = replace(opened, header=replace(opened.header, training=None))
+    few = replace(opened.header.training, smiles=["C"], rows=[1])
+    sample = replace(opened, header=replace(opened.header, training=few))
+    for model, kept in ((bare, "no"), (sample, "1 of ")):
+        (line,) = model.warnings(now)
+        assert line.startswith(f"warning: model.gtx contains {kept}") and "is unknown; --split-column" in line
 
 
 def test_a_new_head_knows_nothing_of_the_old_one(
