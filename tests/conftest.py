@@ -20,6 +20,7 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Count the skipped tests by reason, which says how they would run."""
     reports = terminalreporter.stats.get("skipped", [])

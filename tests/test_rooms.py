@@ -89,6 +89,7 @@ LIBRARIES = {
     "dask": set(),
     "fastapi": {"serve"},
     "uvicorn": {"serve"},
+    "prometheus_client": {"serve"},
     "onnx": {"export"},
     "onnxruntime": {"export"},
 }

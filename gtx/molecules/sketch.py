@@ -30,6 +30,7 @@ double bond of unspecified configuration."""
 _DIRECTIONS = {"up": BondDir.BEGINWEDGE, "down": BondDir.BEGINDASH, "either": BondDir.EITHERDOUBLE}
 _LENGTH = 1.5  # of a bond, as RDKit places atoms
 _DECIMALS = 4
+_CHARGE = 9
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,9 @@ def _atom(drawn: SketchAtom) -> Chem.Atom:
     try:
         atom = Chem.Atom(drawn.element)
     except RuntimeError:
-        raise MoleculeError(f"has an atom {drawn.element!r}, which is no element") from None
+        raise MoleculeError(shortened(f"has an atom {drawn.element!r}, which is no element")) from None
+    if abs(drawn.charge) > _CHARGE:
+        raise MoleculeError(f"has an atom {drawn.element} of charge {drawn.charge:.9g}; the limit is {_CHARGE}")
     if not (math.isfinite(drawn.x) and math.isfinite(drawn.y)):
         raise MoleculeError(f"has an atom at ({drawn.x}, {drawn.y}), which is no place")
     atom.SetFormalCharge(drawn.charge)
@@ -224,7 +227,7 @@ def _add(mol: Chem.RWMol, number: int, bond: SketchBond) -> None:
             f"has a bond {number} from atom {begin} to atom {end}: expected two of {count}, joined once"
         )
     if bond.kind not in KINDS:
-        raise MoleculeError(f"has a bond {number} of kind {bond.kind!r}: expected {', '.join(KINDS)}")
+        raise MoleculeError(shortened(f"has a bond {number} of kind {bond.kind!r}: expected {', '.join(KINDS)}"))
     mol.AddBond(begin, end, _ORDERS[bond.kind])
     added = mol.GetBondWithIdx(number)
     added.SetBondDir(_DIRECTIONS.get(bond.kind, BondDir.NONE))

@@ -129,9 +129,21 @@ class ExtendedAnswers:
             raise AttributeError(name)
         return getattr(self.answers, name)
 
+    def subset(self, rows: np.ndarray) -> ExtendedAnswers:
+        """Select the molecules `rows`."""
+        return ExtendedAnswers(self.answers.subset(rows), [column[rows] for column in self.further])
+
     def columns(self) -> list[np.ndarray]:
         """Return the columns of the answers, then the added ones."""
         return [*self.answers.columns(), *self.further]
+
+
+def _predictor_on(
+    device: str, kind: type[Predictor], members: Sequence[nn.Module], header: ModelFileHeader, *rest: Any
+) -> Predictor:
+    """Make a predictor on a device; on the usual one if this machine lacks it."""
+    lacking = torch.device(device).type == "cuda" and not torch.cuda.is_available()
+    return kind(members, header, None if lacking else device, *rest)
 
 
 class Predictor:
@@ -193,7 +205,8 @@ class Predictor:
         # a pickle made beside a GPU can be opened where there is none
         members = [deepcopy(member).cpu() for member in self.members]
         kernel_member = self.kernel_member and deepcopy(self.kernel_member).cpu()
-        return type(self), (members, self.header, None, kernel_member, self.reports_members)
+        device = str(self.device)
+        return _predictor_on, (device, type(self), members, self.header, kernel_member, self.reports_members)
 
     @property
     def task(self) -> Any:

@@ -1,48 +1,50 @@
-"""The paths of the service, and its page: one file with its styles and scripts, which loads nothing else."""
+"""The application: what each address of the service answers."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, get_args
 
-from fastapi import FastAPI, Request
-from pydantic import BaseModel
+from fastapi import Body, FastAPI, Query, Request
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 
 import gtx
+from gtx.data.columns import Table
 from gtx.errors import InputError
 from gtx.explain.subject import list_explainable_outputs
-from gtx.molecules import MoleculeError
+from gtx.molecules import MoleculeError, draw_molecule, read_smiles
+from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
 from gtx.prediction import NeighbourReportingPredictor, Predictor
 from gtx.prediction.streaming import PredictorLike
-from gtx.serve import requests as bodies
-from gtx.serve.answering import Answer, Busy, Pictures, RequestBatcher, answer, drawing
-from gtx.serve.limits import Gauge, Metrics, ServiceLimits
-from gtx.serve.requests import Drawing, DrawingError, DrawingSmiles, drawing_of, smiles_of
-from gtx.serve.server import Guard, error
-
-PATHS = (
-    "/",
-    "/health",
-    "/metrics",
-    "/model",
-    "/openapi.json",
-    "/predict",
-    "/table",
-    "/explain",
-    "/draw",
-    "/smiles",
-    "/sketch",
+from gtx.serve.limits import ServiceLimits
+from gtx.serve.processes import Batcher, ModelProcess, explain
+from gtx.serve.requests import Metrics, TimedRequests, add_error_handlers, while_connected
+from gtx.serve.tables import (
+    PredictedTable,
+    check_smiles,
+    make_example,
+    predict_rows,
+    read_columns,
+    read_rows,
+    read_text,
+    write_example,
 )
+
+TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles")
+"""Content types of tables; a page of another site cannot send them without a preflight request, unlike a form's."""
+
+MOST_EXPLANATIONS = 8  # that run or wait
+
+Method = Literal["substructures", "shapley", "attention"]
 
 
 class Predictions(BaseModel):
@@ -52,21 +54,17 @@ class Predictions(BaseModel):
     summary: str
 
 
-class Picture(BaseModel):
-    """Picture and text of an explanation."""
+class ExplainRequest(BaseModel):
+    """Molecule to explain, and the method, as in `gtx explain`."""
 
-    svg: str
-    text: str
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-
-class RequestError(BaseModel):
-    """Error message of a request."""
-
-    error: str
-
-
-Responses = dict[int | str, dict[str, Any]]
-ERRORS: Responses = {status: {"model": RequestError} for status in (413, 415, 422, 503, 504)}
+    smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
+    method: Method = "substructures"
+    target: str | None = Field(None, description="default: the first target of the model")
+    features: dict[str, float | str | list[float | None] | None] = Field(
+        {}, description="values of the feature columns, by name"
+    )
 
 
 def make_app(
@@ -74,7 +72,6 @@ def make_app(
     limits: ServiceLimits | None = None,
     name: str = "model.gtx",
     hosts: Collection[str] = (),
-    separate: bool = True,
     domain: bool = False,
 ) -> FastAPI:
     """Make the ASGI application that serves one model over HTTP, for uvicorn or another ASGI server.
@@ -83,227 +80,156 @@ def make_app(
         predictor: the model.
         limits: limits of requests.
         name: name of the model on the web page.
-        hosts: host names and addresses that requests may use; empty for any.
-        separate: whether molecules are read in a separate process; otherwise a slow molecule delays all responses.
+        hosts: host names and addresses that requests may use, so that no page of another site reaches the service under
+            a name of its own (DNS rebinding); empty for any.
         domain: whether responses contain the band of similarity to the training rows, see
             `gtx.prediction.NeighbourReportingPredictor`.
 
     Raises:
         InputError: the model file has no domain.
     """
-    limits, metrics = limits or ServiceLimits(), Metrics()
+    limits, metrics, header = limits or ServiceLimits(), Metrics(), predictor.header
+    example = make_example(header)
     answering: PredictorLike = NeighbourReportingPredictor(predictor, None, domain=True) if domain else predictor
-    batcher, pictures = RequestBatcher(answering, limits.wait / 1000, metrics, separate), Pictures(predictor, limits)
-    metrics.gauges.append(Gauge("gtx_waiting_molecules", "Molecules that wait for the model.", lambda: batcher.waiting))
+    predicting, explaining = ModelProcess(answering), ModelProcess(predictor)
+    batcher = Batcher(predicting, limits.wait / 1000, metrics.batches.observe)
+    metrics.waiting.set_function(lambda: batcher.waiting)
+    running: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
-    async def running(app: FastAPI) -> AsyncIterator[None]:
-        batcher.start()
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        running.append(asyncio.create_task(batcher.run()))
         try:
-            await batcher.answer(_simplest(predictor))  # compiles functions before the first request
+            blank = header.features.blank_row if header.features else None
+            await batcher.answer(([header.featuriser.example], [None], [blank]))  # what is to be compiled is now
             yield
         finally:
-            await asyncio.to_thread(batcher.stop, limits.grace)
+            task = running.pop()
+            task.cancel()
+            await asyncio.wait((task,))
+            for process in (predicting, explaining):
+                process.end()
 
-    app = FastAPI(title="gtx", version=gtx.__version__, docs_url=None, redoc_url=None, lifespan=running)
-    headers = {
-        "content-security-policy": policy(),
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "cache-control": "no-store",
-    }
-    app.add_middleware(Guard, limits=limits, metrics=metrics, headers=headers, hosts=hosts, paths=PATHS)
-
-    @app.exception_handler(HTTPException)
-    async def refused(request: Request, reason: HTTPException) -> Response:
-        return error(reason.status_code, str(reason.detail), reason.headers)
-
-    @app.exception_handler(InputError)
-    async def unusable(request: Request, reason: InputError) -> Response:
-        return error(413 if isinstance(reason, bodies.TooMany) else 422, str(reason))
-
-    @app.exception_handler(Busy)
-    async def busy(request: Request, reason: Busy) -> Response:
-        return error(503, "too many explanations wait; try again in a moment", {"retry-after": "5"})
-
-    async def predicted(request: Request, read: Any) -> Answer:
-        table = await asyncio.to_thread(read, predictor.header, await request.body())
-        rows = await asyncio.to_thread(bodies.all_rows, table, limits.max_molecules)
-        result = await answer(table, rows, batcher, limits)
-        metrics.molecules.add("error", by=result.row_log.num_errors)
-        metrics.molecules.add("predicted", by=result.row_log.rows - result.row_log.num_errors)
-        return result
-
-    columns = {"required": True, "content": {"application/json": {"schema": bodies.schema(predictor.header)}}}
-
-    @app.post(
-        "/predict",
-        response_model=Predictions,
-        responses=ERRORS,
-        openapi_extra={"requestBody": columns},
-        summary="Predict",
+    app = FastAPI(
+        title="gtx",
+        version=gtx.__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        max_body_size=limits.max_body,
     )
-    async def predict(request: Request) -> Response:
-        """Predict molecules from columns of JSON, all of one length: `{"smiles": ["CCO", "c1ccccc1"]}`."""
-        _check_type(request, "application/json")
-        result = await predicted(request, bodies.read_json)
-        return Response(await asyncio.to_thread(result.records), media_type="application/json")
+    if hosts:
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(TimedRequests, seconds=limits.timeout, metrics=metrics)
+    add_error_handlers(app)
 
-    text = {"required": True, "content": {kind: {"schema": {"type": "string"}} for kind in bodies.TABLE_TYPES}}
+    async def predict_table(request: Request, table: Table) -> PredictedTable:
+        rows = await asyncio.to_thread(read_rows, table, limits.max_molecules, limits.max_smiles)
+        done = await while_connected(request, predict_rows(table, rows, batcher))
+        metrics.molecules.labels("error").inc(done.row_log.num_errors)
+        metrics.molecules.labels("predicted").inc(done.row_log.rows - done.row_log.num_errors)
+        return done
+
+    columns_in_body = Body(examples=[example])
+
+    @app.post("/predict", response_model=Predictions)
+    async def predict(request: Request, columns: dict[str, list[JsonValue]] = columns_in_body) -> Response:
+        """Predict molecules from columns of JSON, all of one length: `{"smiles": ["CCO", "c1ccccc1"]}`."""
+        done = await predict_table(request, read_columns(header, list(example), columns))
+        return Response(await asyncio.to_thread(done.records, columns), media_type="application/json")
+
+    text = {kind: {"schema": {"type": "string"}} for kind in TABLE_TYPES}
 
     @app.post(
         "/table",
         response_class=Response,
-        responses={200: {"content": {"text/csv": {}, "application/json": {}}}, **ERRORS},
-        openapi_extra={"requestBody": text},
+        responses={200: {"content": {"text/csv": {}, "application/json": {}}}},
+        openapi_extra={"requestBody": {"required": True, "content": text}},
     )
     async def table(request: Request) -> Response:
-        """Predict a table: a CSV, lines of SMILES or an SDF.
+        """Predict a table: a CSV or lines of SMILES.
 
         The answer is the CSV that `gtx predict` writes, or, with `Accept: application/json`, its columns and cells.
         """
-        _check_type(request, *bodies.TABLE_TYPES)
-        result = await predicted(request, bodies.read_text)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in TABLE_TYPES:
+            raise HTTPException(415, f"expected content of type {' or '.join(TABLE_TYPES)}, got {kind or 'none'!r}")
+        done = await predict_table(request, await asyncio.to_thread(read_text, header, await request.body()))
         if "application/json" in request.headers.get("accept", ""):
-            return Response(await asyncio.to_thread(result.table), media_type="application/json")
-        return Response(await asyncio.to_thread(result.csv), media_type="text/csv")
+            return Response(await asyncio.to_thread(done.table), media_type="application/json")
+        return Response(await asyncio.to_thread(done.csv), media_type="text/csv")
 
-    schema = bodies.ExplainRequest.model_json_schema()
-    explain_body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    @app.post("/explain")
+    async def explain_molecule(request: Request, asked: ExplainRequest) -> dict[str, str]:
+        """Explain a prediction by one of the methods of `gtx explain`: a picture, `svg`, and lines of `text`."""
+        if explaining.calls >= MOST_EXPLANATIONS:
+            raise HTTPException(503, "too many explanations wait; try again in a moment", {"retry-after": "5"})
+        check_smiles(asked.smiles, limits.max_smiles)
+        words = (asked.smiles, asked.method, asked.target, asked.features, limits.max_explained)
+        return await while_connected(request, explaining.call(explain, *words))
 
-    @app.post("/explain", response_model=Picture, responses=ERRORS, openapi_extra={"requestBody": explain_body})
-    async def explain(request: Request) -> Response:
-        """Explain a prediction by one of the methods of `gtx explain`."""
-        _check_type(request, "application/json")
-        return JSONResponse(await pictures.explain(bodies.read_explain_request(await request.body())))
+    # FastAPI calls these plain functions in threads
 
-    @app.get(
-        "/draw",
-        response_class=Response,
-        responses={200: {"content": {"image/svg+xml": {}}}, 422: {"model": RequestError}},
-    )
-    async def draw(smiles: str = "") -> Response:
+    smiles_in_url = Query("", max_length=limits.max_smiles)
+
+    @app.get("/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
+    def draw(smiles: str = smiles_in_url) -> Response:
         """Draw a molecule as SVG."""
-        svg = await asyncio.to_thread(drawing, smiles, limits.max_smiles)
+        mol = read_smiles(smiles)
+        if mol.GetNumAtoms() > MOST_ATOMS:
+            raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; a drawing may have {MOST_ATOMS}")
+        svg = draw_molecule(mol, size=(240, 150))
         return Response(svg, media_type="image/svg+xml", headers={"cache-control": "max-age=3600"})
 
-    sketch_body = {"required": True, "content": {"application/json": {"schema": Drawing.model_json_schema()}}}
+    @app.post("/smiles")
+    def convert_drawing(drawing: Sketch) -> dict[str, Any]:
+        """Convert a drawing to SMILES and the number of hydrogen atoms at each atom.
 
-    @app.post(
-        "/smiles",
-        response_model=DrawingSmiles,
-        responses={**ERRORS, 422: {"model": DrawingError}},
-        openapi_extra={"requestBody": sketch_body},
-    )
-    async def smiles(request: Request) -> Response:
-        """Convert a drawing to SMILES; an error has the numbers of the `atoms` that are impossible as drawn."""
-        _check_type(request, "application/json")
-        try:
-            return JSONResponse(await asyncio.to_thread(smiles_of, await request.body()))
-        except MoleculeError as reason:
-            return JSONResponse({"error": f"the drawing {reason}", "atoms": getattr(reason, "atoms", [])}, 422)
+        An error has the numbers of the `atoms` that are impossible as drawn.
+        """
+        smiles, hydrogens = sketch_to_smiles(drawing)
+        return {"smiles": smiles, "hydrogens": hydrogens}
 
-    @app.get("/sketch", response_model=Drawing, responses={422: {"model": RequestError}}, summary="Sketch")
-    async def sketch_of(smiles: str = "") -> Response:
+    @app.get("/sketch")
+    def convert_smiles(smiles: str = smiles_in_url) -> Sketch:
         """Convert a SMILES to a drawing for the editor."""
-        return JSONResponse(await asyncio.to_thread(drawing_of, smiles, limits.max_smiles))
+        return smiles_to_sketch(smiles)
 
     @app.get("/model")
-    async def model() -> dict[str, Any]:
+    def model() -> dict[str, Any]:
         """Describe the model: what it predicts and reads, and the limits of a request."""
-        answers = list(answering.output_columns(bodies.needed(predictor.header)))
-        return about(predictor, limits, name) | {"answers": answers}
+        try:
+            explained = list_explainable_outputs(predictor)
+        except InputError:
+            explained = []
+        return {
+            "name": name,
+            "task": header.task.name,
+            "targets": header.targets,
+            "units": header.units,
+            "members": len(predictor.members),
+            "reads": list(example),
+            "features": list(header.features.columns) if header.features else [],
+            "answers": list(answering.output_columns(example)),
+            "notes": header.task.notes(),
+            "example": write_example(example),
+            "explained": explained,
+            "methods": get_args(Method),
+            "limits": asdict(limits),
+            "gtx": gtx.__version__,
+        }
 
     @app.get("/health")
-    async def health() -> Response:
+    async def health() -> dict[str, str]:
         """Report whether the service predicts: status 200, or 503."""
-        if not batcher.alive:
-            return error(503, "the thread of the model has ended")
-        return JSONResponse({"status": "ok", "model": name, "gtx": gtx.__version__})
+        if not running or running[0].done():
+            raise HTTPException(503, "the service does not predict; see its log")
+        return {"status": "ok", "model": name, "gtx": gtx.__version__}
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-    async def counts() -> Response:
+    async def count() -> Response:
         """Write the counts for Prometheus."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    @app.get("/", include_in_schema=False)
-    async def index() -> Response:
-        return HTMLResponse(page())
-
+    app.mount("/", StaticFiles(directory=Path(__file__).parent / "page", html=True))
     return app
-
-
-def about(predictor: Predictor, limits: ServiceLimits, name: str) -> dict[str, Any]:
-    """Build the answer of `GET /model`."""
-    header = predictor.header
-    try:
-        explained = list_explainable_outputs(predictor)
-    except InputError:
-        explained = []
-    return {
-        "name": name,
-        "task": header.task.name,
-        "targets": header.targets,
-        "units": header.units,
-        "members": len(predictor.members),
-        "reads": bodies.needed(header),
-        "features": list(header.features.columns) if header.features else [],
-        "answers": list(predictor.output_columns(bodies.needed(header))),
-        "notes": header.task.notes(),
-        "example": bodies.example(header),
-        "explained": explained,
-        "methods": list(bodies.METHODS),
-        "limits": asdict(limits),
-        "gtx": gtx.__version__,
-    }
-
-
-def _simplest(predictor: Predictor) -> Any:
-    """Make a chunk of one molecule that every model with such inputs can read."""
-    columns = predictor.header.features
-    return [predictor.header.featuriser.example], [None], [columns and columns.blank_row]
-
-
-def _check_type(request: Request, *expected: str) -> None:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in expected:
-        raise HTTPException(415, f"expected content of type {' or '.join(expected)}, got {kind or 'none'!r}")
-
-
-FOLDER = Path(__file__).parent
-_PART = re.compile(r"<(style|script)>([\w.]+)</\1>")  # <script>page.js</script>
-
-
-@cache
-def page() -> str:
-    """Return the page as HTML, with its styles and scripts in place of their names."""
-    return _PART.sub(lambda part: f"<{part[1]}>\n{_text(part[2])}</{part[1]}>", _text("page.html"))
-
-
-@cache
-def policy() -> str:
-    """Write the Content-Security-Policy: only the styles and scripts of the page, by hash, and no other host."""
-    hashes = {
-        kind: " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(rf"<{kind}>(.*?)</{kind}>", page(), re.DOTALL))
-        for kind in ("style", "script")
-    }
-    return "; ".join(
-        [
-            "default-src 'none'",
-            f"style-src {hashes['style']}",
-            f"script-src {hashes['script']}",
-            "connect-src 'self'",
-            "img-src 'self' data: blob:",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        ]
-    )
-
-
-def _text(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

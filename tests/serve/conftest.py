@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import threading
@@ -15,6 +16,9 @@ import pytest
 
 import gtx
 from gtx.prediction import Predictor
+from gtx.serve.command import make_server, open_socket
+from gtx.serve.limits import ServiceLimits
+from gtx.serve.processes import ModelProcess
 
 GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
 
@@ -35,7 +39,7 @@ class Client:
         self.port = port
 
     def ask(self, method: str, path: str, body: Any = None, kind: str | None = None, **headers: str) -> Reply:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body, named | ({"content-type": kind} if kind else {}))
@@ -56,17 +60,26 @@ class Client:
         return self.ask("POST", "/table", text, "text/csv", **headers)
 
 
+class ModelInThread(ModelProcess):
+    """As a process of the model, which takes seconds to start, for what is no matter of processes."""
+
+    async def call(self, function: Any, *arguments: Any, **options: Any) -> Any:
+        return await asyncio.to_thread(function, self.predictor, *arguments, **options)
+
+
 @contextmanager
 def served(
-    predictor: Predictor, hosts: tuple[str, ...] = (), separate: bool = False, domain: bool = False, **limits: float
+    predictor: Predictor, hosts: tuple[str, ...] = (), processes: bool = False, domain: bool = False, **limits: Any
 ) -> Iterator[Client]:
-    """The service of a model, in a thread."""
-    from gtx.serve import ServiceLimits, make_app
-    from gtx.serve.server import bound, server_of
+    """The service of a model, in a thread; the model in threads or processes."""
+    import gtx.serve.app
 
-    limits = ServiceLimits(**limits)
-    server = server_of(make_app(predictor, limits, hosts=hosts, separate=separate, domain=domain), limits.grace)
-    with bound("127.0.0.1", 0) as opened:
+    bounds = ServiceLimits(**limits)
+    with pytest.MonkeyPatch.context() as patch:
+        if not processes:
+            patch.setattr(gtx.serve.app, "ModelProcess", ModelInThread)
+        server = make_server(gtx.serve.app.make_app(predictor, bounds, hosts=hosts, domain=domain), bounds)
+    with open_socket("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
@@ -94,7 +107,7 @@ def predictor() -> Predictor:
 
 @pytest.fixture(scope="session")
 def client(predictor: Predictor) -> Iterator[Client]:
-    with served(predictor, ("127.0.0.1",), wait=2) as client:
+    with served(predictor, ("127.0.0.1",), processes=True, wait=2) as client:
         yield client
 
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from gtx.cli import main
-from gtx.serve.server import bound
+from gtx.serve.command import open_socket
 from tests.serve.conftest import GOLDEN, Client, Reply, until
 
 MODEL = str(GOLDEN / "regression.gtx")
@@ -19,7 +19,7 @@ MODEL = str(GOLDEN / "regression.gtx")
 
 @pytest.mark.slow
 def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys: pytest.CaptureFixture[str]) -> None:
-    with bound("127.0.0.1", 0) as free:
+    with open_socket("127.0.0.1", 0) as free:
         client = Client(free.getsockname()[1])
     replies: list[Reply] = []
 
@@ -29,7 +29,7 @@ def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys: pyte
             replies.append(client.get("/health"))
             asking = threading.Thread(target=lambda: replies.append(client.post("/predict", {"smiles": ["CCO"]})))
             asking.start()
-            until(lambda: client.get("/metrics").body.count(b"gtx_waiting_molecules 1\n"))
+            until(lambda: client.get("/metrics").body.count(b"gtx_waiting_molecules 1.0\n"))
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
         asking.join()
@@ -57,10 +57,7 @@ def test_without_the_extra_one_line_says_what_to_install(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", MODEL]) == 2
-    assert (
-        capsys.readouterr().err
-        == "gtx: gtx serve needs FastAPI and uvicorn: in the folder of gtx, pip install '.[serve]'\n"
-    )
+    assert capsys.readouterr().err == "gtx: gtx serve needs fastapi: in the folder of gtx, pip install '.[serve]'\n"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def test_options_that_cannot_be_used(words: list[str], reason: str, capsys: pyte
 
 
 def test_an_address_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    with bound("127.0.0.1", 0) as taken:
+    with open_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", MODEL, "--device=cpu", f"--port={port}"]) == 2
     assert (

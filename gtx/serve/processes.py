@@ -1,0 +1,277 @@
+"""Processes that hold the model: in one, simultaneous requests are predicted in batches; in another, explained."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+import numpy as np
+from joblib.externals.loky import ProcessPoolExecutor
+
+from gtx.data.featurising import DEADLY, default_chunk_size, make_process_pool, stop_workers
+from gtx.errors import InputError
+from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
+from gtx.molecules.perception import Text
+from gtx.prediction import Predictor
+from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, predict_stream
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_held: Any = None  # the model of this process
+
+
+def _hold(predictor: PredictorLike) -> None:
+    global _held
+    _held = predictor
+
+
+def _call(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
+    return function(_held, *arguments, **options)
+
+
+class ModelProcess:
+    """Process with a copy of a model, in which functions are called one after the other.
+
+    RDKit may need seconds for a molecule and blocks all threads of its process; and a process, unlike a thread, can be
+    ended. The process starts at the first call, as does another one when it has ended.
+
+    Args:
+        predictor: the model.
+
+    Attributes:
+        calls: number of calls that run or wait.
+    """
+
+    def __init__(self, predictor: PredictorLike) -> None:
+        self.predictor = predictor
+        self.calls: int = 0
+        self._pool: ProcessPoolExecutor | None = None
+        self._start: asyncio.Future[int]
+        self._turn = asyncio.Lock()
+
+    async def call(
+        self,
+        function: Callable[Concatenate[Any, Arguments], Result],
+        *arguments: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """Return `function(predictor, *arguments)`; if the caller is cancelled, the process is ended.
+
+        Raises:
+            BrokenProcessPool: the process died.
+        """
+        self.calls += 1
+        try:
+            async with self._turn:
+                if self._pool is None:
+                    self._pool = make_process_pool(1, _hold, self.predictor)
+                    self._start = asyncio.wrap_future(self._pool.submit(os.getpid))
+                await asyncio.wait((self._start,))  # while it starts it is not ended, but would only start again
+                try:
+                    return await asyncio.wrap_future(self._pool.submit(_call, function, *arguments, **options))
+                except (asyncio.CancelledError, BrokenProcessPool):
+                    self.end()
+                    raise
+        finally:
+            self.calls -= 1
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            asyncio.get_running_loop().run_in_executor(None, stop_workers, pool)
+
+
+# --- Predictions, in batches.
+
+_PATIENCE = 2  # seconds for a batch that nobody waits for any more: another process takes longer to start
+
+
+@dataclass
+class _Job:
+    chunk: Chunk
+    answers: asyncio.Future[ChunkAnswers] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def size(self) -> int:
+        """Number of molecules."""
+        return len(self.chunk[0])
+
+
+class Batcher:
+    """Task that collects the molecules of simultaneous requests and predicts them in batches.
+
+    The molecules of a request wait until there are enough for a batch, or until `wait` seconds are over. Those of a
+    cancelled request are not predicted; a batch of cancelled requests alone is ended. If a molecule ends the process,
+    only its row gets an error.
+
+    Args:
+        process: process that predicts.
+        wait: longest waiting time, in seconds.
+        observe: function that is called with the number of molecules of each batch.
+
+    Attributes:
+        most: molecules of a batch; a chunk should have no more.
+    """
+
+    def __init__(self, process: ModelProcess, wait: float, observe: Callable[[float], None]) -> None:
+        self.process = process
+        self.wait = wait
+        self.observe = observe
+        self.most: int = default_chunk_size(process.predictor.header.featuriser)
+        self._jobs: deque[_Job] = deque()
+        self._arrival = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Number of molecules that wait."""
+        return sum(job.size for job in self._jobs if not job.answers.done())
+
+    async def answer(self, chunk: Chunk) -> ChunkAnswers:
+        """Predict a chunk, see `gtx.prediction.streaming.ChunkAnswers`."""
+        job = _Job(chunk)
+        self._jobs.append(job)
+        self._arrival.set()
+        return await job.answers
+
+    async def run(self) -> None:
+        """Answer for ever."""
+        while True:
+            await self._arrival.wait()
+            if self.waiting < self.most:
+                await asyncio.sleep(self.wait)
+            if jobs := self._next():
+                await self._answer(jobs)
+
+    def _next(self) -> list[_Job]:
+        """Take the jobs of the next batch, without those that were cancelled."""
+        jobs: list[_Job] = []
+        total = 0
+        while self._jobs and (not jobs or total + self._jobs[0].size <= self.most):
+            job = self._jobs.popleft()
+            if not job.answers.done():
+                jobs.append(job)
+                total += job.size
+        if not self._jobs:
+            self._arrival.clear()
+        return jobs
+
+    async def _answer(self, jobs: Sequence[_Job]) -> None:
+        work = asyncio.create_task(self._predict([job.chunk for job in jobs]))
+        gone = asyncio.create_task(asyncio.wait([job.answers for job in jobs]))
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((work,), timeout=_PATIENCE)
+            if not work.done():
+                return
+        finally:
+            for task in (gone, work):
+                task.cancel()  # without effect where it is done
+            await asyncio.wait((gone, work))
+        reason = work.exception()
+        if reason is not None and len(jobs) > 1:  # an error in one request must not fail the others of its batch
+            for job in jobs:
+                await self._answer([job])
+            return
+        self.observe(sum(job.size for job in jobs))
+        for i, job in enumerate(jobs):
+            if job.answers.done():
+                continue
+            if reason is None:
+                job.answers.set_result(work.result()[i])
+            else:
+                job.answers.set_exception(reason)
+
+    async def _predict(self, chunks: Sequence[Chunk]) -> list[ChunkAnswers]:
+        try:
+            return await self.process.call(predict_chunks, chunks)
+        except BrokenProcessPool:
+            if len(chunks) > 1:
+                raise
+            return await self._predict_without_deadly(*chunks)
+
+    async def _predict_without_deadly(self, chunk: Chunk) -> list[ChunkAnswers]:
+        """Predict a chunk at which the process has died, all but the molecules that are the cause."""
+        deadly = await self._find_deadly(chunk)
+        texts, coordinates, features = chunk
+        blank: Text = "" if isinstance(texts[0], str) else ("",) * len(texts[0])
+        spared = [blank if i in deadly else text for i, text in enumerate(texts)]
+        found = await self.process.call(predict_chunks, [(spared, coordinates, features)])
+        for i in deadly:
+            found[0].errors[i] = DEADLY
+        return found
+
+    async def _find_deadly(self, chunk: Chunk, first: int = 0) -> list[int]:
+        """Find the positions, counted from `first`, of the molecules at which the process dies, by halves."""
+        try:
+            await self.process.call(predict_chunks, [chunk])
+        except BrokenProcessPool:
+            texts, coordinates, features = chunk
+            middle = len(texts) // 2
+            if not middle:
+                return [first]
+            low = await self._find_deadly((texts[:middle], coordinates[:middle], features[:middle]), first)
+            high = (texts[middle:], coordinates[middle:], features[middle:])
+            return low + await self._find_deadly(high, first + middle)
+        return []
+
+
+def predict_chunks(predictor: PredictorLike, chunks: Sequence[Chunk]) -> list[ChunkAnswers]:
+    """Predict the molecules of several requests as one batch, in the process of the model."""
+    texts, coordinates, features = (list(chain.from_iterable(column)) for column in zip(*chunks, strict=True))
+    (answered,) = predict_stream(predictor, [(texts, coordinates, features)], workers=0)
+    return list(split(answered, [len(texts) for texts, _, _ in chunks]))
+
+
+def split(answered: ChunkAnswers, counts: Sequence[int]) -> Iterator[ChunkAnswers]:
+    """Split answers into those of consecutive groups of texts, by their counts."""
+    for stop, count in zip(accumulate(counts), counts, strict=True):
+        start = stop - count
+        low, high = np.searchsorted(answered.good, [start, stop])
+        yield ChunkAnswers(
+            answered.errors[start:stop],
+            answered.warnings[start:stop],
+            answered.good[low:high] - start,
+            answered.answers.subset(np.arange(low, high)),
+        )
+
+
+# --- Explanations.
+
+DRAWS = 20  # random sets of atoms, or orders of them: fewer than those of `gtx explain`, as a person waits
+
+
+def explain(
+    predictor: Predictor, smiles: str, method: str, target: str | None, features: dict[str, Any], most: int
+) -> dict[str, str]:
+    """Explain a molecule by a picture, `svg`, and lines of `text`, in the process of the model.
+
+    Args:
+        predictor: the model.
+        smiles: the molecule.
+        method: "substructures", "shapley" or "attention".
+        target: the target; None for the first.
+        features: values of the feature columns, by name.
+        most: limit on the number of atoms.
+
+    Raises:
+        InputError: as `gtx.explain.explain_prediction`, or the molecule is too large.
+        MoleculeError: the molecule cannot be read.
+    """
+    atoms = predictor.header.featuriser.read(smiles).GetNumAtoms()
+    if atoms > most:
+        raise InputError(f"expected a molecule of at most {most} atoms, got {atoms}; gtx explain has no limit")
+    result: Explanation | Attribution
+    if method == "attention":
+        result = explain_prediction(predictor, smiles, target, draws=DRAWS, features=features)
+    else:
+        parts: Literal["atoms", "substructures"] = "atoms" if method == "shapley" else "substructures"
+        result = compute_attribution(predictor, smiles, target, parts, draws=DRAWS, features=features)
+    return {"svg": result.svg(), "text": result.text()}

@@ -1,0 +1,210 @@
+"""Tables of molecules in requests, and their predictions."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from gtx.data.columns import Row, Table, damage
+from gtx.data.feature_columns import cell_text
+from gtx.data.row_log import RowLog
+from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
+from gtx.data.targets import add_component_columns
+from gtx.errors import InputError, did_you_mean, printable
+from gtx.molecules import MoleculeError
+from gtx.prediction import ModelFileHeader
+from gtx.prediction.streaming import open_for_model, output_rows
+from gtx.serve.processes import Batcher
+
+_EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
+
+
+def make_example(header: ModelFileHeader) -> dict[str, list[Any]]:
+    """Make columns, by name, of an example that the model can read; these are all columns that a request needs."""
+    molecules, features = header.featuriser.components or ["smiles"], header.features
+    columns: dict[str, list[Any]] = {name: [*_EXAMPLE[i:], *_EXAMPLE[:i]] for i, name in enumerate(molecules)}
+    if features is None:
+        return columns
+    mols = [header.featuriser.read(smiles) for smiles in _EXAMPLE]
+    for name in features.columns:
+        columns[name] = [1.0] * len(_EXAMPLE)
+        if name in features.atoms:
+            columns[name] = [[1.0] * mol.GetNumAtoms() for mol in mols]
+        elif name in features.bonds:
+            columns[name] = [[1.0] * mol.GetNumBonds() for mol in mols]
+    return columns
+
+
+def write_example(columns: Mapping[str, list[Any]]) -> str:
+    """Write columns as lines of SMILES if there is one column, otherwise as a CSV."""
+    rows = [
+        [" ".join(map(str, cell)) if isinstance(cell, list) else str(cell) for cell in row]
+        for row in zip(*columns.values(), strict=True)
+    ]
+    return "\n".join(map(",".join, rows if len(columns) == 1 else [list(columns), *rows]))
+
+
+# --- Requests.
+
+_SDF = re.compile(rb"^(M  END|\$\$\$\$)", re.MULTILINE)
+
+
+class TooManyRows(InputError):
+    """Error: a request has too many rows."""
+
+
+def read_columns(header: ModelFileHeader, names: Sequence[str], columns: Mapping[str, list[Any]]) -> Table:
+    """Read a table from columns of one length; a cell of a wrong type is an error of its row.
+
+    Args:
+        header: header of the model.
+        names: the columns that the model reads, first that of the molecules.
+        columns: cells, by name.
+
+    Raises:
+        InputError: a column is missing or unknown, or columns differ in length.
+    """
+    for name in columns:
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise InputError(f'unknown column "{printable(name)}"{near or ";"} this model reads {", ".join(names)}')
+    if missing := [name for name in names if name not in columns]:
+        raise InputError(f'column "{missing[0]}" is missing; this model reads {", ".join(names)}')
+    if len(lengths := {len(cells) for cells in columns.values()}) > 1:
+        shown = ", ".join(f'"{name}" {len(columns[name])}' for name in names)
+        raise InputError(f"expected columns of one length, got {shown}")
+    cells = zip(*(map(cell_text, columns[name]) for name in names), strict=True)
+    rows = (Row(number, list(row), row[0], error=damage(row[0])) for number, row in enumerate(cells, start=1))
+    table = Table(list(names), names[0], rows, lengths.pop())
+    if header.featuriser.components:
+        table = add_component_columns(table, header.featuriser.components[1:])
+    return header.features.read_table(table) if header.features else table
+
+
+def read_text(header: ModelFileHeader, body: bytes) -> Table:
+    """Read a table: a CSV or lines of SMILES, recognised by its first lines.
+
+    Raises:
+        InputError: the body is compressed, a workbook, an SDF, or no table.
+    """
+    if body.startswith((b"\x1f\x8b", b"PAR1")):
+        raise InputError("expected text: a CSV or lines of SMILES, not compressed and not Parquet")
+    if _SDF.search(body):
+        raise InputError("expected a CSV or lines of SMILES, got an SDF, which gtx predict reads")
+    return open_for_model(header, io.BufferedReader(io.BytesIO(body)))
+
+
+def read_rows(table: Table, most: int, longest: int) -> list[Row]:
+    """Read all rows of a table; a SMILES that `check_smiles` refuses is an error of its row.
+
+    Raises:
+        TooManyRows: the table has more than `most` rows.
+    """
+    rows = list(islice(table.rows, most + 1))
+    if len(rows) > most:
+        raise TooManyRows(f"expected at most {most:,} molecules in a request, got more; gtx predict has no limit")
+    for i, row in enumerate(rows):
+        try:
+            for text in (row.text, *row.others):
+                check_smiles(text, longest)
+        except MoleculeError as reason:
+            rows[i] = row._replace(error=row.error or str(reason), category="with an unusable molecule")
+    return rows
+
+
+def check_smiles(text: str, longest: int) -> None:
+    """Check the length of a SMILES, and that it is no mol block, which may keep RDKit busy for minutes.
+
+    Raises:
+        MoleculeError: it has more than `longest` characters, or a line break.
+    """
+    if len(text) > longest:
+        raise MoleculeError(f"cannot be read: it has {len(text):,} characters; the limit is {longest:,}")
+    if "\n" in text.strip():
+        raise MoleculeError("cannot be read: a SMILES has no line break")
+
+
+# --- Predictions.
+
+_CHARACTERS = 50_000  # of a chunk: large molecules go in smaller chunks
+
+
+class PredictedTable(NamedTuple):
+    """Table of predictions.
+
+    Attributes:
+        columns: names of the columns of the request, then of the answers, the error and the warning.
+        kinds: type of each column of the answers, by name.
+        smiles_column: the column with the molecules.
+        rows: the cells, one for each column.
+        row_log: counts of rows and errors.
+    """
+
+    columns: list[str]
+    kinds: dict[str, type]
+    smiles_column: str
+    rows: list[list[Cell]]
+    row_log: RowLog
+
+    def csv(self) -> bytes:
+        """Write the table as `gtx predict --out` does."""
+        with TemporaryDirectory(prefix="gtx-") as folder:
+            file = Path(folder, "predictions.csv")
+            with TableWriter(file, self.columns, self.kinds) as writer:
+                for row in self.rows:
+                    writer.write(row)
+            return file.read_bytes()
+
+    def table(self) -> bytes:
+        """Write the table as JSON: `columns`, `rows` with the cells of the CSV, and the columns of `answers`."""
+        rows = [[as_text(cell) for cell in row] for row in self.rows]
+        answers = [{"name": name, "number": kind is float} for name, kind in self.kinds.items()]
+        table = {"columns": self.columns, "rows": rows, "smiles_column": self.smiles_column, "answers": answers}
+        return _json(table | {"summary": self.row_log.summary()})
+
+    def records(self, columns: Mapping[str, list[Any]]) -> bytes:
+        """Write the rows as JSON, each with its cells by name, null for a missing one.
+
+        Args:
+            columns: the columns of the request.
+        """
+        rows = []
+        for i, cells in enumerate(self.rows):
+            row = {name: None if cell != cell else cell for name, cell in zip(self.columns, cells, strict=True)}
+            rows.append(row | {name: None for name, column in columns.items() if column[i] is None})
+        return _json({"rows": rows, "summary": self.row_log.summary()})
+
+
+async def predict_rows(table: Table, rows: Sequence[Row], batcher: Batcher) -> PredictedTable:
+    """Predict rows of a table, a chunk at a time, so that other requests are predicted between the chunks."""
+    kinds = batcher.process.predictor.output_columns(table.columns)
+    done = PredictedTable(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], RowLog())
+    for chunk in cut_rows(rows, batcher.most):
+        columns = ([row.readable for row in chunk], [row.coordinates for row in chunk], [row.features for row in chunk])
+        answers = await batcher.answer(columns)
+        done.rows.extend(output_rows(done.row_log, table.smiles_column, chunk, answers, len(kinds)))
+    return done
+
+
+def cut_rows(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
+    """Cut rows into chunks of at most `most`, and of fewer where the molecules are long texts."""
+    chunk: list[Row] = []
+    characters = 0
+    for row in rows:
+        if chunk and (len(chunk) == most or characters + len(row.text) > _CHARACTERS):
+            yield chunk
+            chunk, characters = [], 0
+        chunk.append(row)
+        characters += len(row.text)
+    if chunk:
+        yield chunk
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
