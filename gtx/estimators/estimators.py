@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score
@@ -24,12 +25,12 @@ from gtx.errors import InputError
 from gtx.estimators.inputs import (
     as_cells,
     as_columns,
-    as_numbers,
     as_smiles,
     as_targets,
     as_weights,
     check_classes,
     describe_warnings,
+    read_numbers,
     smiles_in,
     unusable_smiles,
     values_of_classes,
@@ -192,7 +193,9 @@ class MoleculeEstimator(BaseEstimator):
         check_is_fitted(self, "predictor_")
         self.predictor_.save(path)
 
-    def _fit(self, X: Any, y: np.ndarray, task: NumericTask, weights: Any = None) -> Self:
+    def _fit(
+        self, X: Any, y: np.ndarray, task: NumericTask, weights: Any = None, bounds: np.ndarray | None = None
+    ) -> Self:
         parameters = self._parameters
         featuriser = Featuriser(
             parameters.max_atoms,
@@ -215,6 +218,8 @@ class MoleculeEstimator(BaseEstimator):
         if message:
             raise InputError(message)
         store = replace(read.store.with_targets(y), weights=as_weights(weights, len(y)))
+        if bounds is not None and not np.isnan(bounds).all():
+            store = replace(store, bounds=torch.from_numpy(bounds))
         canonical = [text for text in read.smiles if text is not None]
         column = column or ModelFileHeader.smiles_column
         molecules = LabelledMolecules(task, store, canonical, {}, "", column)
@@ -362,17 +367,18 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]` or `[n, T]`; NaN is a blank, which is masked.
+            y: `[n]` or `[n, T]`, numbers, or texts as in a table; NaN, None and NA are blanks, which are masked. With
+                `task_options={"censored": True}`, texts such as ">5" are bounds.
             sample_weight: `[n]`, 0 or more, weight of each row in the loss; by default uniform.
 
         Raises:
             InputError: (a ValueError) a SMILES cannot be read, or the input or a parameter is invalid.
         """
-        y, names = as_numbers(y)
+        y, names = as_targets(y)
         self.one_dimensional_: bool = y.ndim == 1
-        if np.isinf(y).any():
-            raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(y))[0].tolist())}")
-        return self._fit(X, as_columns(y), make_task(Regression, names, self._options()), sample_weight)
+        task = make_task(Regression, names, self._options())
+        numbers, bounds = read_numbers(y, task)
+        return self._fit(X, as_columns(numbers), task, sample_weight, bounds)
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict in the targets' own units, float64 `[n]` or `[n, T]`, the shape of y.
@@ -425,7 +431,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             InputError: a SMILES cannot be read.
         """
         check_is_fitted(self, "predictor_")
-        y, _ = as_numbers(y)
+        y, _ = read_numbers(as_targets(y)[0], self.predictor_.task)
         return mean_score(r2_score, y, self._shaped(self._predict_all(X)), sample_weight, fewest=2)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
@@ -451,13 +457,14 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Args:
             X: n SMILES: a list, an array, a pandas column, or a table of one column.
-            y: `[n]` or `[n, T]`, two classes or more of any kind in each column; NaN is a blank, which is masked.
+            y: `[n]` or `[n, T]`, two classes or more of any kind in each column; NaN, None and NA are blanks, which
+                are masked.
             sample_weight: `[n]`, 0 or more, weight of each row in the loss; by default uniform.
 
         Raises:
             InputError: (a ValueError) a SMILES cannot be read, y contains no classes, or a parameter is invalid.
         """
-        y, names = as_targets(y, object)
+        y, names = as_targets(y)
         self.multi_label_: bool = y.ndim == 2
         columns = as_columns(y)
         cells = [as_cells(column) for column in columns.T]
@@ -512,7 +519,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             InputError: a SMILES cannot be read.
         """
         check_is_fitted(self, "predictor_")
-        y, _ = as_targets(y, object)
+        y, _ = as_targets(y)
         predicted, columns = self._predict_index(X), as_columns(y)
         if columns.shape == predicted.shape:
             cells = enumerate(map(as_cells, columns.T))

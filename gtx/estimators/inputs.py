@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.data.columns import MoleculeColumn, listed
 from gtx.data.feature_columns import cell_text
+from gtx.data.targets import parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells
+from gtx.tasks import NumericTask
 from gtx.tasks.labels import check_count, in_order, label
+from gtx.tasks.numbers import parse_bound
 
 
 def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
@@ -73,38 +77,15 @@ def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd
     )
 
 
-def as_numbers(y: Any) -> tuple[np.ndarray, list[str]]:
-    """Convert y to numbers, float64, see `as_targets`.
+def as_targets(y: Any) -> tuple[np.ndarray, list[str]]:
+    """Convert y to an array `[n]` or `[n, T]` of numbers or objects, and name its columns.
 
-    Raises:
-        InputError: y contains something else.
+    A table of one column is `[n]`.
     """
-    try:
-        return as_targets(y, float)
-    except (TypeError, ValueError) as error:
-        for index, value in np.ndenumerate(np.asarray(as_frame(y), dtype=object)):
-            if not _is_number(value):
-                where = f"row {index[0]}" + (f", column {index[1]}" if len(index) > 1 else "")
-                raise InputError(
-                    f"y must be numbers: {where}, counted from 0, holds {printable(repr(value))}; "
-                    "for classes there is MoleculeClassifier"
-                ) from None
-        raise InputError(str(error)) from None
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return value is None
-    return True
-
-
-def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
-    """Convert y to an array `[n]` or `[n, T]`, and name its columns; a table of one column is `[n]`."""
     y = as_frame(y)
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
-    array: np.ndarray = np.asarray(y, dtype=dtype)
+    array = np.asarray(y)
+    array = array if array.dtype.kind in "fiub" else np.asarray(y, dtype=object)
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.ndim not in (1, 2):
         raise InputError(f"y must be of shape [n] or [n, T], not {list(array.shape)}")
@@ -112,9 +93,42 @@ def as_targets(y: Any, dtype: type) -> tuple[np.ndarray, list[str]]:
     return array, names or ([str(name)] if array.ndim == 1 else [f"y{t}" for t in range(array.shape[1])])
 
 
-def as_cells(column: np.ndarray) -> list[str]:
+def as_cells(column: Iterable[Any]) -> list[str]:
     """Write the values of a column of y as the cells of a table; NaN, None and NA are blanks."""
-    return ["" if pd.isna(value) else cell_text(value) for value in column]
+    return ["" if pd.api.types.is_scalar(value) and pd.isna(value) else cell_text(value) for value in column]
+
+
+def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read the numbers in y, as a task reads the cells of a table.
+
+    Args:
+        y: `[n]` or `[n, T]`, see `as_targets`.
+        task: task of the T targets.
+
+    Returns:
+        float64 of the same shape, NaN for blanks and bounds; and the bounds `[n, 2T]`, None without any.
+
+    Raises:
+        InputError: y contains something else.
+    """
+    if y.dtype.kind in "fiub":
+        numbers, bounds = y.astype(np.float64), None
+        if np.isinf(numbers).any():
+            raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(numbers))[0].tolist())}")
+        return numbers, bounds
+    cells = [
+        as_cells([float(value) if isinstance(value, (Real, np.bool_)) else value for value in column])
+        for column in as_columns(y).T
+    ]
+    numbers = np.stack([task.values(t, column) for t, column in enumerate(cells)], axis=1).reshape(y.shape)
+    for index in np.argwhere(np.isinf(numbers)).tolist()[:1]:
+        row, t = (*index, 0)[:2]
+        where = f"row {row}" + (f", column {t}" if y.ndim > 1 else "")
+        value = printable(repr(y[tuple(index)]))
+        advice = "" if parse_bound(cells[t][row]) is None else f": it {task.complaint(t, cells[t][row])}"
+        place = f"y must be numbers: {where}, counted from 0, holds {value}{advice}"
+        raise InputError(f"{place}; for classes there is MoleculeClassifier")
+    return numbers, task.bounds_in(cells)
 
 
 def check_classes(column: np.ndarray, cells: Sequence[str], name: str) -> None:
@@ -162,7 +176,10 @@ def as_weights(sample_weight: Any, rows: int) -> torch.Tensor | None:
     """
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=float)
+    given, _ = as_targets(sample_weight)
+    if given.dtype.kind not in "fiub" and given.ndim == 1:
+        given = np.array([parse_number(cell) for cell in as_cells(given)])
+    weights = given.astype(np.float64)
     if weights.shape != (rows,):
         raise InputError(f"sample_weight must be of shape [{rows}], one for each row, not {list(weights.shape)}")
     if not ((weights >= 0) & np.isfinite(weights)).all():

@@ -291,8 +291,11 @@ class NumericTask(Task, WeightOptions):
         return None
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        cells = [_cells(rows, find_column(columns, name)) for name in self.targets]
-        parts = [self.bounds_of(column) for column in cells]
+        return self.bounds_in([_cells(rows, find_column(columns, name)) for name in self.targets])
+
+    def bounds_in(self, columns: Sequence[Sequence[str]]) -> np.ndarray | None:
+        """Parse the bounds in the cells of T targets, float64 `[n, 2T]`: T lower, then T upper; None without bounds."""
+        parts = [self.bounds_of(cells) for cells in columns]
         known = [part for part in parts if part is not None]
         return np.concatenate([part[:, [side]] for side in (0, 1) for part in known], axis=1) if known else None
 

@@ -248,9 +248,13 @@ class LabelledMolecules:
     def cells(self, molecule: int) -> list[str]:
         """Format the targets of a molecule as cells of a table."""
         cells = []
+        bounds = np.full((2, self.y.shape[1]), np.nan)
+        if self.store.bounds is not None:
+            bounds = self.store.bounds[molecule].numpy().reshape(2, -1)
         for t, value in enumerate(self.y[molecule].tolist()):
             if np.isnan(value):
-                cells.append("")
+                signs = zip("><", bounds[:, t].tolist(), strict=True)
+                cells.append("".join(f"{sign}{bound:.9g}" for sign, bound in signs if not np.isnan(bound)))
             elif isinstance(self.task, ClassTask):
                 cells.append(self.task.labels(t)[int(value)])
             else:
