@@ -13,7 +13,7 @@ import torch
 from gtx.data.columns import Row, RowFeatures, Table, find_column
 from gtx.data.delimited import LARGEST
 from gtx.data.featurising import FeaturisationResult
-from gtx.data.targets import BLANKS, COMMA_HINT, has_comma, parse_number
+from gtx.data.targets import BLANKS, comma_advice, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
 
@@ -387,8 +387,7 @@ def no_feature(cell: str, blanks: bool) -> str:
     """Describe the error of a cell that cannot be a feature."""
     number = parse_number(cell)
     wrong = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
-    hint = f", {COMMA_HINT}" if has_comma(cell) else ""
-    return f"{wrong}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{hint}"
+    return f"{wrong}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{comma_advice([cell])}"
 
 
 class _UnusableError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -47,12 +47,29 @@ BLANKS = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "#nv", "none", "null
 """Spellings of a blank cell, in lower case; such a target is masked, never imputed."""
 
 
-COMMA_HINT = "with a decimal point: 1.5 and not 1,5. Save the table with points"
+_COMMAS = re.compile(r"[<>=\u2264\u2265~ ]*[+-]?\d*(,\d+)+(\.\d+)?([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[<>=\u2264\u2265~ ]*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 
 
 def has_comma(cell: str) -> bool:
-    """Return whether a cell is a number with a decimal comma."""
-    return re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell) is not None
+    """Return whether a cell is a number with commas, for decimals or for thousands."""
+    return _COMMAS.fullmatch(cell.strip()) is not None
+
+
+def comma_advice(cells: Iterable[str]) -> str:
+    """Say how to write the numbers with commas in some cells; an empty text without such cells.
+
+    Commas separate thousands if three digits follow each of them in all cells.
+    """
+    found = [cell.strip() for cell in cells if has_comma(cell)]
+    if not found:
+        return ""
+    first = printable(found[0])
+    if all(map(_THOUSANDS.fullmatch, found)):
+        plain, decimal = first.replace(",", ""), first.replace(",", ".")
+        other = "" if decimal.count(".") > 1 else f", or {decimal} if its comma is a decimal comma"
+        return f"; if its commas separate thousands, write {plain} and not {first}{other}"
+    return "; write numbers with a decimal point: 1.5 and not 1,5"
 
 
 BLANK_WORDS = "an empty cell, NA, N/A, NaN, None, null, #N/A or #NV"
@@ -75,7 +92,7 @@ def no_numbers(cells: Sequence[str], name: str) -> str:
     """Describe the error of a target column without a number: text, or blank in all rows."""
     text = [cell for cell in cells if np.isinf(parse_number(cell))]
     held = f"holds text, e.g. '{printable(text[0])}'" if text else f"is blank in all of the {len(cells)} rows"
-    return f"target column {name!r} {held}; numbers were expected"
+    return f"target column {name!r} {held}; numbers were expected{comma_advice(cells)}"
 
 
 class DuplicateSummary(NamedTuple):
@@ -170,7 +187,8 @@ def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, row_log
     place = find_column(columns, name)
     weights = np.array([0.0 if row.error else parse_number(row.cells[place]) for row in rows], np.float64)
     bad = ~((weights >= 0) & (weights <= LARGEST))
+    advice = comma_advice(rows[i].cells[place] for i in np.flatnonzero(bad).tolist())
     for i in np.flatnonzero(bad).tolist():
-        reason = "is no weight: a number of 0 or more was expected"
+        reason = f"is no weight: a number of 0 or more was expected{advice if has_comma(rows[i].cells[place]) else ''}"
         row_log.error(rows[i].number, name, rows[i].cells[place], reason, category="with a bad weight")
     return np.where(bad, 0, weights)

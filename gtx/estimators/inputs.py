@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.data.columns import MoleculeColumn, listed
 from gtx.data.feature_columns import cell_text
-from gtx.data.targets import parse_number
+from gtx.data.targets import comma_advice, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
@@ -125,7 +125,8 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
         row, t = (*index, 0)[:2]
         where = f"row {row}" + (f", column {t}" if y.ndim > 1 else "")
         value = printable(repr(y[tuple(index)]))
-        advice = "" if parse_bound(cells[t][row]) is None else f": it {task.complaint(t, cells[t][row])}"
+        cell = cells[t][row]
+        advice = comma_advice([cell]) if parse_bound(cell) is None else f": it {task.complaint(t, cell)}"
         place = f"y must be numbers: {where}, counted from 0, holds {value}{advice}"
         raise InputError(f"{place}; for classes there is MoleculeClassifier")
     return numbers, task.bounds_in(cells)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gtx.data.row_log import plural
-from gtx.data.targets import COMMA_HINT, has_comma
+from gtx.data.targets import comma_advice, has_comma
 from gtx.errors import InputError
 from gtx.tasks.classification import ZERO_ONE, BinaryClassification
 from gtx.tasks.labels import count_labels, in_order, label, listed, main_labels, numbers_among
@@ -64,9 +64,8 @@ class TargetColumn:
         """
         texts = [name for name in self.counts if name not in self.numbers]
         if texts and all(map(has_comma, self.counts)):
-            raise InputError(
-                f"target column {self.name!r} holds text: {listed(texts, 3)}; numbers were expected, {COMMA_HINT}"
-            )
+            expected = f"numbers were expected{comma_advice(texts)}"
+            raise InputError(f"target column {self.name!r} holds text: {listed(texts, 3)}; {expected}")
         if not self.numbers:
             if len(self.classes) > 2:
                 to_write = ", for texts that a model is to write --task sequence" if "sequence" in TASKS else ""
@@ -76,7 +75,7 @@ class TargetColumn:
                 )
             return len(self.classes) == 2
         of_texts = not numbers_among(self.classes)
-        if len(self.numbers) > 2 or any(map(parse_bound, texts)):
+        if len(self.numbers) > 2 or any(parse_bound(name) or has_comma(name) for name in texts):
             return of_texts
         if len(self.classes) == 1:
             return self.classes[0] in ZERO_ONE  # which says that the other is missing

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
-from gtx.data.targets import BLANK_WORDS, no_numbers, parse_number
+from gtx.data.targets import BLANK_WORDS, comma_advice, has_comma, no_numbers, parse_number
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
@@ -275,10 +275,12 @@ class NumericTask(Task, WeightOptions):
         cells = [_cells(rows, position) for position in positions]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
+        wrong = [[column[i] for i in np.flatnonzero(bad[:, t])] for t, column in enumerate(cells)]
+        advice = ["" if self.discrete else comma_advice(column) for column in wrong]
         for i, t in zip(*np.nonzero(bad), strict=True):
-            row_log.error(
-                rows[i].number, self.targets[t], cells[t][i], self.complaint(t, cells[t][i]), category=BAD_TARGET
-            )
+            cell = cells[t][i]
+            reason = self.complaint(t, cell) + (advice[t] if has_comma(cell) else "")
+            row_log.error(rows[i].number, self.targets[t], cell, reason, category=BAD_TARGET)
         y[bad.any(axis=1)] = np.nan
         return y
 

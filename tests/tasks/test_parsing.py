@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gtx.data.columns import Row
+from gtx.data.feature_columns import no_feature
 from gtx.data.row_log import InputFile, RowLog
-from gtx.data.targets import BLANK_WORDS
+from gtx.data.targets import BLANK_WORDS, read_weights
 from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.tasks.inferred import InferredTask
@@ -151,6 +153,42 @@ def test_the_positive_class_can_be_said():
         settled(BinaryClassification(["y"], positive="bbb"), *cells)
     with pytest.raises(InputError, match="positive: regression has no such option"):
         settled(InferredTask(["y"], positive="1"), *column("1", "0", "7"))
+
+
+THOUSANDS = "if its commas separate thousands, write 1334 and not 1,334, or 1.334 if its comma is a decimal comma"
+
+
+@pytest.mark.parametrize(
+    ("cells", "advice"),
+    [
+        (["1,334", "22,100", "", "3,000"], THOUSANDS),
+        (["1,334", "200", "15", "3"], THOUSANDS),
+        ([">1,334", "200", "15", "3"], "write >1334 and not >1,334"),
+        (["1,334,567", "2,000", "3"], "write 1334567 and not 1,334,567$"),
+        (["1,334.5", "2,000"], r"write 1334\.5 and not 1,334\.5$"),
+        (["1,334", "0,512", "2,771"], "write numbers with a decimal point: 1.5 and not 1,5"),
+        (["1,334", "2,5", "7"], "write numbers with a decimal point: 1.5 and not 1,5"),
+    ],
+)
+@pytest.mark.parametrize("kind", [InferredTask, Regression])
+def test_commas_of_thousands_are_told_from_decimal_commas(cells, advice, kind):
+    file = file_of(*column(*cells))
+    try:
+        task = kind(["y"]).infer_from_table([file])
+    except InputError as error:
+        message = str(error)
+    else:
+        task.parse(file.rows, COLUMNS, file.row_log)
+        message = file.row_log.errors[1]
+    assert re.search(advice, message)
+
+
+def test_so_are_those_of_weights_and_features():
+    row_log = RowLog()
+    read_weights(rows_of(*column("1", "1,334", "2,000")), COLUMNS, "y", row_log)
+    assert row_log.errors[2].endswith(f"is no weight: a number of 0 or more was expected; {THOUSANDS}")
+    assert no_feature("1,334", blanks=False).endswith(f"; {THOUSANDS}")
+    assert "decimal point" in no_feature("1,5", blanks=False) and "comma" not in no_feature("x", blanks=False)
 
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
