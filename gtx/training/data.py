@@ -71,7 +71,7 @@ class MoleculeDataModule(LightningDataModule):
         examples: examples of each part, from which batches are made, with targets scaled for the loss (see
             `Task.examples`).
         budget: largest number of pairs in a batch, from the settings, or less if memory is short (see
-            `ForecastCallback`).
+            `gtx.training.fitting.BatchTrial`).
         constant: whether training and validation batches have constant shape. The loaders then yield the indices of the
             molecules of a batch, int64 on the device, and the training step makes the batch (see
             `gtx.training.capture`).

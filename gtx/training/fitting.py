@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from pytorch_lightning import Callback, Trainer
+from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
@@ -29,10 +30,9 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.nn import MoleculeModel
 from gtx.tasks import Task
-from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture
+from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture, on_side_stream
 from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
-from gtx.training.data import MoleculeDataModule
-from gtx.training.forecast import ForecastCallback
+from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.logging import (
     EpochLines,
     TrainingBar,
@@ -268,7 +268,7 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
                 future.result()
             for k in left:
                 ends = (run.member(k) / "trained.pt").exists()
-                if rows := read_log(run.member(k)):  # then the first member has printed its forecast
+                if rows := read_log(run.member(k)):
                     scores = epoch_scores(rows, epochs)
                     progress.update(bars[k], completed=len(rows), visible=True, scores=scores)
                     if k in lines:
@@ -298,7 +298,7 @@ def train_module(
         data: training and validation examples; without validation the last epoch is kept.
         folder: folder for `log.csv` and `last.ckpt`.
         title: title of the progress bar.
-        verbose: print the forecast of time and memory.
+        verbose: print what the machine cannot do, on standard error.
         watch: function that is called after every epoch with the rows of `log.csv`; an exception ends the training.
         bar: show a progress bar, if the settings want progress.
 
@@ -313,7 +313,7 @@ def train_module(
     history, best = History(folder / "log.csv"), BestEpoch(average, settings.patience if validated else 0)
     callbacks: list[Callback] = [
         TerminationCallback(),
-        ForecastCallback(verbose and settings.progress),
+        BatchTrial(verbose and settings.progress),
         average,
         history,
         best,
@@ -357,6 +357,94 @@ def _captured(module: TrainingModule, data: MoleculeDataModule, trainer: Trainer
         print(f"the training step is not captured: {reason}", file=sys.stderr)
     data.constant = not reason
     return module if reason else captured
+
+
+# --- Batches that fit into the memory.
+
+STATES = 3
+"""Numbers beside a weight and its gradient: two moments of AdamW, and the average."""
+
+
+class BatchTrial(Callback):
+    """Trial of the batch with most pairs before training starts, which halves the budget of pairs until it fits.
+
+    The budget changes the result, so it is state of the checkpoint: a resumed run has the same batches.
+
+    Args:
+        verbose: print a smaller budget on standard error.
+
+    Attributes:
+        budget: pairs of a batch; None before training starts.
+    """
+
+    def __init__(self, verbose: bool = True) -> None:
+        self.verbose = verbose
+        self.budget: int | None = None
+
+    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
+        data_module(trainer).before_batches = partial(self._lower, trainer, module)
+
+    def _lower(self, trainer: Trainer, module: LightningModule) -> None:
+        data = data_module(trainer)
+        if self.budget is None:
+            if not isinstance(module, TrainingModule):
+                raise TypeError(f"expected a TrainingModule, got {type(module).__name__}")
+            requested = data.budget
+            with trainer.precision_plugin.forward_context():
+                fits = torch.tensor(float(affordable_budget(module, data)), device=module.device)
+            self.budget = int(trainer.strategy.reduce(fits, reduce_op="min"))
+            if self.verbose and self.budget < requested and trainer.is_global_zero:
+                print(f"memory is short: batches of {self.budget:,} pairs instead", file=sys.stderr)
+        data.budget = self.budget
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"budget": self.budget}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.budget = state["budget"]
+
+
+def affordable_budget(module: TrainingModule, data: MoleculeDataModule) -> int:
+    """Halve the budget of the data until a step of the batch with most pairs fits into the memory, and return it.
+
+    Raises:
+        InputError: the largest molecule alone does not fit.
+    """
+    examples, last = data.examples["train"], math.inf
+    while True:
+        sampler = data.sampler(examples, shuffle=True)
+        rows = max(sampler.batches(), key=sampler.work)
+        work = sampler.work(rows)
+        if work >= last:
+            raise InputError(
+                f"the memory of {module.device} does not hold one training step of the largest molecule, of "
+                f"{int(examples.sizes.max())} atoms: take a smaller model, or leave large molecules out by --max-atoms"
+            )
+        with suppress(torch.OutOfMemoryError):  # after the block the error refers to no tensor any more
+            try_step(module, partial(examples.batch, rows.to(module.device)))
+            return data.budget
+        torch.cuda.empty_cache()
+        last, data.budget = work, max(1, min(data.budget, work) // 2)
+
+
+def try_step(module: TrainingModule, batch: Callable[[], Any]) -> None:
+    """Compute the loss of a batch and its gradient; the module and the random state are left unchanged.
+
+    A captured step must make gradient nodes of its own, so none of these may stay.
+    """
+    model, device = module.model, module.device
+    training, parameters = model.training, list(model.parameters())
+    stream = on_side_stream(device) if module.in_whole_steps else nullcontext()
+    try:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), stream:
+            model.train()
+            states = torch.empty(STATES * sum(p.numel() for p in parameters), device=device)
+            module.loss(batch()).backward()
+            del states
+    finally:
+        torch.clear_autocast_cache()
+        model.zero_grad(set_to_none=True)
+        model.train(training)
 
 
 def check_machine(settings: TrainSettings) -> None:

@@ -20,7 +20,7 @@ from gtx.training.optimise import adamw, adapt_to_device, warmup_cosine
 
 from .distributed import processes
 from .task import LOGP, model, store, train
-from .test_forecast import stopped_in_epoch
+from .test_batch_budget import stopped_in_epoch
 
 TASK = Regression(["y"], element_reference=False).fitted(store())
 EXAMPLES = TASK.examples(store())

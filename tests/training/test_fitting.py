@@ -201,7 +201,6 @@ def test_members_trained_at_the_same_time_are_those_trained_in_turn(
     in_turn = train(tmp_path / "turn", epochs=2, ensemble=2, threads=1)
     at_once = train(tmp_path / "once", epochs=2, ensemble=2, threads=2, progress=True)
     said = capfd.readouterr().err
-    assert said.count("estimated") == 1  # by the first member alone
     for k, member in enumerate(at_once, 1):  # the same line as of a member that is trained alone
         last, kept = member.history[-1], member.history[member.best_epoch - 1]
         line = f"member {k}/2 epoch 2/2: loss {last['train_loss']:.4f}, val rmse {last['val_rmse']:.4g}"
