@@ -244,6 +244,12 @@ def add_reading(parser: Parser) -> Group:
     group.add_argument("--standardise", action="store_true", help="keep only the largest fragment, and neutralise it")
     group.add_argument("--hydrogens", action="store_true", help="make every hydrogen an atom of the graph")
     group.add_argument(
+        "--atom-order",
+        choices=["smiles", "hydrogens-last", "map"],
+        help="the order of lists of values of atoms and bonds: smiles, atoms as written; hydrogens-last, hydrogens "
+        "after all other atoms (default, but asked for where it matters); map, atoms by their map numbers",
+    )
+    group.add_argument(
         "--ignore-stereo", action="store_true", help="ignore the stereochemistry of stereocentres and double bonds"
     )
     group.add_argument(
@@ -296,6 +302,9 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         more["split_column"] = named.default_split
     targets = tuple(given["target_columns"] or (named and named.targets) or ())
     task, known = task_from(given, targets), named.units if named else {}
+    features = features_from(given)
+    if given["atom_order"] and not (given.get("from") or _has_lists(task, features)):
+        raise InputError("--atom-order is for lists of values of atoms or bonds, and this model has none: leave it out")
     data = DataSettings(
         str(named.path) if named else given["data"],
         getattr(task, "targets", targets),
@@ -308,11 +317,19 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         featuriser=featuriser_from(given),
         workers=given["workers"],
         weight_column=given["weight_column"],
-        features=features_from(given),
+        features=features,
         units={name: unit for name, unit in known.items() if name in targets} | given["units"],
         **more,
     )
     return data, settings
+
+
+def _has_lists(task: Task | InferredTask | None, features: FeatureColumns | None) -> bool:
+    """Return whether a model reads or predicts lists of values of atoms or bonds."""
+    from gtx.tasks import MoleculeAtomBondTask
+    from gtx.tasks.levels import LevelTask
+
+    return isinstance(task, (LevelTask, MoleculeAtomBondTask)) or (features is not None and bool(features.widths))
 
 
 def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
@@ -342,7 +359,7 @@ def features_from(given: dict[str, Any]) -> FeatureColumns | None:
 
 _FEATURISER = (
     *("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers", "molecule_features"),
-    "ignore_stereo",
+    *("ignore_stereo", "atom_order"),
 )
 
 

@@ -16,6 +16,7 @@ from gtx.data.featurising import FeaturisationResult
 from gtx.data.targets import BLANKS, comma_advice, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
+from gtx.molecules.perception import Text, list_order_doubt
 
 # --- Lists in a cell: a number, or the label of a class, for each atom or bond of a molecule.
 
@@ -317,14 +318,23 @@ class FeatureColumns:
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self.read_columns({name: [value] for name, value in given.items()}, 1)
 
-    def joined(self, done: FeaturisationResult, rows: Sequence[RowFeatures | None]) -> FeaturisationResult:
+    def joined(
+        self,
+        done: FeaturisationResult,
+        rows: Sequence[RowFeatures | None],
+        texts: Sequence[Text],
+        featuriser: Featuriser,
+    ) -> FeaturisationResult:
         """Attach the features of rows to featurised molecules.
 
-        A list whose length is not the number of atoms or bonds of its molecule is an error of the text.
+        A list whose length is not the number of atoms or bonds of its molecule, or whose order is not clear, is an
+        error of the text.
 
         Args:
             done: the featurised texts.
             rows: features of each text; those of unreadable texts are ignored.
+            texts: the texts of the molecules.
+            featuriser: the settings by which they were read.
         """
         good, errors = done.good, list(done.errors)
         features = [row for row in (rows[i] for i in good) if row is not None]
@@ -339,6 +349,11 @@ class FeatureColumns:
             store = replace(store, **tensors)
             for molecule, (column, reason) in wrong.items():
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
+        for i in good if self.widths else ():
+            row, text = rows[i], texts[i]
+            if row is not None and (row.atoms or row.bonds) and isinstance(text, str) and errors[i] is None:
+                doubt = list_order_doubt(featuriser, text)
+                errors[i] = f"{doubt.reason}: for training, {doubt.remedy}" if doubt else None
         fitting = np.flatnonzero([errors[i] is None for i in good])
         return replace(done, store=store if len(fitting) == len(good) else store.subset(fitting), errors=errors)
 

@@ -38,7 +38,7 @@ from gtx.estimators.inputs import (
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
-from gtx.prediction.inputs import as_frame, as_texts, component_rows
+from gtx.prediction.inputs import as_frame, as_texts, component_rows, with_columns
 from gtx.schema import plain
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.calibration import fewest
@@ -115,6 +115,7 @@ class MoleculeEstimator(BaseEstimator):
         conformers: bool = Featuriser.conformers,
         molecule_features: Sequence[str] = (),
         ignore_stereo: bool = Featuriser.ignore_stereo,
+        atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None,
         smiles_columns: Sequence[str] | None = None,
         feature_columns: Sequence[str] | None = None,
         atom_feature_columns: Sequence[str] | None = None,
@@ -146,6 +147,8 @@ class MoleculeEstimator(BaseEstimator):
             conformers: whether a conformer of every molecule is computed, for models that use coordinates.
             molecule_features: further features of the molecule, names of `gtx.molecules.descriptors.MOLECULE_FEATURES`.
             ignore_stereo: whether stereocentres and the stereochemistry of double bonds are ignored.
+            atom_order: order of the atoms in `atom_feature_columns`, see `gtx.molecules.perception.list_order`; needed
+                only for molecules with map numbers or written hydrogens.
             smiles_columns: names of the columns with several molecules per row, such as `("solute", "solvent")`. X is
                 then a pandas table with these columns, or a list of rows with one SMILES per column.
             feature_columns: names of numeric columns, such as a temperature, that the model reads in addition to the
@@ -178,6 +181,7 @@ class MoleculeEstimator(BaseEstimator):
         self.conformers = conformers
         self.molecule_features = molecule_features
         self.ignore_stereo = ignore_stereo
+        self.atom_order = atom_order
         self.smiles_columns = smiles_columns
         self.feature_columns = feature_columns
         self.atom_feature_columns = atom_feature_columns
@@ -205,6 +209,7 @@ class MoleculeEstimator(BaseEstimator):
             molecule_features=tuple(parameters.molecule_features),
             components=tuple(parameters.smiles_columns or ()),
             ignore_stereo=parameters.ignore_stereo,
+            atom_order=parameters.atom_order,
         )
         data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
         smiles, features, column = self._inputs(X, featuriser.components, data.features, parameters.conformers)
@@ -213,7 +218,7 @@ class MoleculeEstimator(BaseEstimator):
         data, settings, fine_tuning = prepare(data, self._settings(), parameters.start)
         read = featurise(data.featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
         if features is not None and data.features is not None:
-            read = data.features.joined(read, features)
+            read = data.features.joined(read, features, smiles, data.featuriser)
         message = unusable_smiles(smiles, read.errors)
         if message:
             raise InputError(message)
@@ -266,7 +271,7 @@ class MoleculeEstimator(BaseEstimator):
             smiles = as_texts(component_rows(X, components), coordinates)
         else:
             molecules = smiles_in(X, () if features is None else features.columns, usual) if table else X
-            smiles, column = as_smiles(molecules, coordinates), str(molecules.name) if table else None
+            smiles, column = as_smiles(molecules, coordinates, features), str(molecules.name) if table else None
         return smiles, None if features is None else features.read_columns(X, len(smiles)), column
 
     def _options(self) -> dict[str, Any]:
@@ -315,7 +320,7 @@ class MoleculeEstimator(BaseEstimator):
         )
         read = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
         if features is not None and header.features is not None:
-            read = header.features.joined(read, features)
+            read = with_columns(header, read, smiles, features)
         answers = self.predictor_.predict_store(read.store)
         if message := describe_warnings(read.good, answers.warnings):
             warnings.warn(message, stacklevel=4)

@@ -12,7 +12,7 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.data.columns import MoleculeColumn, listed
-from gtx.data.feature_columns import cell_text
+from gtx.data.feature_columns import FeatureColumns, cell_text
 from gtx.data.targets import comma_advice, parse_number
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text
@@ -23,8 +23,13 @@ from gtx.tasks.labels import check_count, in_order, label
 from gtx.tasks.numbers import parse_bound
 
 
-def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
+def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None = None) -> list[Text]:
     """Convert X to SMILES, RDKit molecules too; for anything else in X, see `gtx.prediction.inputs.as_texts`.
+
+    Args:
+        X: the molecules.
+        coordinates: keep the coordinates of RDKit's molecules.
+        features: feature columns of the model; where they have lists of atoms, RDKit's molecules keep their order.
 
     Raises:
         InputError: X is one molecule, has another shape, or is empty.
@@ -37,7 +42,7 @@ def as_smiles(X: Any, coordinates: bool = False) -> list[Text]:
     molecules = array.ravel().tolist()
     if not molecules:
         raise InputError("X holds no SMILES")
-    return as_texts(molecules, coordinates)
+    return as_texts(molecules, coordinates, ordered=features is not None and bool(features.widths))
 
 
 def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:

@@ -16,6 +16,7 @@ from gtx.errors import InputError
 from gtx.models import GraphTransformer
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extended import neighbour_lines
+from gtx.prediction.inputs import with_columns
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import NumericTask
 from gtx.tasks.numbers import require_numeric
@@ -87,7 +88,7 @@ def open_subject(
     model = deepcopy(_explained(predictor, index("member", member, members))[1]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if header.features:
-        done = header.features.joined(done, header.features.read_one(features or {}))
+        done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
     kernel_member = predictor.kernel_member

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem
@@ -30,6 +31,7 @@ from gtx.molecules.graphs import (
     FeaturisedMolecules,
     Molecule,
     assign_stereo_labels,
+    atom_code,
     bond_edge_index,
     copy_labels,
     encode_atoms,
@@ -37,13 +39,17 @@ from gtx.molecules.graphs import (
     quietly,
 )
 from gtx.molecules.reading import (
+    NUMBER,
     RELATIVE_STEREO,
     MoleculeError,
     ignored_parts,
+    is_block,
     parse_smiles,
     read_molblock,
     skim_smiles,
+    split_extension,
     standardise_molecule,
+    writes_hydrogens,
 )
 from gtx.molecules.settings import Settings, Text, flatten_components, join_components
 
@@ -66,6 +72,8 @@ class Featuriser(Settings):
             is then a tuple of K texts, and all other settings apply to each component.
         ignore_stereo: whether the configuration of stereocentres and double bonds is ignored, so that stereoisomers are
             the same molecule.
+        atom_order: order of the nodes, and so of lists of values of atoms and bonds, see `list_order`; None is
+            "hydrogens-last", unless `list_order_doubt` is asked.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
@@ -126,9 +134,140 @@ def featurise_texts(
                 parts = tuple(part for part in parts if part != RELATIVE_STEREO)
             if parts and flat.errors[i] is None:
                 flat.warnings[i] = (*parts, *flat.warnings[i])
+        _sort_bonds(featuriser, molecules, flat)
         if featuriser.molecule_features:
             flat = with_molecule_features(featuriser.molecule_features, flat, bare)
     return join_components(names, molecules, flat) if names else flat
+
+
+# --- The order of atoms and bonds, in which lists of their values are written.
+
+
+class OrderDoubt(NamedTuple):
+    """Why the order of a list is not clear: the reason, what the user may say, and what gtx does without a word."""
+
+    reason: str
+    remedy: str
+    usual: str
+
+
+_AS_WRITTEN = "give --atom-order (atom_order in Python) smiles, for lists of the atoms as they are written, or"
+MAP_DOUBT = OrderDoubt(
+    "its atoms have map numbers in another order than they are written",
+    f"{_AS_WRITTEN} map, for lists in the order of the numbers",
+    "lists have the atoms as they are written",
+)
+HYDROGEN_DOUBT = OrderDoubt(
+    "it writes hydrogens, whose place in a list is not clear",
+    f"{_AS_WRITTEN} hydrogens-last, for lists with all hydrogens after the other atoms",
+    "lists have the hydrogens after the other atoms",
+)
+
+
+def list_order(mol: Chem.Mol, order: str | None) -> list[int]:
+    """Return the atoms of a molecule in the order of lists.
+
+    * "smiles": the atoms as written, then the hydrogens that are not written, in the order of their atoms.
+    * "hydrogens-last", and None: the same, but hydrogens without a map number come after all other atoms, in the order
+      of their atoms. The order is the same whichever hydrogens are written.
+    * "map": the atoms by their map numbers, then the hydrogens without one, in the order of their atoms. For a molecule
+      without map numbers it is "hydrogens-last".
+
+    Args:
+        mol: as it was read; hydrogens that are not written were added at the end.
+        order: the name of the order.
+
+    Raises:
+        MoleculeError: the order is that of map numbers, and not all atoms have one, or two have the same.
+    """
+    if order == "smiles":
+        return list(range(mol.GetNumAtoms()))
+    numbers = _map_numbers(mol)
+    hydrogens = [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetAtomicNum() == 1 and not numbers[atom.GetIdx()]]
+    others = [i for i in range(mol.GetNumAtoms()) if i not in set(hydrogens)]
+    if order == "map" and any(numbers):
+        if bare := [i for i in others if not numbers[i]]:
+            atom = f"atom {bare[0]} ({mol.GetAtomWithIdx(bare[0]).GetSymbol()}), counted from 0, has none"
+            raise MoleculeError(f"has map numbers, in whose order its atoms are to be read, and {atom}")
+        if twice := [number for number in numbers if number and numbers.count(number) > 1]:
+            raise MoleculeError(f"has the map number {twice[0]} twice; the order of its atoms is not clear")
+        others.sort(key=numbers.__getitem__)
+    place = {atom: k for k, atom in enumerate(others)}
+
+    def of_atom(hydrogen: int) -> int:
+        neighbours = mol.GetAtomWithIdx(hydrogen).GetNeighbors()
+        return min((place[i] for i in (atom.GetIdx() for atom in neighbours) if i in place), default=len(place))
+
+    return others + sorted(hydrogens, key=of_atom)
+
+
+def list_order_doubt(settings: Settings, text: str) -> OrderDoubt | None:
+    """Explain why the order of a list for a molecule is not clear, if the user did not say it; None if it is clear.
+
+    Two orders may be meant if all atoms of a molecule have map numbers that do not ascend, or if a SMILES writes
+    hydrogens among the other atoms.
+
+    Args:
+        settings: settings for reading molecules.
+        text: a SMILES or a mol block.
+    """
+    block = is_block(text)
+    if settings.atom_order is not None or not (block or ":" in text or writes_hydrogens(split_extension(text)[0])):
+        return None
+    try:
+        with quietly():
+            mol, _ = read_molecule(replace(settings, atom_order="smiles"), text)
+    except (RuntimeError, ValueError):  # an error of the row, which is told elsewhere
+        return None
+    numbers = _map_numbers(mol)
+    heavy = [numbers[atom.GetIdx()] for atom in mol.GetAtoms() if atom.GetAtomicNum() != 1]
+    ascending = [number for number in numbers if number]
+    if heavy and all(heavy) and ascending != sorted(ascending):
+        return MAP_DOUBT
+    return HYDROGEN_DOUBT if not block and list_order(mol, None) != list_order(mol, "smiles") else None
+
+
+def _map_numbers(mol: Chem.Mol) -> list[int]:
+    return [atom.GetIntProp(NUMBER) if atom.HasProp(NUMBER) else 0 for atom in mol.GetAtoms()]
+
+
+def _in_list_order(settings: Settings, mol: Chem.Mol, text: str) -> Chem.Mol:
+    """Renumber the atoms of a molecule; a mol block keeps its order unless it is that of map numbers."""
+    numbered = settings.atom_order == "map" and any(_map_numbers(mol))
+    if settings.atom_order == "smiles" or not (numbered or (writes_hydrogens(text) and not is_block(text))):
+        return mol
+    order = list_order(mol, settings.atom_order)
+    if order == list(range(len(order))):
+        return mol
+    mol = Chem.RenumberAtoms(mol, order)  # which finds any rings, and not the smallest
+    Chem.GetSymmSSSR(mol)
+    return mol
+
+
+def _sort_bonds(featuriser: Featuriser, texts: Sequence[str], flat: FeaturisedMolecules) -> None:
+    """Sort the bonds of molecules in place: where the hydrogens of a SMILES come last, their bonds come last too."""
+    written = [i for i, text in enumerate(texts) if writes_hydrogens(text) and not is_block(text)]
+    if not written or featuriser.atom_order == "smiles":
+        return
+    place = np.cumsum([error is None for error in flat.errors]) - 1
+    bond_ends, atom_ends = np.cumsum(flat.bond_counts), np.cumsum(flat.atom_counts)
+    for i in written:
+        if flat.errors[i] is not None:
+            continue
+        text, k = texts[i], place[i]
+        atoms = slice(atom_ends[k] - flat.atom_counts[k], atom_ends[k])
+        bonds = slice(bond_ends[k] - flat.bond_counts[k], bond_ends[k])
+        hydrogen = flat.atoms[atoms, ATOM_INDEX["element"]] == atom_code("element", 1)
+        if ":" in text:  # those with map numbers are atoms like others
+            numbers = _map_numbers(featuriser.read(text))
+            hydrogen = hydrogen & (np.array(numbers) == 0)
+            if featuriser.atom_order == "map" and any(numbers):
+                continue
+        ends = flat.bonds[:, bonds][:, ::2]  # one way of each
+        last = np.where(hydrogen[ends], ends, -1).max(0, initial=-1)
+        order = (2 * last.argsort(kind="stable")[:, None] + [0, 1]).ravel()
+        flat.bonds[:, bonds] = flat.bonds[:, bonds][:, order]
+        flat.bond_codes[bonds] = flat.bond_codes[bonds][order]
 
 
 # --- The definition: RDKit's functions, one molecule after the other.
@@ -206,10 +345,13 @@ def read_molecule(
         text, coordinates: as `Featuriser` takes them.
         skim: it need not be finished.
     """
-    block = "M  END" in text or text.strip().count("\n") > 2  # a damaged block may lack its end
+    block = is_block(text)
     read, finished = read_molblock if block else parse_smiles, True
     if settings.coordinates and coordinates is not None:
-        mol = with_coordinates(read(text, remove_hydrogens=False), coordinates)
+        mol = read(text, remove_hydrogens=False)
+        if settings.atom_order == "map":  # the order of coordinates too
+            mol = _in_list_order(settings, mol, text)
+        mol = with_coordinates(mol, coordinates)
         if not settings.hydrogens:
             mol = Chem.RemoveHs(mol)
     elif skim and not (block or settings.hydrogens or settings.coordinates or settings.standardise):
@@ -221,6 +363,8 @@ def read_molecule(
     if settings.hydrogens:
         mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
         Chem.SetHybridization(mol)
+    if not settings.standardise:  # which keeps no order
+        mol = _in_list_order(settings, mol, text)
     if settings.ignore_stereo:
         Chem.RemoveStereochemistry(mol)
     if (count := mol.GetNumAtoms()) > settings.max_atoms:

@@ -317,7 +317,7 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
     check_graph(_with_atoms(mol))
     if extension:
         mol = _extended(text, extension)
-    numbered, hydrogens = ":" in text, "[" in text and any(mark in text for mark in _HYDROGEN)
+    numbered, hydrogens = ":" in text, writes_hydrogens(text)
     try:
         if hydrogens and remove_hydrogens:
             mol = Chem.RemoveHs(mol, _REMOVE)
@@ -332,25 +332,48 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
         clean_stereo(mol)
         finished = True
     if numbered:
-        for atom in mol.GetAtoms():
-            atom.SetAtomMapNum(0)
+        _keep_numbers(mol)
     return mol, finished
 
 
-def molecule_text(molecule: Any, coordinates: bool = False) -> str | None:
+NUMBER = "_mapNumber"
+"""Property of an atom with its map number, which is taken off it: molecules are the same with and without numbers."""
+
+
+def _keep_numbers(mol: Chem.Mol) -> None:
+    for atom in mol.GetAtoms():
+        if number := atom.GetAtomMapNum():
+            atom.SetIntProp(NUMBER, number)
+            atom.SetAtomMapNum(0)
+
+
+def writes_hydrogens(smiles: str) -> bool:
+    """Return whether a SMILES writes a hydrogen as an atom of its own."""
+    return any(mark in smiles for mark in _HYDROGEN)
+
+
+def molecule_text(molecule: Any, coordinates: bool = False, ordered: bool = False) -> str | None:
     """Write a molecule as a text that can be read; return None for any other object.
 
     Args:
         molecule: a text, which stays as it is, or an RDKit molecule.
         coordinates: write a mol block where an RDKit molecule has a conformer in space; otherwise always its SMILES.
+        ordered: write a mol block, which keeps the order of atoms and bonds.
     """
     if not isinstance(molecule, Chem.Mol):
         return molecule if isinstance(molecule, str) else None
+    if ordered and molecule.GetNumAtoms():
+        return Chem.MolToMolBlock(molecule, forceV3000=True)
     if coordinates and molecule.GetNumConformers() and molecule.GetConformer().Is3D():
         return Chem.MolToMolBlock(molecule, forceV3000=True)
     if molecule.GetStereoGroups():
         return Chem.MolToCXSmiles(molecule, Chem.SmilesWriteParams(), Chem.CXSmilesFields.CX_ENHANCEDSTEREO)
     return Chem.MolToSmiles(molecule)
+
+
+def is_block(text: str) -> bool:
+    """Return whether a text is a mol block; a damaged one may lack its end."""
+    return "M  END" in text or text.strip().count("\n") > 2
 
 
 def may_have_stereo(text: str) -> bool:
@@ -378,6 +401,7 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
         if mol.GetStereoGroups():
             mol = _without_relative_stereo(mol)
             clean_stereo(mol)
+        _keep_numbers(mol)
     return _with_atoms(mol)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rdkit import rdBase
@@ -125,6 +125,7 @@ class Settings:
     molecule_features: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
     ignore_stereo: bool = False
+    atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None
 
     def __post_init__(self) -> None:
         plain_fields(self, max_atoms=whole(0, 2**31))
@@ -135,8 +136,9 @@ class Settings:
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, for JSON."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        """Return the settings as plain values, for JSON; without the order of atoms if it is the usual one."""
+        values = {name: value for name, value in asdict(self).items() if name != "atom_order" or value is not None}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Settings:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
 from gtx.errors import InputError, printable
-from gtx.molecules.perception import Text
+from gtx.molecules.perception import Text, list_order_doubt
 from gtx.molecules.reading import molecule_text
+
+if TYPE_CHECKING:
+    from gtx.data.columns import RowFeatures
+    from gtx.data.featurising import FeaturisationResult
+    from gtx.prediction.model_file import ModelFileHeader
 
 TABLES = (".csv", ".tsv", ".tab", ".txt", ".smi", ".smiles", ".ism", ".sdf", ".sd", ".mol", ".parquet", ".pq", ".xlsx")
 """Ends of the names of tables; no SMILES ends so."""
@@ -87,7 +93,7 @@ def is_gap(cell: Any) -> bool:
     return pd.api.types.is_scalar(cell) and bool(pd.isna(cell))
 
 
-def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
+def as_texts(given: Iterable[Any], coordinates: bool = False, ordered: bool = False) -> list[Text]:
     """Convert SMILES and RDKit molecules to texts; a row of several molecules becomes a tuple.
 
     A gap (None, NaN or another missing value of pandas) becomes an empty text, and anything else the text that `repr`
@@ -95,11 +101,12 @@ def as_texts(given: Iterable[Any], coordinates: bool = False) -> list[Text]:
 
     Args:
         given: molecules, or tuples of the molecules of a row.
-        coordinates: keep the coordinates of RDKit's molecules, see `gtx.molecules.reading.molecule_text`.
+        coordinates, ordered: keep the coordinates, and the order of atoms, of RDKit's molecules, see
+            `gtx.molecules.reading.molecule_text`.
     """
 
     def text(one: Any) -> str:
-        written = molecule_text(one, coordinates)
+        written = molecule_text(one, coordinates, ordered)
         return written if written is not None else "" if is_gap(one) else repr(one)
 
     return [tuple(map(text, one)) if isinstance(one, tuple) else text(one) for one in given]
@@ -122,3 +129,25 @@ def _column(table: pd.DataFrame, usual: str | None) -> int:
     named = next(iter(molecule_columns(first_cells(table))), 0)
     remedy = f"call it {usual or 'smiles'!r}, or give that column alone, such as frame[{columns[named]!r}]"
     return smiles_index(columns, MoleculeColumn(None, usual), lambda: first_cells(table), remedy)
+
+
+def with_columns(
+    header: ModelFileHeader, done: FeaturisationResult, texts: Sequence[Text], rows: Sequence[RowFeatures | None]
+) -> FeaturisationResult:
+    """Attach the feature columns of a model to featurised molecules, and warn of predicted lists in doubtful order.
+
+    Args:
+        header: header of the model.
+        done: the featurised texts.
+        texts: texts of the molecules.
+        rows: features of each text, where the model has feature columns.
+    """
+    if header.features:
+        done = header.features.joined(done, rows, texts, header.featuriser)
+    if not header.predicts_lists:
+        return done
+    warnings = list(done.warnings)
+    for i in done.good:
+        if doubt := list_order_doubt(header.featuriser, str(texts[i])):
+            warnings[i] = (*warnings[i], f"{doubt.reason}; {doubt.usual}")
+    return replace(done, warnings=warnings)

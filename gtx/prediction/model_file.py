@@ -255,6 +255,11 @@ class ModelFileHeader:
     versions: dict[str, str] = field(default_factory=package_versions)
 
     @property
+    def predicts_lists(self) -> bool:
+        """Whether predictions are lists of values of atoms or bonds."""
+        return self.task.per != "molecule" or bool(self.task.also)
+
+    @property
     def targets(self) -> list[str]:
         """Names of the T targets."""
         return list(self.task.targets)

@@ -29,7 +29,7 @@ from gtx.errors import InputError
 from gtx.models import MoleculeModel
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.extent import TrainingExtent
-from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list
+from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list, with_columns
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
@@ -411,13 +411,14 @@ class Predictor:
         """Return molecules unchanged, and featurised, with their feature columns."""
         smiles = as_frame(smiles)
         molecules, features = self._list_molecules(smiles), self.header.features
-        texts = as_texts(molecules, self.header.featuriser.coordinates)
+        lists = self.header.predicts_lists or (features is not None and bool(features.widths))
+        texts = as_texts(molecules, self.header.featuriser.coordinates, ordered=lists)
         done = featurise(self.header.featuriser, texts, workers=workers)
         if not features:
-            return molecules, done
+            return molecules, with_columns(self.header, done, texts, [])
         table = smiles if isinstance(smiles, pd.DataFrame) else pd.DataFrame()
         columns = {name: list(table[name]) for name in features.columns if name in table}
-        return molecules, features.joined(done, features.read_columns(columns, len(molecules)))
+        return molecules, with_columns(self.header, done, texts, features.read_columns(columns, len(molecules)))
 
     def _list_molecules(self, smiles: Any) -> list[Any]:
         """List molecules unchanged, or tuples of the molecules of a row."""

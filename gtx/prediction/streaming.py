@@ -38,6 +38,7 @@ from gtx.data.targets import add_component_columns, parse_number
 from gtx.errors import InputError
 from gtx.molecules import FeaturisedMolecules
 from gtx.molecules.perception import Text, featurise_texts
+from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import Overlap, OverlapCounter
 from gtx.tasks.task import Answers
@@ -268,17 +269,19 @@ def predict_stream(
         smiles: also return canonical SMILES.
     """
     if workers < 1 or predictor.device.type != "cpu":
-        waiting: deque[Sequence[RowFeatures | None]] = deque()
+        waiting: deque[tuple[Sequence[Text], Sequence[RowFeatures | None]]] = deque()
 
         def molecules() -> Iterator[tuple[Sequence[Text], Sequence[np.ndarray | None]]]:
             for texts, coordinates, features in chunks:
-                waiting.append(features)
+                waiting.append((texts, features))
                 yield texts, coordinates
 
         read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=smiles)
         at_once = 1 if predictor.device.type == "cpu" else AT_ONCE
         while parts := list(islice(read, at_once)):
-            yield predict_featurised(predictor, parts, [row for _ in parts for row in waiting.popleft()])
+            rows = [waiting.popleft() for _ in parts]
+            texts, features = ([entry for column in columns for entry in column] for columns in zip(*rows, strict=True))
+            yield predict_featurised(predictor, parts, texts, features)
         return
     wanted = predictor.header.features
     # compiles and caches the loops before the workers start, each of which would compile them
@@ -295,11 +298,13 @@ def answer_rows(answers: Answers) -> list[tuple[Cell, ...]]:
 
 
 def predict_featurised(
-    predictor: PredictorLike, parts: Sequence[FeaturisedMolecules], features: Sequence[RowFeatures | None]
+    predictor: PredictorLike,
+    parts: Sequence[FeaturisedMolecules],
+    texts: Sequence[Text],
+    features: Sequence[RowFeatures | None],
 ) -> ChunkAnswers:
     """Predict texts that are featurised already, with the feature columns of each."""
-    done, wanted = FeaturisationResult.join(parts), predictor.header.features
-    done = wanted.joined(done, features) if wanted else done
+    done = with_columns(predictor.header, FeaturisationResult.join(parts), texts, features)
     return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
 
@@ -311,7 +316,7 @@ def _answer(
     smiles: bool = False,
 ) -> ChunkAnswers:
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
-    return predict_featurised(predictor, [part], features)
+    return predict_featurised(predictor, [part], texts, features)
 
 
 def _answer_in_worker(

@@ -141,7 +141,7 @@ class LevelScores:
 
 def lists_of(values: np.ndarray, ptr: np.ndarray) -> list[np.ndarray]:
     """Split the rows of all molecules, `[R, ...]`: molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
-    return np.split(values, ptr[1:-1])
+    return np.split(values, ptr[1:-1]) if len(ptr) > 1 else []  # numpy makes one part of none
 
 
 # --- The base of tasks of atoms and bonds: a list for each molecule, an item for each atom or bond.

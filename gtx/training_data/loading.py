@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,10 +13,11 @@ from torch import Tensor
 
 from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, featurise, open_table
 from gtx.data.columns import find_column, listed
-from gtx.data.row_log import InputFile, named, plural
+from gtx.data.row_log import InputFile, format_row_message, named, plural
 from gtx.data.splits import SPLIT_PARTS, split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.errors import InputError, printable
+from gtx.molecules.perception import list_order_doubt
 from gtx.tasks import Task
 from gtx.tasks.inferred import InferredTask
 from gtx.training_data.settings import Dataset, DataSettings
@@ -152,6 +153,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
     task, remarks, y, bounds = _targets(files, settings)
     lists = _lists(files, task)
+    _check_atom_order(files, settings, lists)
     weights = _weights(files, settings, task)
     rows = [row for file in files for row in file.rows]
     molecules = _featurise(files, rows, settings, cache, progress)
@@ -247,6 +249,27 @@ def _lists(files: Sequence[InputFile], task: Task) -> list[dict[str, np.ndarray]
     return lists
 
 
+def _check_atom_order(
+    files: Sequence[InputFile], settings: DataSettings, lists: Sequence[Mapping[str, np.ndarray]] | None
+) -> None:
+    """Refuse lists of values of atoms or bonds whose order is not clear, unless the user said what it is.
+
+    Raises:
+        InputError: names the first such row.
+    """
+    if lists is not None and settings.featuriser.standardise:
+        raise InputError("targets of atoms and bonds are of the atoms as they are written: leave out --standardise")
+    for file in files:
+        for i, row in enumerate(file.rows, file.start):
+            listed = row.features is not None and (row.features.atoms or row.features.bonds)
+            if row.error or not (listed or (lists is not None and lists[i])):
+                continue
+            if doubt := list_order_doubt(settings.featuriser, row.text):
+                why = f"{doubt.reason}: {doubt.remedy}"
+                place = format_row_message(row.number, file.smiles_column, row.message_text, why)
+                raise InputError(f"{file.source}: {place}")
+
+
 def _attach_lists(
     files: Sequence[InputFile], task: Task, molecules: FeaturisationResult, lists: Sequence[dict[str, np.ndarray]]
 ) -> MoleculeStore:
@@ -301,7 +324,8 @@ def _featurise(
         to_first_error=fail,
     )
     if settings.features:
-        molecules = settings.features.joined(molecules, [row.features for row in rows])
+        texts = [row.readable for row in rows]
+        molecules = settings.features.joined(molecules, [row.features for row in rows], texts, settings.featuriser)
     for file in files:
         for i, row in enumerate(file.rows[: max(0, len(molecules.errors) - file.start)], file.start):
             error, (column, text) = molecules.errors[i], row.locate(file.smiles_column)

@@ -174,5 +174,5 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
         raise InputError(f"a model that is trained further keeps its inputs: of {names} it has {columns}")
     old, usual = header.featuriser.to_dict(), type(data.featuriser)().to_dict()
     for name, value in data.featuriser.to_dict().items():
-        if value not in (usual[name], old[name]):
-            raise InputError(f"the trained model reads molecules with {name} {old[name]}, not {value}")
+        if value not in (usual.get(name), old.get(name)):
+            raise InputError(f"the trained model reads molecules with {name} {old.get(name)}, not {value}")

@@ -369,7 +369,8 @@ def made(beside: FeatureColumns) -> Predictor:
     from tests.tables import TINY
 
     read = Featuriser()
-    store = beside.joined(featurise(read, ["CCO", "CCN"], workers=0), [beside.blank_row] * 2).store
+    texts = ["CCO", "CCN"]
+    store = beside.joined(featurise(read, texts, workers=0), [beside.blank_row] * 2, texts, read).store
     task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
     spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)
     torch.manual_seed(0)

@@ -1,0 +1,155 @@
+"""Lists of atoms and bonds in a table: read in the order that the user names, asked for where it is not clear."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit import Chem
+
+import gtx
+from gtx.data import FeatureColumns
+from gtx.errors import InputError
+from gtx.molecules import Featuriser
+from gtx.molecules.graphs import ATOM_INDEX
+from gtx.prediction import Predictor
+from gtx.tasks import AtomRegression, BondRegression, Regression
+from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
+from gtx.workflow import train_model
+from tests.tables import ALONE, TINY, molecules, write
+
+KEPT = Chem.SmilesParserParams()
+KEPT.removeHs = False
+
+
+def mapped(smiles: str, seed: int) -> tuple[str, list[int]]:
+    """The molecule with all hydrogens written and all atoms numbered, in an order of its own; elements by number."""
+    mol = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    draw = np.random.default_rng(seed)
+    mol = Chem.RenumberAtoms(mol, draw.permutation(mol.GetNumAtoms()).tolist())
+    for atom in mol.GetAtoms():
+        atom.SetAtomMapNum(atom.GetIdx() + 1)
+    text = Chem.MolToSmiles(mol, canonical=False, rootedAtAtom=int(draw.integers(mol.GetNumAtoms())))
+    return text, [atom.GetAtomicNum() for atom in mol.GetAtoms()]
+
+
+def written(text: str) -> list[int]:
+    """Elements of the atoms of a SMILES, hydrogens included, as written."""
+    return [atom.GetAtomicNum() for atom in Chem.MolFromSmiles(text, KEPT).GetAtoms()]
+
+
+def table(path: Path, elements: Callable[[str, list[int]], list[int]], column: str = "z") -> DataSettings:
+    """Mapped molecules with lists of elements."""
+    pairs = [mapped(smiles, seed) for seed, smiles in enumerate(molecules(20).smiles)]
+    rows = [[text, json.dumps(elements(text, by_number)), len(text)] for text, by_number in pairs]
+    task = AtomRegression(column)
+    return DataSettings(str(write(path, rows, ["smiles", column, "y"])), task=task, workers=0)
+
+
+def by_number(text: str, elements: list[int]) -> list[int]:
+    return elements
+
+
+def as_written(text: str, elements: list[int]) -> list[int]:
+    return written(text)
+
+
+HYDROGENS = Featuriser(hydrogens=True, descriptors=False)
+
+
+@pytest.mark.parametrize(("order", "elements"), [("map", by_number), ("smiles", as_written)])
+def test_targets_of_mapped_molecules_reach_their_atoms(tmp_path: Path, order: str, elements: Callable) -> None:
+    data = table(tmp_path / "t.csv", elements)
+    asked = r't\.csv: row 1, column "smiles", value ".*": its atoms have map numbers in another order .* --atom-order'
+    with pytest.raises(InputError, match=asked):
+        load_training_table(replace(data, featuriser=HYDROGENS))
+    store = load_training_table(replace(data, featuriser=replace(HYDROGENS, atom_order=order))).store
+    assert store.atom_y is not None and len(store) == 20
+    np.testing.assert_array_equal(store.atom_y[:, 0], store.atoms[:, ATOM_INDEX["element"]])
+
+
+def test_features_of_mapped_molecules_reach_their_atoms(tmp_path: Path) -> None:
+    data = replace(table(tmp_path / "t.csv", by_number), task=Regression("y"), target_columns=("y",))
+    data = replace(data, features=FeatureColumns(atoms=("z",)))
+    with pytest.raises(InputError, match=r"row 1, .* map numbers .* --atom-order"):
+        load_training_table(replace(data, featuriser=HYDROGENS))
+    store = load_training_table(replace(data, featuriser=replace(HYDROGENS, atom_order="map"))).store
+    assert store.atom_features is not None
+    np.testing.assert_array_equal(store.atom_features[:, 0], store.atoms[:, ATOM_INDEX["element"]])
+
+
+@pytest.mark.parametrize(("order", "z"), [("smiles", [1, 8, 6, 1, 1, 1]), ("hydrogens-last", [8, 6, 1, 1, 1, 1])])
+def test_written_hydrogens_are_asked_for(tmp_path: Path, order: str, z: list[int]) -> None:
+    bonds = {"smiles": [9, 14, 7, 7, 7], "hydrogens-last": [14, 9, 7, 7, 7]}[order]  # sums of the two elements
+    rows = [["CO", "[6, 8, 1, 1, 1, 1]", "[14, 7, 7, 7, 9]"], ["[H]OC", json.dumps(z), json.dumps(bonds)]]
+    file = write(
+        tmp_path / "t.csv",
+        [*rows, *rows, ["C", "[6, 1, 1, 1, 1]", "[7, 7, 7, 7]"], ["O=C=O", "[8, 6, 8]", "[14, 14]"]],
+        ["smiles", "z", "s"],
+    )
+    data = DataSettings(str(file), task=AtomRegression("z"), workers=0, featuriser=HYDROGENS)
+    for task in (AtomRegression("z"), BondRegression("s")):
+        with pytest.raises(InputError, match=r'row 2, column "smiles", value "\[H\]OC": it writes hydrogens'):
+            load_training_table(replace(data, task=task, target_columns=task.targets))
+    data = replace(data, featuriser=replace(HYDROGENS, atom_order=order), split_column=None)
+    element = ATOM_INDEX["element"]
+    store = load_training_table(data).store
+    np.testing.assert_array_equal(store.atom_y[:, 0], store.atoms[:, element])
+    store = load_training_table(replace(data, task=BondRegression("s"), target_columns=("s",))).store
+    batch = store.batch(np.arange(len(store)))
+    of_node = store.atoms[:, element].numpy()
+    np.testing.assert_array_equal(store.bond_y[:, 0], of_node[batch.edge_index.numpy()].sum(0))
+
+
+def test_lists_do_not_go_with_standardising(tmp_path: Path) -> None:
+    data = table(tmp_path / "t.csv", by_number)
+    with pytest.raises(InputError, match="of the atoms as they are written: leave out --standardise"):
+        load_training_table(replace(data, featuriser=Featuriser(standardise=True)))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    folder = tmp_path_factory.mktemp("order")
+    data = replace(table(folder / "t.csv", by_number), featuriser=replace(HYDROGENS, atom_order="map"))
+    train_model(data, TrainSettings(**TINY), folder / "run", **ALONE)
+    return gtx.load(folder / "run" / "model.gtx", "cpu")
+
+
+@pytest.mark.slow
+def test_the_model_remembers_the_order(model: Predictor, tmp_path: Path) -> None:
+    assert model.header.featuriser.atom_order == "map"
+    text, _ = mapped("CC(=O)N", 3)
+    mol = Chem.MolFromSmiles(text, KEPT)
+    numbers = np.array([atom.GetAtomMapNum() for atom in mol.GetAtoms()])
+    for atom in mol.GetAtoms():
+        atom.SetAtomMapNum(0)
+    plain = replace(model.header, featuriser=replace(model.header.featuriser, atom_order="smiles"))
+    expected = json.loads(Predictor(model.members, plain).predict([text]).z_pred[0])  # as written
+    found = model.predict([text])
+    np.testing.assert_allclose(json.loads(found.z_pred[0]), np.array(expected)[numbers.argsort()], atol=1e-5)
+    assert found.warning.isna().all() and found.error.isna().all()
+    unmapped = model.predict([mol, "CC(=O)N"])  # an RDKit molecule keeps its order
+    np.testing.assert_allclose(json.loads(unmapped.z_pred[0]), expected, atol=1e-5)
+    assert len(json.loads(unmapped.z_pred[1])) == len(expected)
+    assert "has none" in model.predict(["[CH3:2]O"]).error[0]
+    pd.DataFrame({"smiles": [text], "z": [json.dumps(by_number(*mapped("CC(=O)N", 3)))]}).to_csv(tmp_path / "t.csv")
+    outcome = model.predict_table(tmp_path / "t.csv", tmp_path / "out.csv")
+    error = np.array(by_number(*mapped("CC(=O)N", 3))) - json.loads(found.z_pred[0])
+    assert outcome.metrics["rmse"] == pytest.approx(np.sqrt((error**2).mean()), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_model_that_was_told_no_order_warns(model: Predictor) -> None:
+    header = replace(model.header, featuriser=replace(model.header.featuriser, atom_order=None))
+    answers = Predictor(model.members, header).predict(["CO", "[H]OC", "OC", "[CH3:2][OH:1]"])
+    lists = [json.loads(text) for text in answers.z_pred]
+    np.testing.assert_allclose(lists[1], lists[2], atol=1e-5)  # one order for every spelling
+    assert answers.warning.isna().tolist() == [True, False, True, False]
+    assert "lists have the hydrogens after the other atoms" in answers.warning[1]
+    assert "lists have the atoms as they are written" in answers.warning[3]
