@@ -13,7 +13,7 @@ from pathlib import Path
 import gtx
 from experiments.tables import ROOT
 from gtx.files import whole_file, write_text
-from gtx.prediction import load_networks
+from gtx.prediction.model_file import read_model
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"
 MOST = 10 * 2**20  # bytes
@@ -51,7 +51,7 @@ def main() -> None:
     content = args.file.read_bytes()
     if len(content) > MOST:
         raise SystemExit(f"{args.file} has {len(content):,} bytes; at most {MOST:,} go into the package")
-    (member,), header = load_networks(args.file)
+    (member,), header, _ = read_model(args.file)
     facts = header.settings["pretraining"]
     card = {
         "sha256": hashlib.sha256(content).hexdigest(),

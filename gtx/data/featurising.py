@@ -264,7 +264,6 @@ def featurise_stream(
     featuriser: Featuriser,
     chunks: Iterable[tuple[Sequence[Text], Coordinates]],
     workers: int | None = None,
-    ahead: int = 2,
     *,
     smiles: bool = True,
 ) -> Iterator[FeaturisedMolecules]:
@@ -275,7 +274,6 @@ def featurise_stream(
         chunks: tuples (texts, coordinates or None), taken from the iterator only when needed, so that memory is
             bounded.
         workers: number of processes; 0 uses the current process. By default one per core.
-        ahead: number of chunks per worker that are submitted before their results are needed.
         smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
     """
     workers = default_worker_count() if workers is None else workers
@@ -286,7 +284,7 @@ def featurise_stream(
             yield featurise_texts(featuriser, texts, coordinates, smiles=smiles)
         return
     featurise_texts(featuriser, [])  # compiles what is to be compiled, so that the workers need not, each for itself
-    yield from map_in_workers(partial(featurise_texts, featuriser, smiles=smiles), chunks, workers, ahead)
+    yield from map_in_workers(partial(featurise_texts, featuriser, smiles=smiles), chunks, workers)
 
 
 def featurise(

@@ -17,10 +17,8 @@ from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
 
 if TYPE_CHECKING:
-    from gtx.sequence.model import TRANSFORMER_BASE as TRANSFORMER_BASE
     from gtx.sequence.model import CrossAttentionMaps as CrossAttentionMaps
     from gtx.sequence.model import MoleculeToSequenceModel as MoleculeToSequenceModel
-    from gtx.sequence.model import TokenSequenceEncoder as TokenSequenceEncoder
     from gtx.sequence.model import TokenTransformer as TokenTransformer
     from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
 

@@ -376,11 +376,6 @@ def is_block(text: str) -> bool:
     return "M  END" in text or text.strip().count("\n") > 2
 
 
-def may_have_stereo(text: str) -> bool:
-    """Return whether a text may hold stereochemistry."""
-    return "@" in text or "/" in text or "\\" in text or "\n" in text
-
-
 def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     """Read a mol block (V2000 or V3000), such as one record of an SDF, with its coordinates as a conformer.
 

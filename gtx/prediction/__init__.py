@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gtx.prediction.folders import FolderOutcome, predict_folder
     from gtx.prediction.frames import DataFramePredictor
     from gtx.prediction.loading import load_predictor
-    from gtx.prediction.model_file import ModelFileHeader, load_networks, save_model
+    from gtx.prediction.model_file import ModelFileHeader, save_model
     from gtx.prediction.predictor import Predictor
     from gtx.prediction.streaming import RowSelection, TableOutcome, predict_table
 
@@ -26,7 +26,6 @@ __all__ = [
     "Predictor",
     "RowSelection",
     "TableOutcome",
-    "load_networks",
     "load_predictor",
     "predict_folder",
     "predict_table",

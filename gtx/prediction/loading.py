@@ -16,7 +16,7 @@ from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
-from gtx.prediction.model_file import load_networks, read_model
+from gtx.prediction.model_file import read_model
 from gtx.prediction.predictor import Predictor, without_onednn
 from gtx.tasks import Task
 
@@ -76,7 +76,7 @@ Module = TypeVar("Module", bound=nn.Module)
 @lru_cache(maxsize=4)
 def _network(sha256: str, device: str) -> GraphTransformer:
     """Load the foundation of kernels to a device; the checksum of its file is the key of the cache."""
-    (network,), _ = load_networks(FOUNDATION_MODEL)
+    (network,), *_ = read_model(FOUNDATION_MODEL)
     assert isinstance(network, GraphTransformer)
     return network.to(device)
 

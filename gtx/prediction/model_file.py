@@ -435,14 +435,6 @@ def save_model(
         file.write(save(tensors, {"gtx": _text(plain | {CHECKSUM: digest})}))
 
 
-def load_networks(
-    path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
-) -> tuple[list[nn.Module], ModelFileHeader]:
-    """Load the networks of a model file, on the CPU and in evaluation mode, and the header of the file."""
-    members, header, _ = read_model(path, model, task)
-    return members, header
-
-
 def read_model(
     path: str | Path, model: nn.Module | Callable[[], nn.Module] | None = None, task: type[Task] | None = None
 ) -> tuple[list[nn.Module], ModelFileHeader, KernelMember | None]:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from gtx.sequence.model import (
         CrossAttentionMaps,
         MoleculeToSequenceModel,
-        TokenSequenceEncoder,
         TokenTransformer,
         molecule_to_sequence,
     )
@@ -28,7 +27,6 @@ __all__ = [
     "SequenceBatch",
     "SequenceDataset",
     "SequenceGenerationTask",
-    "TokenSequenceEncoder",
     "TokenTransformer",
     "TokenVocabulary",
     "Tokenizer",

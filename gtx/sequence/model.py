@@ -16,18 +16,6 @@ from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
 
-TRANSFORMER_BASE: dict[str, Any] = {
-    "channels": 512,
-    "layers": 6,
-    "heads": 8,
-    "hidden": 2048,
-    "dropout": 0.1,
-    "attention_dropout": 0.1,
-    "norm_first": False,
-    "activation": "relu",
-}
-"""Settings of the base Transformer of Vaswani et al. 2017 (arXiv:1706.03762), table 3, for encoder and decoder."""
-
 
 class TokenTransformer(nn.Module):
     """Transformer over tokens and their positions, with self-attention and, if there is a source, cross-attention.
@@ -166,17 +154,6 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
     return KeyValueCache(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
-class TokenSequenceEncoder(TokenTransformer):
-    """Transformer encoder of sequences: every token attends to every token of its sequence.
-
-    The arguments are those of `TokenTransformer`.
-    """
-
-    def nodes(self, source: SequenceBatch) -> Tensor:
-        """Return the tokens after the last layer, `[N, channels]`."""
-        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
-
-
 class CrossAttentionMaps(NamedTuple):
     """Result of a forward pass with the weights of the cross-attention.
 
@@ -206,18 +183,16 @@ class MoleculeToSequenceModel(MoleculeModel):
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    With a `TokenSequenceEncoder`, the model is the Transformer from sequences to sequences. Without an encoder, the
-    model is a language model, \(p(y)\), like GPT.
+    Without an encoder, the model is a language model, \(p(y)\), like GPT.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
 
     Args:
-        encoder: a `GraphTransformer`, a `TokenSequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose
-            sources have a `ptr` `[B + 1]`; None for a language model.
+        encoder: a `GraphTransformer`, or anything with `nodes(source) -> [M, *]` whose sources have a `ptr` `[B + 1]`;
+            None for a language model.
         size: number V of tokens, including start and end.
         source_channels: width of the output of the encoder; by default the width of the decoder.
-        setting: arguments of `TokenTransformer`, such as the width of the decoder, by name; `**BASE` for the settings
-            of the paper.
+        setting: arguments of `TokenTransformer`, such as the width of the decoder, by name.
     """
 
     encoder: SourceEncoder | None

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # --- Scores of teacher-forced sequences.
 
+PAIRS = 50_000
+"""Budget of a batch in pairs of tokens or atoms."""
+
 
 def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
     """Compute the sums behind `metrics`, for each of B sequences.
@@ -52,17 +55,16 @@ def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def count_all(model: nn.Module, examples: SequenceDataset, pairs: int = 50_000) -> Tensor:
+def count_all(model: nn.Module, examples: SequenceDataset) -> Tensor:
     """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode.
 
     Args:
         model: module that returns logits of the token after each.
         examples: molecules and their sequences.
-        pairs: budget of a batch in pairs of tokens or atoms.
     """
     device = next(model.parameters()).device
     examples, counts = examples.to(device), torch.zeros(len(examples), 3, dtype=torch.float64)
-    for rows in PairBudgetSampler(examples.sizes.cpu(), pairs, shuffle=False).batches():
+    for rows in PairBudgetSampler(examples.sizes.cpu(), PAIRS, shuffle=False).batches():
         batch = examples.batch(rows.to(device))
         read, labels = batch.targets.teacher_forced()
         counts[rows] = count(model(batch.source, read), labels, read.ptr).cpu()

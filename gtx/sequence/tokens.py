@@ -112,31 +112,25 @@ class TokenVocabulary:
         """Return the tokens of a text that are not in the vocabulary, each once, in the order of the text."""
         return [token for token in dict.fromkeys(self.tokenizer.split(text)) if token not in self._number]
 
-    def encode(self, text: str, limit: int | None = None) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         """Encode a text as numbers, without start and end.
 
-        Args:
-            text: of tokens of the vocabulary.
-            limit: the most tokens it may have, or None.
-
         Raises:
-            InputError: it is empty, holds what is no token or none of the vocabulary's, or is too long.
+            InputError: it is empty, or holds what is no token of the vocabulary.
         """
         tokens = self.tokenizer.split(text)
         if not tokens:
             raise InputError("expected a sequence, got an empty text")
         if unknown := self.unknown(text):
             raise InputError(f"not in the vocabulary of {len(self.tokens)} tokens: {', '.join(map(repr, unknown))}")
-        if limit is not None and len(tokens) > limit:
-            raise InputError(f"expected at most {limit} tokens, got {len(tokens)}")
         return [self._number[token] for token in tokens]
 
-    def encode_all(self, texts: Sequence[str], limit: int | None = None) -> EncodedTexts:
+    def encode_all(self, texts: Sequence[str]) -> EncodedTexts:
         """Encode texts; those that cannot be encoded are left out, with an error for each."""
         done, errors = {}, {}
         for row, text in enumerate(texts):
             try:
-                done[row] = self.encode(text, limit)
+                done[row] = self.encode(text)
             except InputError as reason:
                 errors[row] = str(reason)
         return EncodedTexts(SequenceBatch.of(done.values()), list(done), errors)

@@ -13,8 +13,9 @@ from gtx.data import FeatureColumns
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import ModelFileHeader, load_networks
+from gtx.prediction import ModelFileHeader
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
+from gtx.prediction.model_file import read_model
 from gtx.tasks import Task
 from gtx.tasks.inferred import InferredTask
 from gtx.tasks.task import check_task_capability
@@ -58,7 +59,7 @@ class PretrainedModel:
         Raises:
             InputError: the file cannot be used, or the settings contradict the model.
         """
-        networks, header = load_networks(path)
+        networks, header, _ = read_model(path)
         header = header.with_extent(networks[0])
         _refuse_contradictions(data, settings, header)
         members = [TrainedEnsembleMember(network, header.task, [], 0, np.inf) for network in networks]

@@ -10,7 +10,7 @@ import pytest
 from gtx.cli import main
 from gtx.cli.printing import cell, say, score_table
 from gtx.prediction import save_model
-from gtx.prediction.model_file import load_networks
+from gtx.prediction.model_file import read_model
 from gtx.tasks import Regression
 from tests.tables import write
 
@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model file that somebody else sent."""
-    members, header = load_networks(GOLDEN)
+    members, header, _ = read_model(GOLDEN)
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
     targets = [EVIL, *header.targets[1:]]
     metrics = {"test": {**scores, "per_target": dict.fromkeys(targets, scores)}}

@@ -6,16 +6,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gtx.graph import CompleteGraph
 from gtx.models import (
-    TRANSFORMER_BASE,
     GraphTransformer,
     MoleculeToSequenceModel,
-    TokenSequenceEncoder,
     molecule_to_sequence,
     standard,
 )
 from gtx.molecules import Featuriser
 from gtx.sequence import SequenceBatch, TokenVocabulary, beam_search, greedy_search
+from gtx.sequence.model import TokenTransformer
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
@@ -26,13 +26,20 @@ SIZES = {"atom_sizes": Featuriser().atom_sizes, "bond_sizes": Featuriser().bond_
 SMALL = {"channels": 16, "layers": 2, "heads": 2, "hidden": 24}
 
 
+class SequenceEncoder(TokenTransformer):
+    """Every token attends to every token of its sequence."""
+
+    def nodes(self, source: SequenceBatch) -> Tensor:
+        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
+
+
 def encoder() -> GraphTransformer:
     return standard(1, **SIZES, channels=12, layers=1, heads=2, pair_channels=4)
 
 
 def model(kind: str = "molecules", **setting: object) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    first = {"molecules": encoder, "sequences": lambda: TokenSequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
+    first = {"molecules": encoder, "sequences": lambda: SequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
     width = 12 if kind == "molecules" else None
     made = MoleculeToSequenceModel(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
@@ -170,16 +177,6 @@ def test_looks_are_weights_over_the_atoms_of_the_token_s_molecule() -> None:
     for weights in maps.weights:
         total = torch.zeros(len(READ.items), 2).double().index_add_(0, token, weights)
         torch.testing.assert_close(total, torch.ones_like(total))
-
-
-def test_base_is_torch_s_default_transformer_in_size() -> None:
-    with torch.device("meta"):
-        made, theirs = (
-            MoleculeToSequenceModel(TokenSequenceEncoder(10, **TRANSFORMER_BASE), 10, **TRANSFORMER_BASE),
-            nn.Transformer(batch_first=True),
-        )
-    for ours, layers in ((made.encoder.layers, theirs.encoder.layers), (made.decoder.layers, theirs.decoder.layers)):
-        assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in layers.parameters())
 
 
 def test_by_name_it_has_no_weight_that_does_not_learn() -> None:

@@ -18,7 +18,8 @@ from gtx.cli import main
 from gtx.data import MoleculeStore
 from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
-from gtx.prediction import Predictor, load_networks
+from gtx.prediction import Predictor
+from gtx.prediction.model_file import read_model
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
@@ -137,7 +138,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
 
 
 def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
-    members, header = load_networks(runs["kernel"])
+    members, header, _ = read_model(runs["kernel"])
     alone = Predictor(members, header, "cpu").predict(["CCO", "c1ccccc1O"])
     expected = gtx.load(runs["no"], device="cpu").predict(["CCO", "c1ccccc1O"])
     assert alone["solvation_water_pred"].tolist() == expected["solvation_water_pred"].tolist()

@@ -19,7 +19,8 @@ from gtx.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser
-from gtx.prediction import Predictor, load_networks, save_model
+from gtx.prediction import Predictor, save_model
+from gtx.prediction.model_file import read_model
 from gtx.prediction.streaming import _answer
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
@@ -145,10 +146,10 @@ def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predict
         with pytest.raises(
             InputError, match=f"model.components.{entry}: expected" if entry != "separate" else "tensor"
         ):
-            load_networks(file)
+            read_model(file)
     save_model(file, predictor.members, replace(header, model={k: header.model[k] for k in ("name", "arguments")}))
     with pytest.raises(InputError, match=r"model.components.count: expected 2, got None"):
-        load_networks(file)
+        read_model(file)
 
 
 def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, outcome: RunResult) -> None:

@@ -20,7 +20,8 @@ from gtx.cli import main
 from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
-from gtx.prediction import ModelFileHeader, foundation, load_networks, save_model
+from gtx.prediction import ModelFileHeader, foundation, save_model
+from gtx.prediction.model_file import read_model
 from gtx.tasks import AtomRegression, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainSettings
@@ -91,7 +92,7 @@ def tuned(data: DataSettings, out: Path, **settings: object) -> gtx.prediction.P
 
 
 def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None:
-    (member,), _ = load_networks(pretrained / "foundation.gtx")
+    (member,), *_ = read_model(pretrained / "foundation.gtx")
     kept = load_file(pretrained / "foundation.gtx")
     assert {kept[f"members.0.{name}"].dtype for name, _ in member.named_parameters()} == {torch.float16}
     assert kept["members.0.embedding.vocabularies.atoms.seen"].dtype == torch.bool
@@ -119,7 +120,7 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     assert main(["info", str(tmp_path / "out" / "model.gtx")]) == 0
     seen = re.search(r"pretrained on (\d+) of these (\d+) molecules, and", capsys.readouterr().out)
     assert 0 < int(seen[1]) < int(seen[2])
-    (start,), _ = load_networks(brought / "foundation.gtx")
+    (start,), *_ = read_model(brought / "foundation.gtx")
     own = found.members[0].state_dict()
     new = [k for k, w in found.members[0].named_parameters() if k not in start.state_dict() or "head" in k]
     assert len(new) == 5 and {rate_of(name, TUNING["rates"]) for name in new} == {1}
@@ -129,7 +130,7 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
 
 def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp_path: Path) -> None:
     found = tuned(data, tmp_path / "out", rates={"all": 0, "head": 1}).members[0]
-    (start,), _ = load_networks(brought / "foundation.gtx")
+    (start,), *_ = read_model(brought / "foundation.gtx")
     for name, weight in start.state_dict().items():
         if not name.startswith(("head", "embedding.vocabularies", "readout.descriptors")):
             assert found.state_dict()[name].equal(weight), name
@@ -194,7 +195,7 @@ def test_a_new_head_knows_nothing_of_the_old_one(
     data, start = two
     same = replace(data, target_columns=("gap", "solvation_water"))
     renewed, notes = gone_on(same, start, tmp_path / "new", new_head=True)
-    (before,), (after,) = load_networks(start)[0], renewed.members
+    (before,), (after,) = read_model(start)[0], renewed.members
     unlike = {
         k
         for k, w in before.state_dict().items()
@@ -238,7 +239,7 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monke
         save_file(tensors, tmp_path / "foundation.gtx", {"gtx": json.dumps(header)})
         carded(tmp_path)
 
-    tensors, (_, header) = load_file(pretrained / "foundation.gtx"), load_networks(pretrained / "foundation.gtx")
+    tensors, (_, header, _) = load_file(pretrained / "foundation.gtx"), read_model(pretrained / "foundation.gtx")
     plain = header.to_dict() | {"members": 1}
     name = "members.0.head.0.weight"
     changed(tensors | {name: tensors[name].clone().fill_(float("nan"))}, plain)
