@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from gtx.data.splits import (
         SPLIT_METHODS,
         Split,
-        SplitMethod,
         compute_group_labels,
         cross_validation_splits,
         make_group_split_method,
         random_split,
         repeated_cross_validation_splits,
-        scaffold_split,
-        time_split,
     )
     from gtx.data.store import MoleculeStore
     from gtx.data.table_writer import TableWriter
@@ -46,7 +43,6 @@ __all__ = [
     "Row",
     "RowLog",
     "Split",
-    "SplitMethod",
     "SplitSettings",
     "Table",
     "TableWriter",
@@ -60,6 +56,4 @@ __all__ = [
     "open_table",
     "random_split",
     "repeated_cross_validation_splits",
-    "scaffold_split",
-    "time_split",
 ]

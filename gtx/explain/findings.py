@@ -35,12 +35,12 @@ class AttentionAnalysis:
     Attributes:
         prediction: prediction for the target; for classes the probability of class 1.
         weights: float64 `[L, H, n, n]`, attention of every layer and head, receivers in rows; 0 where there is no edge.
-        rollout: attention rollout of each atom (`gtx.explain.attention_rollout`), float64 `[n]`, averaged over the
+        rollout: attention rollout of each atom (`attention_rollout`), float64 `[n]`, averaged over the
             nodes that the readout uses.
-        gradient: gradient-weighted attention of each atom (`gtx.explain.gradient_weighted_attention`), float64 `[n]`,
+        gradient: gradient-weighted attention of each atom (`gradient_weighted_attention`), float64 `[n]`,
             averaged in the same way.
         faithfulness: for "rollout" and "gradient", the effect of removing the atoms with the highest scores, and of
-            removing as many random ones (`gtx.explain.measure_faithfulness`).
+            removing as many random ones (`measure_faithfulness`).
         without: change of the prediction when all attention is removed.
     """
 

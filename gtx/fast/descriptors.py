@@ -53,7 +53,7 @@ _CHARGE_EDGES = np.array([-0.3, -0.25, -0.2, -0.15, -0.1, -0.05, 0, 0.05, 0.1, 0
 
 
 def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:
-    """Compute the descriptors of m molecules, as `gtx.molecules.compute_descriptors` does: float32 `[m, D]`.
+    """Compute the descriptors of m molecules, as `compute_descriptors` does: float32 `[m, D]`.
 
     RDKit computes those of `unsupported` molecules.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
-from gtx.kernel.learning_curve import LearningCurve, measure_learning_curve, measure_learning_curves
+from gtx.kernel.learning_curve import LearningCurve, measure_learning_curves
 from gtx.kernel.regression import KernelRidge
 from gtx.kernel.ridge import solve_kernel_ridge
 
@@ -12,7 +12,6 @@ __all__ = [
     "KernelRidge",
     "LearningCurve",
     "TanimotoKernel",
-    "measure_learning_curve",
     "measure_learning_curves",
     "solve_kernel_ridge",
 ]

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 from gtx.lazy import lazy_names
 from gtx.molecules.coordinates import Conformer, make_conformer
-from gtx.molecules.descriptors import DESCRIPTOR_NAMES, compute_descriptors
+from gtx.molecules.descriptors import DESCRIPTOR_NAMES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules, Molecule
 from gtx.molecules.perception import Featuriser
-from gtx.molecules.reading import MoleculeError, read_molblock, read_smiles, standardise_molecule
+from gtx.molecules.reading import MoleculeError, read_smiles
 
 if TYPE_CHECKING:
     from gtx.molecules.drawing import draw_attention, draw_molecule
     from gtx.molecules.fragments import (
         butina_clusters,
-        morgan_bits,
         morgan_counts,
         murcko_scaffold,
     )
@@ -33,14 +32,10 @@ __all__ = [
     "Molecule",
     "MoleculeError",
     "butina_clusters",
-    "compute_descriptors",
     "draw_attention",
     "draw_molecule",
     "make_conformer",
-    "morgan_bits",
     "morgan_counts",
     "murcko_scaffold",
-    "read_molblock",
     "read_smiles",
-    "standardise_molecule",
 ]

@@ -17,7 +17,7 @@ from gtx.molecules.graphs import FeaturisedMolecules
 
 # --- RDKit's two-dimensional descriptors, all but four.
 #
-# `gtx.molecules.compute_descriptors` holds those cheap enough to be read with every molecule.
+# `compute_descriptors` holds those cheap enough to be read with every molecule.
 
 LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
 """Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""

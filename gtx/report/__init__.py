@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.report.context import DatasetCard, RunReport
+    from gtx.report.context import DatasetCard
     from gtx.report.page import write_run_report
 
 
@@ -15,6 +15,5 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "DatasetCard",
-    "RunReport",
     "write_run_report",
 ]

@@ -271,7 +271,7 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
         path: path of the page.
         dataset: data set of the run.
         answers: predictions of the model for all molecules of the data set.
-        facts: attributes of `gtx.report.RunReport`, which the reports of all tasks show.
+        facts: attributes of `gtx.report.context.RunReport`, which the reports of all tasks show.
 
     Returns:
         A line for each picture left out, and for each further page.

@@ -133,7 +133,7 @@ def further_names(dataset: Dataset) -> list[str]:
 
 
 def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> dict[str, Any]:
-    """Return the rows and errors of the bands of the domain on validation and test rows, see `gtx.report.RunReport`."""
+    """Return the rows and errors of the bands of the domain on validation and test rows, see `RunReport`."""
     domain, task = predictor.header.domain, predictor.task
     if domain is None or not isinstance(answers, Predictions):
         return {}
@@ -185,7 +185,7 @@ def report_facts(
     seconds: float,
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Collect the facts of the report of any task, see `gtx.report.RunReport`."""
+    """Collect the facts of the report of any task, see `gtx.report.context.RunReport`."""
     from gtx.report import DatasetCard
     from gtx.report.context import count_atoms
 

@@ -11,7 +11,8 @@ import torch
 from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.errors import InputError
-from gtx.explain import compute_attribution, compute_shapley_values, explain_prediction
+from gtx.explain import compute_attribution, explain_prediction
+from gtx.explain.attribution import compute_shapley_values
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.fragments import assign_substructures

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gtx.explain import (
+from gtx.explain import average_attention_by_distance
+from gtx.explain.relevance import (
     attention_rollout,
-    average_attention_by_distance,
     gradient_weighted_attention,
+    highest,
     measure_faithfulness,
     score_atoms_by_attention,
+    shortest_path_lengths,
     to_dense_attention,
 )
-from gtx.explain.relevance import highest, shortest_path_lengths
 
 # --- Distances along bonds, and attention by them.
 

@@ -15,15 +15,10 @@ from gtx.fast.atom_properties import find_neighbours
 from gtx.fast.descriptors import rotatable, tabulate, unsupported
 from gtx.fast.graphs import Graphs, binary, form_version
 from gtx.fast.perception import encode_labels
-from gtx.molecules import (
-    BOND_FEATURE_VALUES,
-    DESCRIPTOR_NAMES,
-    Featuriser,
-    compute_descriptors,
-    read_molblock,
-    read_smiles,
-)
+from gtx.molecules import BOND_FEATURE_VALUES, DESCRIPTOR_NAMES, Featuriser, read_smiles
+from gtx.molecules.descriptors import compute_descriptors
 from gtx.molecules.graphs import bond_edge_index, encode_atoms, encode_bonds
+from gtx.molecules.reading import read_molblock
 from tests.fast.sample_graphs import graphs_of
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, sample
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.kernel import LearningCurve, measure_learning_curve
-from gtx.kernel.learning_curve import FEWEST, leave_one_out_errors
+from gtx.kernel import LearningCurve
+from gtx.kernel.learning_curve import FEWEST, leave_one_out_errors, measure_learning_curve
 
 GENERATOR = torch.Generator().manual_seed(0)
 

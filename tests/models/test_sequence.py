@@ -14,9 +14,10 @@ from gtx.models import (
     standard,
 )
 from gtx.molecules import Featuriser
-from gtx.sequence import SequenceBatch, TokenVocabulary, beam_search, greedy_search
+from gtx.sequence import TokenVocabulary, greedy_search
+from gtx.sequence.decoding import beam_search
 from gtx.sequence.model import TokenTransformer
-from gtx.sequence.sequences import END_TOKEN, START_TOKEN
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 VOCABULARY = TokenVocabulary.of(SMILES)

@@ -9,7 +9,8 @@ import pytest
 from rdkit.Chem import Crippen, Descriptors
 from rdkit.Chem import rdMolDescriptors as rd
 
-from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, compute_descriptors, read_smiles
+from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, read_smiles
+from gtx.molecules.descriptors import compute_descriptors
 
 from .rewriting import CAGES, rewritings, sample
 

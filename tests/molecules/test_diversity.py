@@ -7,7 +7,8 @@ import pytest
 from rdkit.DataManip.Metric.rdMetricMatrixCalc import GetTanimotoDistMat
 from rdkit.ML.Cluster.Butina import ClusterData
 
-from gtx.molecules import butina_clusters, fragments, morgan_bits
+from gtx.molecules import butina_clusters, fragments
+from gtx.molecules.fragments import morgan_bits
 from tests.tables import molecules
 
 SMILES = molecules(60)["smiles"].tolist()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from rdkit import Chem
 
-from gtx.molecules import Featuriser, MoleculeError, read_molblock, read_smiles
+from gtx.molecules import Featuriser, MoleculeError, read_smiles
 from gtx.molecules import reading as limits
+from gtx.molecules.reading import read_molblock
 
 from .large import LARGE, bipartite, complete, cyclodextrin, linked, phenylenes, v3000
 from .rewriting import CAGES, ODD, sample

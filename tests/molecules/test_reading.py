@@ -9,8 +9,9 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
-from gtx.molecules import MoleculeError, read_molblock, read_smiles
+from gtx.molecules import MoleculeError, read_smiles
 from gtx.molecules.graphs import quietly
+from gtx.molecules.reading import read_molblock
 
 from .rewriting import ODD, column
 

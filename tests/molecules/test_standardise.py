@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from rdkit import Chem
 
-from gtx.molecules import read_smiles, standardise_molecule
+from gtx.molecules import read_smiles
+from gtx.molecules.reading import standardise_molecule
 
 from .rewriting import rewritings
 

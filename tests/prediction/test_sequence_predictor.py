@@ -18,7 +18,8 @@ from gtx.errors import InputError
 from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor, save_model
-from gtx.sequence import TokenVocabulary, beam_search
+from gtx.sequence import TokenVocabulary
+from gtx.sequence.decoding import beam_search
 from gtx.sequence.task import scores
 from gtx.sequence.tokens import CHARACTER_TOKENIZER
 from gtx.tasks import GeneratedTexts, SequenceGenerationTask

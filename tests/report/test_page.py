@@ -10,7 +10,8 @@ import pytest
 from markupsafe import Markup
 from rdkit import Chem
 
-from gtx.report import RunReport, write_run_report
+from gtx.report import write_run_report
+from gtx.report.context import RunReport
 from gtx.report.kinds import number
 from gtx.report.page import write_report
 from gtx.tasks import BinaryClassification, Regression, Task

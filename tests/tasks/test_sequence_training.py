@@ -14,7 +14,8 @@ from torch import nn
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import MoleculeToSequenceModel, standard
-from gtx.sequence import SequenceBatch, SequenceDataset, TokenVocabulary, greedy_search
+from gtx.sequence import SequenceDataset, TokenVocabulary, greedy_search
+from gtx.sequence.sequences import SequenceBatch
 from gtx.sequence.task import count, exact_match_accuracy, metrics
 from gtx.tasks import SequenceGenerationTask
 from gtx.tasks.metrics import smoothed_cross_entropy

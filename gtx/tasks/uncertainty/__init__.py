@@ -7,7 +7,6 @@ interval of one width for all molecules.
 from gtx.tasks.uncertainty.methods import (
     Ensemble,
     Evidential,
-    PredictionUncertainty,
     Quantiles,
     Similarity,
     UncertaintyMethod,
