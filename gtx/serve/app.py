@@ -196,8 +196,9 @@ def make_app(
         return smiles_to_sketch(smiles)
 
     @app.get("/model")
-    def model() -> dict[str, Any]:
+    async def model() -> dict[str, Any]:
         """Describe the model: what it predicts and reads, and the limits of a request."""
+        explaining.start()  # the page asks for this first, so that its first explanation need not wait
         try:
             explained = list_explainable_outputs(predictor)
         except InputError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
@@ -21,7 +21,6 @@ from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, predict_stream
 
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _held: Any = None  # the model of this process
@@ -32,8 +31,8 @@ def _hold(predictor: PredictorLike) -> None:
     _held = predictor
 
 
-def _call(function: Callable[..., Result], *arguments: Any, **options: Any) -> Result:
-    return function(_held, *arguments, **options)
+def _call(function: Callable[..., Result], *arguments: Any) -> Result:
+    return function(_held, *arguments)
 
 
 class ModelProcess:
@@ -56,12 +55,14 @@ class ModelProcess:
         self._start: asyncio.Future[int]
         self._turn = asyncio.Lock()
 
-    async def call(
-        self,
-        function: Callable[Concatenate[Any, Arguments], Result],
-        *arguments: Arguments.args,
-        **options: Arguments.kwargs,
-    ) -> Result:
+    def start(self) -> ProcessPoolExecutor:
+        """Start the process if there is none, which takes seconds."""
+        if self._pool is None:
+            self._pool = make_process_pool(1, _hold, self.predictor)
+            self._start = asyncio.wrap_future(self._pool.submit(os.getpid))
+        return self._pool
+
+    async def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Return `function(predictor, *arguments)`; if the caller is cancelled, the process is ended.
 
         Raises:
@@ -70,12 +71,10 @@ class ModelProcess:
         self.calls += 1
         try:
             async with self._turn:
-                if self._pool is None:
-                    self._pool = make_process_pool(1, _hold, self.predictor)
-                    self._start = asyncio.wrap_future(self._pool.submit(os.getpid))
+                pool = self.start()
                 await asyncio.wait((self._start,))  # while it starts it is not ended, but would only start again
                 try:
-                    return await asyncio.wrap_future(self._pool.submit(_call, function, *arguments, **options))
+                    return await asyncio.wrap_future(pool.submit(_call, function, *arguments))
                 except (asyncio.CancelledError, BrokenProcessPool):
                     self.end()
                     raise
@@ -178,7 +177,8 @@ class Batcher:
         reason = work.exception()
         if reason is not None and len(jobs) > 1:  # an error in one request must not fail the others of its batch
             for job in jobs:
-                await self._answer([job])
+                if not job.answers.done():
+                    await self._answer([job])
             return
         self.observe(sum(job.size for job in jobs))
         for i, job in enumerate(jobs):

@@ -63,8 +63,10 @@ class Client:
 class ModelInThread(ModelProcess):
     """As a process of the model, which takes seconds to start, for what is no matter of processes."""
 
-    async def call(self, function: Any, *arguments: Any, **options: Any) -> Any:
-        return await asyncio.to_thread(function, self.predictor, *arguments, **options)
+    async def call(self, function: Any, *arguments: Any) -> Any:
+        return await asyncio.to_thread(function, self.predictor, *arguments)
+
+    def start(self) -> Any: ...
 
 
 @contextmanager
