@@ -109,7 +109,7 @@ def predictor() -> Predictor:
 
 @pytest.fixture(scope="session")
 def client(predictor: Predictor) -> Iterator[Client]:
-    with served(predictor, ("127.0.0.1",), processes=True, wait=2) as client:
+    with served(predictor, ("127.0.0.1",), wait=20) as client:
         yield client
 
 
