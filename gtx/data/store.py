@@ -156,12 +156,22 @@ class MoleculeStore:
         return self.atom_ptr.diff()
 
     @property
+    def nbytes(self) -> int:
+        """Memory of the tensors, in bytes."""
+        return sum(tensor.nbytes for tensor in self._tensors().values())
+
+    @property
     def device(self) -> torch.device:
         return self.atoms.device
 
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
-        """Return a store of the molecules with indices `index` (int64 `[B]`), in the order of `index`."""
+        """Return a store of the molecules with indices `index` (int64 `[B]`), in the order of `index`.
+
+        All molecules in their order are the store itself, of which no copy is made.
+        """
         index = torch.as_tensor(index, device=self.device)
+        if len(index) == len(self) and torch.equal(index, torch.arange(len(self), device=self.device)):
+            return self
         changes: dict[str, Any] = self._rows(index)
         changes["atom_ptr"] = _offsets(self._counts("atom", index))
         changes["bond_ptr"] = _offsets(self._counts("bond", index))
@@ -244,7 +254,7 @@ class MoleculeStore:
 
     @classmethod
     def open(cls, path: str | Path) -> MoleculeStore:
-        """Open a file written by `save`, mapped into memory."""
+        """Open a file written by `save`, mapped into memory: processes of one machine hold its pages once."""
         names = stored_texts(path).get("atom_columns", "")
         return cls(**load_file(path), atom_columns=tuple(names.split()))
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
@@ -45,7 +44,7 @@ from gtx.training.logging import (
 from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
 from gtx.training.pretrained_weights import TRANSFER_MATCHING, PretrainedWeightLoader, TrainedEnsembleMember
-from gtx.training.ranks import distributed_group, is_main_process, lock_output_folder, run_in_main_process
+from gtx.training.ranks import are_several, distributed_group, is_main_process, lock_output_folder, run_in_main_process
 from gtx.training.run import RunFolder, TerminationCallback, collect_run_config, interruptible, quiet, torch_threads
 from gtx.training.settings import TrainSettings
 
@@ -251,8 +250,8 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
     left = [k for k in range(settings.ensemble) if not (run.member(k) / "trained.pt").exists()]
     count = min(len(left), threads)
     on_cpu = settings.accelerator == "cpu" or (settings.accelerator == "auto" and not torch.accelerator.is_available())
-    several = settings.devices not in (1, "1") or dist.is_initialized()
-    if count < 2 or several or not on_cpu or problem.watch or settings.logger or not isinstance(train, MoleculeStore):
+    several = are_several(settings.devices)
+    if count < 2 or several or not on_cpu or problem.watch or settings.logger:
         return
     if len(train) * (settings.epochs or 0) < MOLECULES_WORTH_PROCESSES:
         return

@@ -25,6 +25,7 @@ from lightning_fabric.plugins.environments import (
 )
 from torch.distributed.rendezvous import rendezvous
 
+from gtx.data import MoleculeStore
 from gtx.errors import InputError, printable
 from gtx.files import locked
 
@@ -54,6 +55,11 @@ def is_main_process() -> bool:
 def machines() -> int:
     """Return the number of machines on which torchrun has started this training; 1 without torchrun."""
     return int(os.environ.get("GROUP_WORLD_SIZE", "1")) if TorchElasticEnvironment.detect() else 1
+
+
+def are_several(devices: int | str) -> bool:
+    """Return True if several processes train together: those of torchrun, or one of Lightning's for each device."""
+    return devices not in (1, "1") or dist.is_initialized()
 
 
 @contextmanager
@@ -131,6 +137,22 @@ def main_process_first() -> Iterator[None]:
     yield
     if is_main_process():
         _barrier()
+
+
+def share_store(store: MoleculeStore, folder: Path) -> MoleculeStore:
+    """Return the store as a memory map, of which the processes that train together on a machine hold one copy.
+
+    A process that cannot reach the file of the main one keeps its own copy.
+
+    Args:
+        store: the same molecules in every process.
+        folder: folder for the file, which is named by the checksum of the store.
+    """
+    file = folder / f"train-{store.checksum():08x}.safetensors"
+    with main_process_first():
+        if is_main_process() and not file.exists():
+            store.save(file)
+    return MoleculeStore.open(file) if file.exists() else store
 
 
 def run_in_main_process(function: Callable[[], T]) -> T:

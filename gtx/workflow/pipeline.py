@@ -37,10 +37,9 @@ from gtx.workflow.outputs import (
     report_facts,
     write_predictions,
 )
-from gtx.workflow.plan import Plan, prepare
+from gtx.workflow.plan import CACHE, Plan, prepare
 
 PARTS = ("train", "val", "test")
-CACHE = "cache"
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
 _SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
 METRICS = Record(dict.fromkeys(PARTS, _SCORES), {"baseline": MappingOf(Record(dict.fromkeys(PARTS, _SCORES)))})
@@ -125,7 +124,7 @@ def train_model(
     run = RunFolder(out)
     run.open(plan.config, overwrite)
     _note_remarks(dataset, task)
-    notes = data_lines(dataset) + task.notes()
+    notes = data_lines(dataset) + task.notes() if main else []
     notes += [f"going on from {start['file']}: {start['weights']}" for start in plan.origin.values()]
     notes += [] if fine_tuning is None else fine_tuning.warnings(dataset)
     if plan.dropped:

@@ -22,6 +22,7 @@ from gtx.tasks import NumericTask, Task
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.logging import Watch
 from gtx.training.pretrained_weights import PretrainedWeightLoader
+from gtx.training.ranks import are_several, share_store
 from gtx.training.run import collect_run_config
 from gtx.training_data import DataSettings
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
@@ -37,6 +38,9 @@ from gtx.workflow.specs import (
     check_training_rows_option,
     make_model_spec,
 )
+
+CACHE = "cache"
+"""Folder in that of a run for featurised molecules."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +126,13 @@ class Plan:
 
     def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
         """Train in a folder or resume there, see `gtx.training.fit`; return the members and their header."""
+        train = self.molecules.train
+        if are_several(self.settings.devices):
+            train = share_store(train, out / CACHE)
         members = fit(
             partial(_build, self.spec),
             self.task,
-            self.molecules.train,
+            train,
             self.molecules.store.subset(self.molecules.split["val"]),
             self.settings,
             out,

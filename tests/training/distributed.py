@@ -47,13 +47,15 @@ def command(out: Path, *more: str) -> list[str]:
 def gtx_train(words: list[str], die: Path | None = None) -> None:
     """`gtx train`, as a process. The last of two ranks kills itself in its second epoch, once: it makes the file `die`.
 
-    Beside the folder each rank notes the epochs and batches that it saw.
+    Beside the folder each rank notes the epochs and batches that it saw, and the files of molecules that it maps.
     """
-    rank = os.environ.get("RANK", "0")
-    seen = Path(words[words.index("--out") + 1]).with_suffix(f".seen-{rank}")
+    rank, out = os.environ.get("RANK", "0"), Path(words[words.index("--out") + 1])
+    seen = out.with_suffix(f".seen-{rank}")
 
     def at(module: TrainingModule, batch: int) -> None:
         epoch = module.current_epoch
+        mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(out) in line}
+        out.with_suffix(f".mapped-{rank}").write_text("\n".join(sorted(Path(name).name for name in mapped)))
         with seen.open("a") as file:
             file.write(f"{epoch}.{batch} ")
         if die is not None and rank == "1" and (epoch, batch) == (1, 1) and not die.exists():

@@ -59,6 +59,12 @@ def test_every_rank_gets_as_many_batches(whole: list[Status], base: Path) -> Non
     assert first == second == [f"{epoch}.{batch}" for epoch in range(2) for batch in range(3)]  # of 6
 
 
+def test_the_ranks_hold_one_copy_of_the_training_molecules(whole: list[Status], base: Path) -> None:
+    files = [(base / "whole").with_suffix(f".mapped-{rank}").read_text().split() for rank in "01"]
+    first, second = ([name for name in mapped if name.startswith("train-")] for mapped in files)
+    assert first == second and len(first) == 1
+
+
 def test_validation_saw_every_row(whole: list[Status], base: Path) -> None:
     judged = json.loads((base / "whole" / "metrics.json").read_text())["val"]["rmse"]  # by one process
     assert float(history(base / "whole")[-1]["val_rmse"]) == pytest.approx(judged, rel=1e-4)
