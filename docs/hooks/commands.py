@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import html
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -27,28 +26,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def _options(command: str) -> str:
     parser = Parser(f"gtx {command}")
     command_module(command).add(parser)
-    formatter = parser._get_formatter()
     groups = []
-    for group in parser._action_groups:
+    for title, options in parser.groups.items():
         terms = [
-            f"`{_names(action, formatter)}`\n:   {_meaning(action, formatter)}"
-            for action in group._group_actions
-            if action.help not in (None, argparse.SUPPRESS)
+            f"`{each.invocation()}`\n:   {html.escape(' '.join(each.about().split()), quote=False)}" for each in options
         ]
-        if terms:
-            groups.append("\n\n".join([f"## {_title(group.title)}", *terms]))
+        groups.append("\n\n".join([f"## {title[0].upper()}{title[1:]}", *terms]))
     return "\n\n".join(groups)
-
-
-def _title(title: str | None) -> str:
-    words = title or "options"
-    return words[0].upper() + words[1:]
-
-
-def _names(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
-    value = formatter._format_args(action, action.metavar or (action.dest or "").upper()) if action.nargs != 0 else ""
-    return " ".join(filter(None, (", ".join(action.option_strings), value)))
-
-
-def _meaning(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
-    return html.escape(" ".join(formatter._expand_help(action).split()), quote=False)

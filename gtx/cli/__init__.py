@@ -140,7 +140,7 @@ def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
     from gtx.cli.parser import Parser
 
     about = COMMANDS.get(command) or module.ABOUT
-    parser = Parser(f"gtx {command}", description=f"{about[0].upper()}{about[1:]}.")
+    parser = Parser(f"gtx {command}", f"{about[0].upper()}{about[1:]}.")
     module.add(parser)
     arguments = parser.parse(words)
     be_quiet(arguments.quiet)
@@ -160,15 +160,12 @@ def _refuse_or_help(word: str) -> int:
     commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
     if word and not word.startswith("-"):
         raise InputError(f"there is no command {word!r}{did_you_mean(word, commands)} (gtx --help)")
-    parser = Parser(
-        "gtx",
-        usage="gtx COMMAND ...",
-        description="Graph transformers for molecules: from a CSV to honest predictions.",
-        epilog="\n".join(["commands:", *(f"  {name:<11}{about}" for name, about in commands.items()), EXAMPLES]),
-    )
+    parser = Parser("gtx", "Graph transformers for molecules: from a CSV to honest predictions.")
+    parser.usage = "gtx COMMAND ..."
+    parser.epilog = "\n".join(["commands:", *(f"  {name:<11}{about}" for name, about in commands.items()), EXAMPLES])
     parser.add_argument(
         "--version", action="version", version=f"gtx {gtx.__version__}", help="show the version and exit"
     )
     parser.parse([word] if word else [])  # ends after --help and --version
-    parser.print_help()
+    print(parser.help())
     return 0

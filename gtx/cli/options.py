@@ -8,15 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from gtx.cli.parser import Parser, Texts, choices_of, file_of_rows, option_of
+from gtx.cli.parser import Group, Parser, Texts, choices_of, file_of_rows, option_of
 from gtx.data import SPLIT_METHODS
 from gtx.errors import InputError
 from gtx.tasks.options import TASKS, chosen
 from gtx.training import TrainSettings
 
 if TYPE_CHECKING:
-    from argparse import _ArgumentGroup as Group
-
     from gtx.data import FeatureColumns
     from gtx.data.public_datasets import PublicDataset
     from gtx.molecules import Featuriser

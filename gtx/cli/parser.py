@@ -1,4 +1,4 @@
-"""The parser: options, their values, configuration files, errors of one line."""
+"""The parser: options, their values, configuration files, help, errors of one line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import argparse
 import itertools
 import json
 import re
+import shutil
 import textwrap
 from argparse import Action, ArgumentError, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, zip_longest
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin
 
@@ -18,41 +19,311 @@ import yaml
 
 from gtx.errors import InputError, did_you_mean, printable
 
-# --- A file of options: what the words of a command line would say, in YAML.
+# --- Options, by the groups in which the help shows them.
 
 
-def use_config(parser: argparse.ArgumentParser, file: str) -> set[str]:
-    """Make the entries of a file the defaults of a parser, checked as words of the command line are.
+class UsageError(Exception):
+    """Words that do not fit the options; the message is argparse's."""
 
-    An entry has the name of an option: `target_columns: [y]`; the words without a dash are named as in the help:
-    `table: data.csv`. Options that take `name=value` are mappings. An entry without a value is none.
 
-    Returns:
-        The names of the parser's attributes that it sets.
+class WordParser(argparse.ArgumentParser):
+    """Parser of argparse that raises `UsageError` where argparse prints all options; nothing is abbreviated."""
 
-    Raises:
-        InputError: the file cannot be read, or an entry is no option of the command or has an unusable value.
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, add_help=False, allow_abbrev=False)
+        self.register("type", int, whole_number)
+        self.register("type", float, number)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.replace("unrecognized arguments:", "unexpected:"))
+
+
+@dataclass(frozen=True)
+class Option:
+    """Option or word of a command, as it was added.
+
+    Attributes:
+        action: action of argparse.
+        names: spellings, such as `--epochs`, or the attribute of a word without dashes.
+        arguments: further arguments of `argparse.ArgumentParser.add_argument`.
     """
-    actions = _named(parser)
-    given: set[str] = set()
-    for name, value in read_config(file).items():
-        action = actions.get(name.replace("-", "_"))
-        if action is None:
-            raise InputError(f"{file}: {parser.prog} has no option {name!r}{did_you_mean(name, actions)}")
-        if value in ("", "null"):
-            continue
+
+    action: Action
+    names: tuple[str, ...]
+    arguments: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Name in a file of options: `target_columns` for `--target-columns`, `table` for `TABLE`."""
+        option = next((name for name in self.names if name.startswith("--")), None)
+        return (option or str(self.action.metavar or self.action.dest).lower()).removeprefix("--").replace("-", "_")
+
+    def invocation(self) -> str:
+        """Return the spellings and what follows them, such as `--epochs N`."""
+        value = self.action.metavar or (self.action.dest.upper() if self.action.nargs != 0 else "")
+        value = " ".join(value) if isinstance(value, tuple) else value
+        value += " ..." if self.action.nargs in ("+", "*") else ""
+        return " ".join(filter(None, (", ".join(self.action.option_strings), value)))
+
+    def about(self) -> str:
+        """Return the help text, and the default if the text does not give one."""
+        text = (self.action.help or "").removesuffix(" (default: %(default)s)").replace("%%", "%")  # added by Python
+        default = self.action.default
+        if "default:" in text or default in (None, False, argparse.SUPPRESS, {}, [], ()):
+            return text
+        if default is True:
+            default = self.action.option_strings[0]
+        elif isinstance(default, list):
+            default = " ".join(map(str, default))
+        return f"{text} (default: {default})"
+
+    def read(self, value: Any) -> Any:
+        """Read the value of a file of options, a text or a list or mapping of texts, as words would be.
+
+        Raises:
+            UsageError: it is unusable.
+        """
+        action = self.action
+        if action.nargs == 0:
+            if value not in ("true", "false"):
+                raise UsageError(f"expected true or false, got {value!r}")
+            return value == "true"
+        if isinstance(action, Pairs):
+            if not isinstance(value, Mapping):
+                raise UsageError(f"expected a mapping, such as {{layers: 4}}, got {value!r}")
+            return {name: _plain(each, action.read) for name, each in value.items()}
+        if isinstance(value, Mapping):
+            raise UsageError(f"expected a value, got a mapping with {', '.join(value)}")
+        words = value if isinstance(value, list) else [value]
+        if not all(isinstance(word, str) for word in words):
+            raise UsageError(f"expected plain values, got {value!r}")
+        if action.nargs in (None, "?") and len(words) != 1:
+            raise UsageError(f"expected one value, got {len(words)}")
+        if isinstance(action.nargs, int) and len(words) != action.nargs:
+            raise UsageError(f"expected {action.nargs} values, got {len(words)}")
+        alone = WordParser("")
+        alone.add_argument(*self.names, **self.arguments)
+        found = alone.parse_args([*action.option_strings[:1], *words])
+        return getattr(found, action.dest)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options that the help shows together."""
+
+    parser: Parser
+    title: str
+
+    def add_argument(self, *names: str, **arguments: Any) -> Action:
+        """Add an option, with the arguments of `argparse.ArgumentParser.add_argument`."""
+        return self.parser.add_argument(*names, group=self.title, **arguments)
+
+
+class Parser:
+    """Parser of a command, whose errors are `InputError`s of one line that name near options.
+
+    Args:
+        prog: the command, e.g. "gtx train".
+        description: what the command does.
+
+    Attributes:
+        usage: line of the help in place of a list of all options.
+        examples: text of the help before the options.
+        epilog: text of the help after the options.
+        common: attributes whose options `--help` shows, where all are too many; empty for all.
+        tasks: by attribute, the words of the tasks that alone have its option.
+        groups: options by the title of their group.
+    """
+
+    def __init__(self, prog: str, description: str = "") -> None:
+        self.prog = prog
+        self.description = description
+        self.usage = self.examples = self.epilog = ""
+        self.common: Sequence[str] = ()
+        self.tasks: dict[str, list[str]] = {}
+        self._parser = WordParser(prog)
+        self.groups: dict[str, list[Option]] = {}
+        self.add_argument("-h", "--help", action="store_true", help="show this help; --help all shows every option")
+        if prog != "gtx":
+            self.add_argument(
+                "--config",
+                metavar="FILE",
+                help="a YAML file with options by name, such as epochs: 40; the command line overrides it",
+            )
+            self.add_argument("--quiet", action="store_true", help="print results and errors: no notes, no progress")
+
+    def add_argument(self, *names: str, group: str = "options", **arguments: Any) -> Action:
+        """Add an option or a word, with the arguments of `argparse.ArgumentParser.add_argument`."""
+        if choices := arguments.pop("choices", None):
+            arguments = {"metavar": f"{{{','.join(choices)}}}", **arguments, "type": one_of(choices)}
+        action = self._parser.add_argument(*names, **arguments)
+        title = group if action.option_strings or group != "options" else "words"
+        self.groups.setdefault(title, []).append(Option(action, names, arguments))
+        return action
+
+    def add_argument_group(self, title: str) -> Group:
+        """Start a group of options."""
+        return Group(self, title)
+
+    def set_defaults(self, **values: Any) -> None:
+        """Set attributes of the result that no option sets."""
+        self._parser.set_defaults(**values)
+
+    @property
+    def options(self) -> list[Option]:
+        """All options and words."""
+        return list(itertools.chain(*self.groups.values()))
+
+    @property
+    def option_strings(self) -> Collection[str]:
+        """The spellings of all options, such as `--epochs`."""
+        return self._by_spelling.keys()
+
+    @property
+    def _by_spelling(self) -> dict[str, Option]:
+        return {spelling: option for option in self.options for spelling in option.action.option_strings}
+
+    def parse(self, words: Sequence[str]) -> Namespace:
+        """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
+
+        Raises:
+            InputError: an option is unknown, missing, or has an unusable value.
+        """
+        named = words[: words.index("--")] if "--" in words else words
+        if {"-h", "--help"} & set(named):
+            print(self.help(words))
+            raise SystemExit(0)
+        self._refuse_unknown(named)
+        spellings = self._by_spelling
+        chosen = {
+            spellings[name].action.dest for name in (word.partition("=")[0] for word in named) if name in spellings
+        }
+        for file in self._config_files(words) if "config" in chosen else ():
+            chosen |= self.use_config(file)
         try:
-            action.default = _checked(parser, action, value)
-        except ArgumentError as error:
-            raise InputError(f"{file}: {name}: {error.message}") from None
-        action.required = False
-        if not action.option_strings:
-            if action.nargs is None:
-                action.nargs = "?"
-            elif action.nargs == "+":
-                action.nargs = "*"
-        given.add(action.dest)
-    return given
+            found = self._parser.parse_args(words)
+        except UsageError as error:
+            self.error(str(error))
+        if getattr(found, "out", None) == "":
+            self.error("--out: expected a name, got ''")
+        del found.help
+        found.chosen = frozenset(chosen)
+        if getattr(found, "quiet", False):
+            found.progress = False
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Raise an `InputError` that ends with the command whose help tells more."""
+        raise InputError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        """Raise an `InputError` for an unknown option, before a missing one, which may be the same, is reported."""
+        known = self.option_strings
+        for name in (word.partition("=")[0] for word in words if _is_option(word)):
+            if name not in known:
+                longer = [option for option in known if option.startswith(name.rstrip("s"))]
+                near = did_you_mean(name, longer[:1], str) or did_you_mean(name, known, str)
+                self.error(f"unknown option {name}{near}")
+
+    # --- A file of options: what the words of a command line would say, in YAML.
+
+    def _config_files(self, words: Sequence[str]) -> list[str]:
+        alone = WordParser("")
+        alone.add_argument("--config", action="append", default=[])
+        with suppress(UsageError):  # which parsing all words says better
+            return alone.parse_known_args(words)[0].config
+        return []
+
+    def use_config(self, file: str) -> set[str]:
+        """Make the entries of a file the defaults, checked as words of the command line are.
+
+        An entry has the name of an option: `target_columns: [y]`; the words without a dash are named as in the help:
+        `table: data.csv`. Options that take `name=value` are mappings. An entry without a value is none.
+
+        Returns:
+            The names of the attributes that it sets.
+
+        Raises:
+            InputError: the file cannot be read, or an entry is no option of the command or has an unusable value.
+        """
+        options = {option.name: option for option in self.options if option.name not in ("help", "version", "config")}
+        given: set[str] = set()
+        for name, value in read_config(file).items():
+            option = options.get(name.replace("-", "_"))
+            if option is None:
+                raise InputError(f"{file}: {self.prog} has no option {name!r}{did_you_mean(name, options)}")
+            if value in ("", "null"):
+                continue
+            action = option.action
+            try:
+                action.default = option.read(value)
+            except UsageError as error:
+                raise InputError(f"{file}: {name}: {re.sub(r'^argument [^:]+: ', '', str(error))}") from None
+            action.required = False
+            if not action.option_strings:
+                action.nargs = "*" if action.nargs == "+" else "?"
+            given.add(action.dest)
+        return given
+
+    # --- The help.
+
+    def help(self, words: Sequence[str] = ()) -> str:
+        """Return all options after `--help all`, those of a task beside `--task`, else the common ones."""
+        task = dict(itertools.pairwise(words)).get("--task")
+        every = f"{self.prog} --help all shows every option, and notes"
+        if ("--help", "all") in itertools.pairwise(words) or not (self.common or task):
+            return self._format(self.groups, self.epilog)
+        if task:
+            try:
+                self._by_spelling["--task"].read(task)
+            except UsageError as error:
+                self.error(str(error))
+            own = [option for option in self.options if task in self.tasks.get(option.action.dest, ())]
+            return self._format({f"options of --task {task}" if own else f"--task {task} has no options": own}, every)
+        options = {option.action.dest: option for option in self.options}
+        if "task" in options:
+            every += "; --task NAME --help, the options of a task"
+        return self._format({"common options": [options[name] for name in self.common]}, every)
+
+    def _format(self, groups: Mapping[str, Sequence[Option]], end: str) -> str:
+        width = shutil.get_terminal_size().columns - 2
+        usage = f"usage: {self.usage}" if self.usage else self._parser.format_usage().strip()
+        parts = [usage, fill(self.description, width), fill(self.examples, width)]
+        for title, options in groups.items():
+            parts.append("\n".join([f"{title}:", *(_describe(option, width) for option in options)]))
+        return "\n\n".join(filter(None, [*parts, fill(end, width)]))
+
+
+COLUMN = 28
+"""Where the help texts of options begin."""
+
+
+def _describe(option: Option, width: int) -> str:
+    """Format an option and its help text, which begins in a column of its own."""
+    left, indent = f"  {option.invocation()}", " " * COLUMN
+    first = left.ljust(COLUMN) if len(left) < COLUMN - 1 else f"{left}\n{indent}"
+    return first + f"\n{indent}".join(_lines(option.about(), width - COLUMN))
+
+
+def fill(text: str, width: int) -> str:
+    """Break the lines of a text between words; indented lines stay as they are, and so do blank ones."""
+    paragraphs: list[str] = []
+    for line in text.strip("\n").split("\n"):
+        goes_on = paragraphs and paragraphs[-1] and line and not line.startswith("  ")
+        if goes_on and not paragraphs[-1].startswith("  ") and not paragraphs[-1].endswith(":"):
+            paragraphs[-1] += f" {line}"
+        else:
+            paragraphs.append(line)
+    return "\n".join(
+        each if each.startswith("  ") or not each else "\n".join(_lines(each, width)) for each in paragraphs
+    )
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+# --- Values: of files of options, and of the words of a command line.
 
 
 def read_config(file: str) -> dict[str, Any]:
@@ -87,208 +358,12 @@ def plain_value(text: str) -> Any:
         return found if isinstance(found, (bool, int, float, str, list, dict, type(None))) else text  # not a date
 
 
-def _named(parser: argparse.ArgumentParser) -> dict[str, Action]:
-    """Return the options of a parser by the names that a file uses."""
-    found = {}
-    for action in parser._actions:
-        if action.dest in ("help", "version", "config"):
-            continue
-        names = [option[2:] for option in action.option_strings if not option.startswith("--no-")]
-        for name in names or [str(action.metavar or action.dest).lower()]:
-            found[name.replace("-", "_")] = action
-    return found
-
-
-def _checked(parser: argparse.ArgumentParser, action: Action, value: Any) -> Any:
-    """Convert a value of a file as the command line would."""
-    if action.nargs == 0:
-        if value not in ("true", "false"):
-            raise ArgumentError(action, f"expected true or false, got {value!r}")
-        return value == "true"
-    if isinstance(action, Pairs):
-        if not isinstance(value, Mapping):
-            raise ArgumentError(action, f"expected a mapping, such as {{layers: 4}}, got {value!r}")
-        return {name: _plain(each, action.read) for name, each in value.items()}
-    if isinstance(value, Mapping):
-        raise ArgumentError(action, f"expected a value, got a mapping with {', '.join(value)}")
-    words = value if isinstance(value, list) else [value]
-    if not all(isinstance(word, str) for word in words):
-        raise ArgumentError(action, f"expected plain values, got {value!r}")
-    if action.nargs in (None, "?") and len(words) != 1:
-        raise ArgumentError(action, f"expected one value, got {len(words)}")
-    if isinstance(action.nargs, int) and len(words) != action.nargs:
-        raise ArgumentError(action, f"expected {action.nargs} values, got {len(words)}")
-    return parser._get_values(action, words)
-
-
 def _plain(value: Any, read: Callable[[str], Any]) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(each, read) for name, each in value.items()}
     if isinstance(value, list):
         return [_plain(each, read) for each in value]
     return read(value)
-
-
-# --- A parser of options whose errors are one line with a near name, and the values that options take.
-
-
-class Formatter(argparse.HelpFormatter):
-    """Help formatter that keeps indented lines, breaks lines between words, and appends defaults to help texts."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        blocks = re.split(r"\n(?=  )|\n\n|(?<=:)\n", text.strip("\n"))
-        seams = re.findall(r"\n(?=  )|\n\n|(?<=:)\n", text.strip("\n"))
-        filled = (block if block.startswith("  ") else "\n".join(self._split_lines(block, width)) for block in blocks)
-        return "".join(chain(*zip_longest(filled, seams, fillvalue="")))
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
-
-    def _format_args(self, action: Action, default_metavar: str) -> str:
-        """`NAME ...` for one or more."""
-        return re.sub(r"^(.+) \[\1 \.\.\.\]$", r"\1 ...", super()._format_args(action, default_metavar))
-
-    def _get_help_string(self, action: Action) -> str:
-        text = (action.help or "").removesuffix(" (default: %(default)s)")  # added by Python 3.11
-        default = action.default
-        if "default:" in text or default is None or default is False or default in (argparse.SUPPRESS, {}, [], ()):
-            return text
-        if default is True:
-            default = action.option_strings[0]
-        elif isinstance(default, list):
-            default = " ".join(map(str, default))
-        return f"{text} (default: {default})"
-
-
-class Parser(argparse.ArgumentParser):
-    """Raises `InputError`, of one line, where argparse prints all options; options cannot be abbreviated.
-
-    Args:
-        prog: the command, e.g. "gtx train".
-        more: as of `argparse.ArgumentParser`.
-
-    Attributes:
-        examples: what the help shows before the options; the epilog comes after them.
-        common: the attributes whose options `--help` shows, where all are too many; empty for all.
-        tasks: by attribute, the words of the tasks that alone have its option.
-    """
-
-    examples = ""
-    common: Sequence[str] = ()
-
-    def __init__(self, prog: str, **more: Any) -> None:
-        super().__init__(prog=prog, formatter_class=Formatter, allow_abbrev=False, add_help=False, **more)
-        self.tasks: dict[str, list[str]] = {}
-        self.add_argument("-h", "--help", action="help", help="show this help; --help all shows every option")
-        self.register("type", int, whole_number)
-        self.register("type", float, number)
-        if prog != "gtx":
-            self.add_argument(
-                "--config",
-                metavar="FILE",
-                help="a YAML file with options by name, such as epochs: 40; the command line overrides it",
-            )
-            self.add_argument("--quiet", action="store_true", help="print results and errors: no notes, no progress")
-
-    def parse(self, words: Sequence[str]) -> Namespace:
-        """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
-
-        Raises:
-            InputError: an option is unknown, missing, or has an unusable value.
-        """
-        if {"-h", "--help"} & set(words[: words.index("--")] if "--" in words else words):
-            print(self._help(words), end="")
-            self.exit()
-        self._refuse_unknown(words)
-        chosen = self._named(words)
-        for file in self._config_files(words) if "config" in chosen else ():
-            chosen |= use_config(self, file)
-        found = super().parse_args(words)
-        if getattr(found, "out", None) == "":
-            self.error("argument --out: expected a name, got ''")
-        found.chosen = frozenset(chosen)
-        if getattr(found, "quiet", False):
-            found.progress = False
-        return found
-
-    def format_help(self, groups: Sequence[tuple[str | None, list[Action]]] = (), end: str | None = None) -> str:
-        """Format the examples, then the options by groups (by default all), and the notes at the end."""
-        formatter = self._get_formatter()
-        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
-        formatter.add_text(self.description)
-        formatter.add_text(self.examples)
-        for title, actions in groups or [(group.title, group._group_actions) for group in self._action_groups]:
-            formatter.start_section(title)
-            formatter.add_arguments(actions)
-            formatter.end_section()
-        formatter.add_text(end or self.epilog)
-        return formatter.format_help()
-
-    def _help(self, words: Sequence[str]) -> str:
-        """Return all options after `--help all`, those of a task beside `--task`, else the common ones."""
-        task = dict(itertools.pairwise(words)).get("--task")
-        if ("--help", "all") in itertools.pairwise(words) or not (self.common or task):
-            return self.format_help()
-        every = f"{self.prog} --help all shows every option, and notes"
-        if task:
-            try:
-                self._check_value(self._option_string_actions["--task"], task)
-            except ArgumentError as error:
-                self.error(str(error))
-            own = [action for action in self._actions if task in self.tasks.get(action.dest, ())]
-            return self.format_help(
-                [(f"options of --task {task}" if own else f"--task {task} has no options", own)], every
-            )
-        options = {action.dest: action for action in self._actions}
-        if "--task" in self._option_string_actions:
-            every += "; --task NAME --help, the options of a task"
-        return self.format_help([("common options", [options[name] for name in self.common])], every)
-
-    def error(self, message: str) -> NoReturn:
-        message = message.removeprefix("argument ").replace("unrecognized arguments:", "unexpected:")
-        raise InputError(f"{message} ({self.prog} --help)")
-
-    def _named(self, words: Sequence[str]) -> set[str]:
-        """Return the names of the options among the words."""
-        options = words[: words.index("--")] if "--" in words else words
-        known = self._option_string_actions
-        return {known[name].dest for name in (word.partition("=")[0] for word in options) if name in known}
-
-    def _config_files(self, words: Sequence[str]) -> list[str]:
-        alone = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-        alone.add_argument("--config", action="append", default=[])
-        try:
-            return alone.parse_known_args(words)[0].config
-        except ArgumentError:
-            return []  # which the parser itself says better
-
-    @property
-    def option_strings(self) -> Collection[str]:
-        """The options of the command, such as `--epochs`."""
-        return self._option_string_actions.keys()
-
-    def _refuse_unknown(self, words: Sequence[str]) -> None:
-        """Raise an `InputError` for an unknown option, before a missing one, which may be the same, is reported."""
-        known = self._option_string_actions
-        for word in words:
-            name = word.partition("=")[0]
-            if word == "--":
-                break
-            if name not in known and _is_option(word):
-                longer = [option for option in known if option.startswith(name.rstrip("s"))]
-                self.error(
-                    f"unknown option {name}{did_you_mean(name, longer[:1], str) or did_you_mean(name, known, str)}"
-                )
-
-    def _check_value(self, action: Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            expected = ", ".join(action.choices)
-            raise ArgumentError(
-                action, f"expected one of {expected}, got {value!r}{did_you_mean(value, action.choices)}"
-            )
 
 
 class Pairs(Action):
@@ -374,7 +449,18 @@ def option_of(kind: Any, default: Any = None) -> dict[str, Any]:
 
 def choices_of(names: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of `add_argument` for a choice of names; long lists are left to the help text."""
-    return {"choices": list(names), "metavar": "NAME" if len("".join(names)) > 30 else None}
+    return {"choices": list(names), **({"metavar": "NAME"} if len("".join(names)) > 30 else {})}
+
+
+def one_of(names: Collection[str]) -> Callable[[str], str]:
+    """Make a function for `type=` that takes some names, and says of another word which is near."""
+
+    def name(text: str) -> str:
+        if text not in names:
+            raise ArgumentTypeError(f"expected one of {', '.join(names)}, got {text!r}{did_you_mean(text, names)}")
+        return text
+
+    return name
 
 
 def _is_option(word: str) -> bool:

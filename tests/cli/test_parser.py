@@ -114,8 +114,8 @@ def test_help_fits_a_page_and_all_of_it_names_every_option(
     command_module(command).add(parser)
     assert len(short) <= 70 and max(map(len, short + full)) <= 80
     assert "example" in "".join(short[:6])  # before the options
-    for action in parser._actions:
-        names = [name for name in action.option_strings if not name.startswith("--no-")] or [action.metavar]
+    for option in parser.options:
+        names = [name for name in option.names if name.startswith("-")] or [option.action.metavar]
         assert all(re.search(rf"(?<![\w-]){name}(?![\w-])", "\n".join(full)) for name in names), names
     assert (short != full) == bool(parser.common) == any("--help all" in line for line in short[-2:])
     monkeypatch.setenv("COLUMNS", "1000")
