@@ -146,7 +146,7 @@ def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
     be_quiet(arguments.quiet)
     try:
         return module.run(arguments)
-    except InputError as reason:  # "filter: ..." of a function is "--filter: ..." on the command line
+    except InputError as reason:  # "top: ..." of a function is "--top: ..." on the command line
         name, colon, rest = str(reason).partition(":")
         if colon and (option := f"--{name.replace('_', '-')}") in parser.option_strings:
             reason.args = (f"{option}:{rest}",)

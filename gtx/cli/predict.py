@@ -30,7 +30,6 @@ examples:
   gtx predict run/model.gtx molecules.csv --neighbours 3 --out predictions.csv
   gtx predict run/model.gtx molecules.csv --domain --out predictions.csv
   gtx predict run/model.gtx molecules.csv --members --out predictions.csv
-  gtx predict run/model.gtx lib.csv --filter "y_pred > 7" --out hits.csv
   gtx predict run/model.gtx library/ --out predictions/
   gtx predict run/model.gtx library/ --top 1000 --by y_pred --out best/
 """
@@ -57,7 +56,6 @@ COMMON = (
     "neighbours",
     "domain",
     "members",
-    "filter",
     "top",
     "by",
     "on_error",
@@ -131,11 +129,6 @@ def add(parser: Parser) -> None:
 
 def _add_selection(parser: Parser) -> None:
     group = parser.add_argument_group("what is written")
-    group.add_argument(
-        "--filter",
-        metavar="TEXT",
-        help='write only rows that meet conditions "NAME SIGN NUMBER", joined by "and"; signs: > >= < <= == !=',
-    )
     group.add_argument("--top", type=int, metavar="N", help="write only the N best rows, the best first; needs --by")
     group.add_argument("--by", metavar="NAME", help="the column that ranks the rows, such as y_pred")
     group.add_argument("--lowest", action="store_true", help="with --top: the lowest number is the best")
@@ -213,7 +206,7 @@ def outcome_lines(outcome: TableOutcome, header: ModelFileHeader, selection: Row
 
     known = header.task.metrics, header.units
     yield outcome.row_log.summary()
-    if not selection.keeps_all:
+    if selection.top is not None:
         yield f"{outcome.written:,} of them are written"
     yield from outcome.notes
     yield from metric_lines(outcome.metrics, *known) if outcome.metrics else ()
@@ -235,7 +228,7 @@ def selected(arguments: Namespace) -> RowSelection:
         raise InputError(f"{lone}: expected with {other}, such as --top 100 --by y_pred, got {lone} alone")
     if arguments.lowest and arguments.top is None:
         raise InputError("--lowest: expected with --top N --by NAME, whose order it sets, got it without them")
-    return RowSelection.read(arguments.filter, arguments.top, arguments.by, arguments.lowest)
+    return RowSelection(arguments.top, arguments.by, arguments.lowest)
 
 
 def check_order(model: str, molecule: str) -> None:

@@ -1,14 +1,12 @@
-"""Prediction of a table of any length, all rows or a selection, in bounded memory."""
+"""Prediction of a table of any length, all rows or the best, in bounded memory."""
 
 from __future__ import annotations
 
 import heapq
 import math
-import operator
 import pickle
-import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -47,44 +45,17 @@ if TYPE_CHECKING:
     from gtx.data.columns import Record
 
 
-# --- Selection of rows: those that satisfy conditions, and of these the best.
+# --- Selection of rows: all, or the best.
 
 Line = tuple[Sequence[Cell], "Record | None"]
 """The cells of a row, and for a row of a Parquet file also its record there."""
 
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": lambda value, number: value < number or value > number,  # which NaN is not
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_CONDITION = re.compile(rf"\s*(.+?)\s*({'|'.join(_SIGNS)})\s*(\S+)\s*")
-
-
-class Condition(NamedTuple):
-    """Condition on a column: a comparison sign and a number; a cell that is not a number satisfies no condition."""
-
-    column: str
-    sign: str
-    number: float
-
-    @classmethod
-    def read(cls, text: str) -> Condition:
-        """Parse a condition such as `y_pred > 7`."""
-        found = _CONDITION.fullmatch(text)
-        if found is None or not math.isfinite(number := parse_number(found[3])):
-            raise InputError(f"filter: expected a column, one of {' '.join(_SIGNS)} and a number, got {text!r}")
-        return cls(found[1], found[2], number)
-
 
 @dataclass(frozen=True)
 class RowSelection:
-    """Selection of the rows of a table that are written, by conditions or as the best k; by default all rows.
+    """Selection of the rows of a table that are written: the best k, or by default all rows.
 
     Attributes:
-        conditions: conditions that a row must satisfy.
         top: maximum number of rows, the best first; None for all, in order.
         by: column that ranks the rows; a row without a number in the column is not selected.
         lowest: whether the lowest number is the best, instead of the highest.
@@ -93,7 +64,6 @@ class RowSelection:
         InputError: `top` without `by`, `by` without `top`, or `top` below 1.
     """
 
-    conditions: tuple[Condition, ...] = ()
     top: int | None = None
     by: str | None = None
     lowest: bool = False
@@ -109,57 +79,39 @@ class RowSelection:
         if self.lowest and self.top is None:
             raise InputError("lowest: expected with top and by, whose order it sets, got it without them")
 
-    @classmethod
-    def read(
-        cls, text: str | None, top: int | None = None, by: str | None = None, lowest: bool = False
-    ) -> RowSelection:
-        """Make a selection with the conditions of a text such as `y_pred > 7 and y_std < 0.5`; None for none."""
-        parts = () if text is None else re.split(r"\s+and\s+", text)
-        return cls(tuple(map(Condition.read, parts)), top, by, lowest)
-
-    @property
-    def keeps_all(self) -> bool:
-        """True if no row is left out."""
-        return not self.conditions and self.top is None
-
     def sieve(self, header: Sequence[str]) -> Sieve:
         """Make the sieve for rows of these columns.
 
         Raises:
-            InputError: a column of the selection does not exist.
+            InputError: the column that ranks the rows does not exist.
         """
-        places = [(find_column(header, c.column), _SIGNS[c.sign], c.number) for c in self.conditions]
-        return Sieve(places, self.top, None if self.by is None else find_column(header, self.by), self.lowest)
+        if self.top is None or self.by is None:
+            return Sieve()
+        return Sieve((self.top, find_column(header, self.by)), self.lowest)
 
 
 class Sieve:
     """State of a `RowSelection` over a stream of rows; it holds only the best rows so far.
 
+    Args:
+        order: maximum number of rows, and the position of the column that ranks them; None for all rows.
+        lowest: whether the lowest number is the best.
+
     Attributes:
         written: number of rows selected so far.
-        without_numbers: positions of the columns of the selection in which no row had a number so far.
+        ranked: whether any row so far had a number in the column that ranks them.
     """
 
-    def __init__(
-        self,
-        places: Sequence[tuple[int, Callable[[float, float], bool], float]],
-        top: int | None,
-        by: int | None,
-        lowest: bool,
-    ) -> None:
-        self._places, self._lowest = places, lowest
-        self._order = None if top is None or by is None else (top, by)
+    def __init__(self, order: tuple[int, int] | None = None, lowest: bool = False) -> None:
+        self._order, self._lowest = order, lowest
         self._best: list[tuple[float, int, Line]] = []
         self._seen = 0
         self.written: int = 0
-        self.without_numbers: set[int] = {place for place, _, _ in places} | ({by} if by is not None else set())
+        self.ranked: bool = False
 
     def select(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield the rows that are selected whatever rows follow; with `top` there are none."""
         for line in lines:
-            self.without_numbers -= {i for i in self.without_numbers if math.isfinite(number_of(line[0][i]))}
-            if not all(holds(number_of(line[0][place]), number) for place, holds, number in self._places):
-                continue
             if self._order is None:
                 self.written += 1
                 yield line
@@ -176,7 +128,10 @@ class Sieve:
         self._seen += 1
         value = rank_value(line[0][by], self._lowest)
         key = (value, -self._seen)
-        if math.isnan(value) or (len(self._best) == top and key < self._best[0][:2]):
+        if math.isnan(value):
+            return
+        self.ranked = True
+        if len(self._best) == top and key < self._best[0][:2]:
             return
         cells, record = line
         if record is not None:  # a copy: a row must not hold the thousands that were read with it
@@ -187,15 +142,12 @@ class Sieve:
 
 def rank_value(cell: Cell, lowest: bool) -> float:
     """Return the rank of a row from one of its cells: higher is better; NaN if the cell is no number."""
-    return -number_of(cell) if lowest else number_of(cell)
-
-
-def number_of(cell: Cell) -> float:
-    """Return the number in a cell; NaN, which satisfies no condition, if there is none."""
     if cell is None:
         return math.nan
     number = parse_number(cell) if isinstance(cell, str) else float(cell)
-    return number if math.isfinite(number) else math.nan
+    if not math.isfinite(number):
+        return math.nan
+    return -number if lowest else number
 
 
 # --- A predictor as streams use it, and a stream of texts through it.
@@ -392,7 +344,7 @@ def predict_table(
         InputError: the table cannot be read, `out` cannot be written or would lose rows of the table, or there is no
             column of the selection; with "fail", a row cannot be used.
     """
-    if not selection.keeps_all:
+    if selection.top is not None:
         refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     row_log, scores = RowLog(on_error), predictor.task.scores(table.columns)
@@ -417,7 +369,8 @@ def predict_table(
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
     repeated = [name for name in predictor.task.targets if table.columns.count(name) > 1]
     notes += [f"{name}: several columns are called so, and none is scored" for name in repeated]
-    notes += [f"column {header[i]!r} holds no numbers, so no row is selected" for i in sorted(sieve.without_numbers)]
+    if selection.by is not None and not sieve.ranked:
+        notes.append(f"column {selection.by!r} holds no numbers, so no row is selected")
     metrics = scores.metrics()
     overlap = None
     if metrics is not None:
