@@ -60,6 +60,12 @@ def add_table(parser: Parser) -> Group:
             )
     add_molecule_columns(group)
     group.add_argument(
+        "--relation-column",
+        metavar="NAME",
+        help="a column with the relation of each value of the one target, such as ChEMBL's Standard Relation: = or ~ "
+        "for a value, > or < for a bound to learn from",
+    )
+    group.add_argument(
         "--weight-column",
         metavar="NAME",
         help="a column with the weight of each row in the loss, 0 or more; scores are not weighted",
@@ -314,6 +320,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
         on_error=given["on_error"],
         featuriser=featuriser_from(given),
         workers=given["workers"],
+        relation_column=given["relation_column"],
         weight_column=given["weight_column"],
         features=features,
         units={name: unit for name, unit in known.items() if name in targets} | given["units"],

@@ -129,6 +129,10 @@ class InferredTask:
         self.targets: tuple[str, ...] = tuple(targets)
         self.options: dict[str, object] = options
 
+    def with_relation(self, column: str) -> Task:
+        """Return the regression whose values are read with the relation in another column."""
+        return make_task(Regression, self.targets, self.options).with_relation(column)
+
     def infer_from_table(self, files: Sequence[InputFile]) -> Task:
         """Choose the task.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import Row, find_column, find_columns
+from gtx.data.columns import Row, find_columns
 from gtx.data.delimited import LARGEST
-from gtx.data.row_log import RowLog
-from gtx.data.targets import BLANK_WORDS, comma_advice, has_comma, no_numbers, parse_number
+from gtx.data.row_log import RowLog, named
+from gtx.data.targets import BLANK_WORDS, BLANKS, comma_advice, has_comma, no_numbers, parse_number
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
@@ -63,6 +64,76 @@ def read_bounds(cells: Sequence[str]) -> np.ndarray:
             side, number = bound
             bounds[i, 0 if side > 0 else 1] = number
     return bounds
+
+
+RELATIONS = {
+    **dict.fromkeys(("", "=", "==", "~", "\u2248"), ""),
+    **dict.fromkeys((">", ">>"), ">"),
+    **dict.fromkeys(("<", "<<"), "<"),
+    **dict.fromkeys((">=", "\u2265"), ">="),
+    **dict.fromkeys(("<=", "\u2264"), "<="),
+}
+"""Relations that a table has beside its values, and the signs of bounds that they are; no sign for an exact value."""
+RELATION_WORDS = "=, ~, >, >=, <, <= or blank"
+
+
+def parse_relation(cell: str) -> str | None:
+    """Parse a relation, with or without quotes, as the sign of a bound; None for another text."""
+    text = cell.strip().strip("'\"").strip()
+    return RELATIONS.get("" if text.lower() in BLANKS else text)
+
+
+def join_relation(cell: str, relation: str) -> str:
+    """Write a value and its relation as one cell; what does not fit together is no number then."""
+    sign = parse_relation(relation)
+    if not cell.strip() or sign == "":
+        return cell
+    bound, own = parse_bound(cell), parse_bound(f"{sign}0") if sign else None
+    if bound and own and bound[0] == own[0]:
+        return cell
+    return f"{relation.strip() if sign is None else sign}{cell.strip()}"
+
+
+class RelationColumns:
+    """Columns of a table whose cells are all relations, beside targets that are read without them.
+
+    Args:
+        columns: columns of the table.
+        targets: names of the targets.
+        named: relation column that the targets are read with, which may be missing; then no other column is.
+    """
+
+    def __init__(self, columns: Sequence[str], targets: Sequence[str], named: str | None = None) -> None:
+        self.columns = columns
+        self.places: list[int] = list(find_columns(columns, targets).values())
+        others = [i for i in range(len(columns)) if i not in self.places and named is None]
+        self.counts: dict[int, Counter[str]] = {i: Counter() for i in others}
+        self.missing: str | None = None if named is None or find_columns(columns, [named]) else named
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add some rows; a column with another cell is left out."""
+        for place, counts in list(self.counts.items()):
+            for row in rows:
+                if row.error:
+                    continue
+                sign = parse_relation(row.cells[place])
+                if sign is None:
+                    del self.counts[place]
+                    break
+                counts[sign] += any(parse_number(row.cells[i]) < np.inf for i in self.places)
+
+    def lines(self) -> list[str]:
+        """Name the columns with the relation of a bound, or the relation column that is missing."""
+        lines = []
+        if self.missing is not None:
+            lines.append(f"there is no column {self.missing!r} with relations, and all values are read as exact")
+        for place, counts in self.counts.items():
+            bounds = {sign: number for sign, number in counts.items() if sign and number}
+            if bounds:
+                signs = ", ".join(f"{number} {sign!r}" for sign, number in bounds.items())
+                name = printable(self.columns[place])
+                lines.append(f"column {name!r} has relations of bounds ({signs}) beside values that are read as exact")
+        return lines
 
 
 def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -259,7 +330,8 @@ class NumericTask(Task, WeightOptions):
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         for t, name in enumerate(self.targets):
-            cells = files[0].cells(name)
+            with named(files[0]):
+                cells = self.target_cells(t, files[0].rows, files[0].columns)
             values = self.values(t, cells)
             if not np.isfinite(values).any():
                 usual = NumericTask.complaint(self, t, "")
@@ -271,8 +343,7 @@ class NumericTask(Task, WeightOptions):
         return self
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        positions = [find_column(columns, name) for name in self.targets]
-        cells = [_cells(rows, position) for position in positions]
+        cells = [self.target_cells(t, rows, columns) for t in range(len(self.targets))]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
         wrong = [[column[i] for i in np.flatnonzero(bad[:, t])] for t, column in enumerate(cells)]
@@ -293,13 +364,17 @@ class NumericTask(Task, WeightOptions):
         return None
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        return self.bounds_in([_cells(rows, find_column(columns, name)) for name in self.targets])
+        return self.bounds_in([self.target_cells(t, rows, columns) for t in range(len(self.targets))])
 
     def bounds_in(self, columns: Sequence[Sequence[str]]) -> np.ndarray | None:
         """Parse the bounds in the cells of T targets, float64 `[n, 2T]`: T lower, then T upper; None without bounds."""
         parts = [self.bounds_of(cells) for cells in columns]
         known = [part for part in parts if part is not None]
         return np.concatenate([part[:, [side]] for side in (0, 1) for part in known], axis=1) if known else None
+
+    def relation_columns(self, columns: Sequence[str]) -> RelationColumns:
+        """Return the columns of a table that may hold relations of the targets; none for a task without bounds."""
+        return RelationColumns((), ())
 
     joint_words: ClassVar[str] = "values that do not fit together"
     """What a row has whose values `joined` refuses, after "have"."""
@@ -483,11 +558,6 @@ class NumericTask(Task, WeightOptions):
         return NumberScores(self, columns)
 
 
-def _cells(rows: Sequence[Row], position: int) -> list[str]:
-    """Return the cells of a column; blank for a broken row."""
-    return ["" if row.error else row.cells[position] for row in rows]
-
-
 # --- Scores of a table that is read in chunks.
 
 
@@ -501,8 +571,10 @@ class NumberScores:
 
     def __init__(self, task: NumericTask, columns: Sequence[str]) -> None:
         self.task = task
+        self.columns = columns
         self.position: dict[int, int] = find_columns(columns, task.targets)
         self.counts: dict[int, ScoredCells] = {t: ScoredCells(task.targets[t]) for t in self.position}
+        self.relations: RelationColumns = task.relation_columns(columns)
         self.y: list[np.ndarray] = []
         self.bounds: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
@@ -511,11 +583,12 @@ class NumberScores:
         """Add some rows and their predictions."""
         if not self.position:
             return
+        self.relations.add(rows)
         y = np.full((len(rows), len(self.task.targets)), np.nan)
         bounds = np.full((len(rows), 2, len(self.task.targets)), np.nan)
         has_bounds = False
-        for t, position in self.position.items():
-            cells = _cells(rows, position)
+        for t in self.position:
+            cells = self.task.target_cells(t, rows, self.columns)
             values, of_target = self.task.values(t, cells), self.task.bounds_of(cells)
             if of_target is not None:
                 bounds[:, :, t], has_bounds = of_target, True
@@ -551,7 +624,7 @@ class NumberScores:
 
     def notes(self) -> list[str]:
         """State how many cells of each target are not scored, and why."""
-        return count_lines(self.counts.values())
+        return [*count_lines(self.counts.values()), *self.relations.lines()]
 
 
 def require_numeric(task: Task, capability: str) -> NumericTask:

@@ -10,15 +10,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import Row, find_column
+from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.delimited import LIMIT, too_large
 from gtx.data.row_log import RowLog, format_row_message
 from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, name_code
-from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of
+from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of, text
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.metrics import LOSSES, has_values, masked_mean, varies
-from gtx.tasks.numbers import NumericTask, censored_squares, parse_bound, read_bounds, with_bounds
+from gtx.tasks.numbers import (
+    RELATION_WORDS,
+    NumericTask,
+    RelationColumns,
+    censored_squares,
+    join_relation,
+    parse_bound,
+    read_bounds,
+    with_bounds,
+)
 from gtx.tasks.options import NumberOptions, learned, mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.scaling import (
     EXTENSIVE,
@@ -51,6 +60,7 @@ class Regression(NumericTask, NumberOptions):
             prediction satisfies the bound.
         element_reference: whether a reference value per element is subtracted from the targets; by default only from
             targets of which the composition explains 95 % of the variance.
+        relation_column: column with the relation of each value, such as `>`, which makes it a bound.
         uncertainty: name of a method in `gtx.tasks.uncertainty`, or "none".
         coverage: share of molecules whose true value should be inside the interval.
         scaler, interval, std_factor, std_slope: values fitted by training. The factor per target scales the standard
@@ -73,6 +83,7 @@ class Regression(NumericTask, NumberOptions):
     supports: ClassVar[frozenset[str]] = NumericTask.supports | {"outliers"}
     unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss"}
 
+    relation_column: str | None = learned()
     scaler: TargetScaler = learned()
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()
@@ -125,6 +136,25 @@ class Regression(NumericTask, NumberOptions):
                     numbers[i] = np.nan
         return numbers
 
+    def with_relation(self, column: str) -> Self:
+        if len(self.targets) > 1:
+            raise InputError(
+                f"--relation-column: expected one target, whose relations these are, got {len(self.targets)}"
+            )
+        return replace(self, censored=True, relation_column=column)
+
+    def target_cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+        cells = super().target_cells(target, rows, columns)
+        for place in find_columns(columns, [self.relation_column] if self.relation_column else []).values():
+            cells = [
+                "" if row.error else join_relation(cell, row.cells[place])
+                for row, cell in zip(rows, cells, strict=True)
+            ]
+        return cells
+
+    def relation_columns(self, columns: Sequence[str]) -> RelationColumns:
+        return RelationColumns(columns, self.targets, self.relation_column)
+
     def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
         return read_bounds(cells) if self.censored else None
 
@@ -134,13 +164,18 @@ class Regression(NumericTask, NumberOptions):
     def complaint(self, target: int, cell: str) -> str:
         if not self.censored and parse_bound(cell):
             return "is a bound, not a number; --censored learns from bounds too"
+        if self.relation_column is not None:
+            relation = f"the relation of column {self.relation_column!r} before it: {RELATION_WORDS}"
+            return f"{super().complaint(target, cell)}; expected a number, and {relation}"
         return super().complaint(target, cell)
 
     def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        if self.relation_column is not None:
+            find_column(columns, self.relation_column)
         y = super().parse(rows, columns, row_log)
         if position := too_large(y):
             row, name = rows[position[0]], self.targets[position[1]]
-            cell = row.cells[find_column(columns, name)]
+            (cell,) = self.target_cells(position[1], [row], columns)
             raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
         return y
 
@@ -325,6 +360,7 @@ class Regression(NumericTask, NumberOptions):
                 "interval": OrNone(interval),
                 "element_reference": OrNone(flag()),
                 "censored": OrNone(flag()),
+                "relation_column": OrNone(text()),
                 "uncertainty": one_of(["none", *UNCERTAINTY_METHODS]),
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
                 "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),

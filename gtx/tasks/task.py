@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.data.columns import Row
+from gtx.data.columns import Row, find_column
 from gtx.data.table_writer import find_unused_column_name
 from gtx.errors import InputError, printable
 from gtx.schema import ListOf, Record, text
@@ -255,6 +255,25 @@ class Task(ABC):
             InputError: a column is missing or cannot be learned.
         """
         return self
+
+    def with_relation(self, column: str) -> Task:
+        """Return the task whose values are read with the relation in another column, such as `>`.
+
+        Raises:
+            InputError: the task has no bounds.
+        """
+        raise InputError(
+            f"--relation-column: values of the task {self.name} have no bounds; it is for --task regression"
+        )
+
+    def target_cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+        """Return the cells of a target; blank for broken rows.
+
+        Raises:
+            InputError: there is no such column, or several.
+        """
+        place = find_column(columns, self.targets[target])
+        return ["" if row.error else row.cells[place] for row in rows]
 
     def reading(self, features: FeatureColumns | None) -> Self:
         """Return the task of a model that also reads some feature columns.

@@ -18,7 +18,7 @@ from gtx.data.splits import SPLIT_PARTS, split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.errors import InputError, printable
 from gtx.molecules.perception import list_order_doubt
-from gtx.tasks import Task
+from gtx.tasks import NumericTask, Task
 from gtx.tasks.inferred import InferredTask
 from gtx.training_data.settings import Dataset, DataSettings
 
@@ -225,6 +225,10 @@ def _targets(
             if name in settings.target_columns:
                 raise InputError(f"{name!r} is a target; it cannot be a feature too")
     wanted = settings.task or InferredTask(settings.target_columns)
+    if settings.relation_column is not None:
+        if settings.relation_column in settings.target_columns:
+            raise InputError(f"{settings.relation_column!r} is a target; it cannot have the relations too")
+        wanted = wanted.with_relation(settings.relation_column)
     remarks = wanted.remarks(files) if isinstance(wanted, InferredTask) else []
     task = wanted.infer_from_table(files).reading(settings.features)
     targets, bounds = [], []
@@ -234,6 +238,12 @@ def _targets(
             file_bounds = task.parse_bounds(file.rows, file.columns)
             if file_bounds is not None:
                 bounds.append(file_bounds)
+    if isinstance(task, NumericTask):
+        relations = task.relation_columns(files[0].columns)
+        relations.add(files[0].rows)
+        remarks += [
+            f"warning: {line}; --relation-column learns from bounds of one target" for line in relations.lines()
+        ]
     has_bounds = any(not np.isnan(each).all() for each in bounds)
     return task, remarks, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
 

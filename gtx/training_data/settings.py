@@ -61,6 +61,7 @@ class DataSettings:
         workers: number of processes that read molecules; default: the number of cores.
         units: units of targets, by name, for display.
         features: extra feature columns that the model reads.
+        relation_column: relations of the values of the one target, such as `>` and `=`, which make bounds of values.
         weight_column: weights of the rows in the loss, 0 or more; a training row of weight 0 is left out.
 
     Raises:
@@ -86,6 +87,7 @@ class DataSettings:
     featuriser: Featuriser = field(default_factory=Featuriser)
     workers: int | None = None
     units: dict[str, str] = field(default_factory=dict)
+    relation_column: str | None = None
     weight_column: str | None = None
     features: FeatureColumns | None = None
 
@@ -132,6 +134,8 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
     marks: dict[str, Any] = settings.split_settings.to_dict()
     if settings.split_column:
         marks = {"split_column": settings.split_column}
+    if settings.relation_column:
+        marks["relation_column"] = settings.relation_column
     if settings.weight_column:
         marks["weight_column"] = settings.weight_column
     if settings.features:
@@ -324,7 +328,7 @@ class Dataset(LabelledMolecules):
 
     def cells(self, molecule: int) -> list[str]:
         file, row = self.place(molecule)
-        return [row.cells[find_column(file.columns, name)] for name in self.task.targets]
+        return [self.task.target_cells(t, [row], file.columns)[0] for t in range(len(self.task.targets))]
 
     @cached_property
     def nearest(self) -> NearestTrainingMolecules | None:

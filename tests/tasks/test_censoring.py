@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from gtx.closed_form import closed_form_targets
 from gtx.data import Row, RowLog
+from gtx.data.row_log import InputFile
 from gtx.errors import InputError
 from gtx.tasks import Regression
 from gtx.tasks.numbers import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
@@ -112,7 +113,7 @@ def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None
     assert row_log.errors[2] == (
         'row 2, column "y", value "> 5": is a bound, not a number; --censored learns from bounds too'
     )
-    file = SimpleNamespace(cells=lambda name: ["> 5", "<3"])
+    file = InputFile("t.csv", ["smiles", "y"], "smiles", [rows[1], rows[3]], RowLog(), 0)
     with pytest.raises(InputError, match=r"holds no value: '> 5' is a bound, .*--censored"):
         plain.infer_from_table([file])
 
