@@ -198,9 +198,9 @@ def make_app(
     @app.get("/model")
     async def model() -> dict[str, Any]:
         """Describe the model: what it predicts and reads, and the limits of a request."""
-        explaining.start()  # the page asks for this first, so that its first explanation need not wait
         try:
             explained = list_explainable_outputs(predictor)
+            explaining.start()  # the page asks for this first, so that its first explanation need not wait
         except InputError:
             explained = []
         return {
