@@ -10,7 +10,7 @@ of the test rows (`metrics.json` of `gtx train`); `ensemble` has five members. `
 test rows by the bands of `gtx predict --domain`: RMSE, or the share of wrong classes, and the share of test rows inside
 their 90 % interval; bands with fewer than 10 rows have no error. `intervals` halves the held-out rows of a run,
 validation and test together, at random 100 times: on one half intervals are fitted, of one width and by
-`gtx.tasks.uncertainty.methods`; the other half shows how many values they hold. Each row is printed as soon as it is
+`gtx.tasks.uncertainty`; the other half shows how many values they hold. Each row is printed as soon as it is
 known.
 """
 
@@ -32,9 +32,7 @@ from gtx.prediction import Predictor
 from gtx.prediction.neighbours import BANDS, measure_bands
 from gtx.tasks import Regression
 from gtx.tasks.calibration import conformal_half_width
-from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
-from gtx.tasks.uncertainty.evaluation import evaluate_spread
-from gtx.tasks.uncertainty.methods import distance_slopes
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, distance_slopes, evaluate_spread
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model

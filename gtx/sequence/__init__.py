@@ -12,9 +12,8 @@ if TYPE_CHECKING:
         MoleculeToSequenceModel,
         molecule_to_sequence,
     )
-    from gtx.sequence.sequences import SequenceDataset
+    from gtx.sequence.sequences import SequenceDataset, TokenVocabulary
     from gtx.sequence.task import SequenceGenerationTask, exact_match_accuracy
-    from gtx.sequence.tokens import TokenVocabulary
 
 __getattr__, __dir__ = lazy_names(__name__)
 __all__ = [

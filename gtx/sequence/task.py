@@ -18,8 +18,7 @@ from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
-from gtx.sequence.sequences import SequenceDataset
-from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER, Tokenizer, TokenVocabulary
+from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of

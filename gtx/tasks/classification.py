@@ -30,6 +30,7 @@ from gtx.tasks.calibration import (
     tempered,
     unlikeliness,
 )
+from gtx.tasks.evidence import WORDS, concentrations, evidence_loss, probabilities, vacuity
 from gtx.tasks.labels import (
     MOST_CLASSES,
     check_count,
@@ -56,8 +57,7 @@ from gtx.tasks.options import (
     multiclass_matthews_corrcoef,
 )
 from gtx.tasks.task import Metric, Predictions, Task, targets_of
-from gtx.tasks.uncertainty.evidence import WORDS, concentrations, evidence_loss, probabilities, vacuity
-from gtx.tasks.uncertainty.methods import needs_gradients
+from gtx.tasks.uncertainty import needs_gradients
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -77,7 +77,7 @@ class ClassTask(NumericTask, ClassOptions):
     `gtx.tasks.calibration.unlikeliness` defines both kinds of score.
 
     With `uncertainty` "evidential", one more output per target is the evidence for the probabilities, and the column
-    `<target>_vacuity` is the lack of evidence; see `gtx.tasks.uncertainty.evidence`.
+    `<target>_vacuity` is the lack of evidence; see `gtx.tasks.evidence`.
 
     Args:
         temperatures: temperature of each target, fitted to validation rows if the calibration is "temperature".

@@ -37,9 +37,14 @@ from gtx.tasks.scaling import (
     sum_element_references,
 )
 from gtx.tasks.task import Metric, Predictions, Task, targets_of
-from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, UncertaintyMethod
-from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
-from gtx.tasks.uncertainty.methods import STEEPEST, distance_slopes
+from gtx.tasks.uncertainty import (
+    STEEPEST,
+    UNCERTAINTY_METHODS,
+    UncertaintyMethod,
+    distance_slopes,
+    evaluate_spread,
+    std_factors,
+)
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore

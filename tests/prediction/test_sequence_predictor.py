@@ -20,8 +20,8 @@ from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor, save_model
 from gtx.sequence import TokenVocabulary
 from gtx.sequence.decoding import beam_search
+from gtx.sequence.sequences import CHARACTER_TOKENIZER
 from gtx.sequence.task import scores
-from gtx.sequence.tokens import CHARACTER_TOKENIZER
 from gtx.tasks import GeneratedTexts, SequenceGenerationTask
 from tests.tables import read, write
 

@@ -14,8 +14,7 @@ from torch import Tensor
 from gtx.errors import InputError
 from gtx.sequence import TokenVocabulary, greedy_search
 from gtx.sequence.decoding import GeneratedSequence, beam_search
-from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
-from gtx.sequence.tokens import CHARACTER_TOKENIZER, SMILES_TOKENIZER
+from gtx.sequence.sequences import CHARACTER_TOKENIZER, END_TOKEN, SMILES_TOKENIZER, START_TOKEN, SequenceBatch
 from tests.molecules_for_tests import SMILES
 from tests.molecules_for_tests import SMILES as MOLECULES
 

@@ -9,7 +9,7 @@ from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.tasks import BinaryClassification, MulticlassClassification
 from gtx.tasks.classification import ClassTask
-from gtx.tasks.uncertainty.evidence import (
+from gtx.tasks.evidence import (
     PENALTY,
     concentrations,
     divergence_from_flat,

@@ -15,7 +15,7 @@ from gtx.prediction import Predictor
 from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Predictions
-from gtx.tasks.uncertainty.methods import distance_slopes
+from gtx.tasks.uncertainty import distance_slopes
 from gtx.training import TrainSettings
 from gtx.workflow.specs import check_training_rows_option
 from tests.molecules_for_tests import store

@@ -14,8 +14,7 @@ from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import Regression
 from gtx.tasks.calibration import conformal_interval, relative
 from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.uncertainty import UNCERTAINTY_METHODS
-from gtx.tasks.uncertainty.evaluation import evaluate_spread, std_factors
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, evaluate_spread, std_factors
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
