@@ -222,6 +222,8 @@ class MoleculeEstimator(BaseEstimator):
         message = unusable_smiles(smiles, read.errors)
         if message:
             raise InputError(message)
+        if message := describe_warnings(read.good, read.warnings, "molecules"):
+            warnings.warn(message, stacklevel=3)
         store = replace(read.store.with_targets(y), weights=as_weights(weights, len(y)))
         if bounds is not None and not np.isnan(bounds).all():
             store = replace(store, bounds=torch.from_numpy(bounds))
@@ -322,7 +324,8 @@ class MoleculeEstimator(BaseEstimator):
         if features is not None and header.features is not None:
             read = with_columns(header, read, smiles, features)
         answers = self.predictor_.predict_store(read.store)
-        if message := describe_warnings(read.good, answers.warnings):
+        notes = [[*read.warnings[i], *more] for i, more in zip(read.good, answers.warnings, strict=True)]
+        if message := describe_warnings(read.good, notes, "predictions"):
             warnings.warn(message, stacklevel=4)
 
         def by_row(values: np.ndarray) -> np.ndarray:

@@ -210,15 +210,16 @@ def unusable_smiles(smiles: Sequence[Text], errors: Sequence[str | None]) -> str
     return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"
 
 
-def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]]) -> str | None:
-    """Make a message with the number of predictions that have a warning and the first of them; None without any.
+def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]], what: str) -> str | None:
+    """Make a message with the number of molecules that have a warning and the first of them; None without any.
 
     Args:
-        rows: numbers of the rows that were predicted, from 0.
+        rows: numbers of the rows of the molecules, from 0.
         warnings: warnings of each of these rows.
+        what: what has the warning, in the plural, such as "predictions".
     """
     warned = [i for i, texts in enumerate(warnings) if texts]
     if not warned:
         return None
     first = f"the first is number {rows[warned[0]]}, counted from 0: {'; '.join(warnings[warned[0]])}"
-    return f"{len(warned)} of {len(rows)} predictions with a warning; {first}"
+    return f"{len(warned)} of {len(rows)} {what} with a warning; {first}"

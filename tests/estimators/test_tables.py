@@ -97,3 +97,13 @@ def test_molecules_of_rdkit_come_out_of_a_step_before(table: pd.DataFrame) -> No
     np.testing.assert_allclose(steps.predict(["CCO", "CN"]), alone.predict(["CCO", "CN"]), rtol=1e-6)
     with pytest.warns(UserWarning, match="1 of 2 SMILES cannot be used; the first is number 1"):
         assert np.isnan(alone.predict([Chem.MolFromSmiles("C"), None])).tolist() == [False, True]
+
+
+def test_what_is_ignored_of_a_molecule_is_a_warning(table: pd.DataFrame) -> None:
+    racemic = [*table.smiles[:-1], Chem.MolFromSmiles("C[C@H](O)CC |&1:1|")]
+    said = "1 of {} with a warning; the first is number {}, counted from 0: relative or racemic stereochemistry"
+    with pytest.warns(UserWarning, match=said.format("30 molecules", 29)):
+        fitted = gtx.MoleculeRegressor(model="kernel", workers=0).fit(racemic, table.gap)
+    with pytest.warns(UserWarning, match=said.format("2 predictions", 1)):
+        values = fitted.predict(["CCC", racemic[-1]])
+    np.testing.assert_allclose(values[-1], fitted.predict(["CCC(C)O"])[0])
