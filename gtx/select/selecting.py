@@ -22,6 +22,7 @@ from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.prediction.extended import ExtendedPredictor
+from gtx.prediction.folders import Library
 from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
@@ -33,7 +34,6 @@ CANDIDATES = 4_000
 ALIKE = 1 - 1e-6
 """Kernel from which on it cannot tell two molecules apart."""
 LEAST_REPLAYED = 50
-SUFFIXES = (".csv", ".tsv", ".smi", ".smiles", ".sdf", ".parquet", ".pq")
 
 
 class Scoring(ExtendedPredictor):
@@ -205,8 +205,8 @@ class _Selection:
 
     def run(self, library: Path, number: int, out: str | Path, smiles_column: str | None, workers: int | None) -> Plate:
         files = _files(library)
-        for file in files:
-            self._read(file, smiles_column, workers)
+        for name, file in files.items():
+            self._read(name, file, smiles_column, workers)
         if not self.heap:
             raise InputError(f"{library}: expected molecules that were not measured yet, got none")
         candidates = sorted(self.heap, key=lambda one: -one.order)  # as in the library
@@ -236,7 +236,7 @@ class _Selection:
             self._replay(),
         )
 
-    def _read(self, file: Path, smiles_column: str | None, workers: int | None) -> None:
+    def _read(self, name: str, file: Path, smiles_column: str | None, workers: int | None) -> None:
         """Score the molecules of a file and keep the most promising of all so far."""
         table = open_for_model(self.predictor.header, file, smiles_column)
         self.types = self.predictor.output_columns(table.columns)
@@ -244,11 +244,11 @@ class _Selection:
         if self.header and header != self.header:
             raise InputError(f"{file}: expected the columns of the first file, {', '.join(self.header)}")
         self.header = header
-        row_log = self.row_logs[file.name] = RowLog("report")
+        row_log = self.row_logs[name] = RowLog("report")
         with closing(predict_rows(self.scoring, table, row_log, workers, smiles=True)) as parts:
             for rows, lines, done in parts:
                 for i in done.good.tolist():
-                    self._offer(file.name, rows[i], list(lines[i][0]), done.smiles[i] or rows[i].text)
+                    self._offer(name, rows[i], list(lines[i][0]), done.smiles[i] or rows[i].text)
 
     def _offer(self, file: str, row: Row, cells: list[Cell], smiles: str) -> None:
         if smiles in self.trained:
@@ -320,15 +320,11 @@ class _Selection:
         return replay(kernel, y, self.ridge, self.goal) if len(y) >= LEAST_REPLAYED else None
 
 
-def _files(library: Path) -> list[Path]:
-    """List the tables of a folder, or the one file."""
+def _files(library: Path) -> dict[str, Path]:
+    """Return the tables of a folder and its subfolders by name, or the one file."""
     if not library.is_dir():
-        return [library]
-    files = [file for file in sorted(library.iterdir()) if file.is_file() and _is_table(file)]
-    if not files:
-        raise InputError(f"{library}: expected tables ({', '.join(SUFFIXES)}), got none")
-    return files
-
-
-def _is_table(file: Path) -> bool:
-    return Path(file.name.lower().removesuffix(".gz")).suffix in SUFFIXES
+        return {library.name: library}
+    found = Library.at(library)
+    for name, reason in found.problems.items():
+        raise InputError(f"{library}: {name} {reason}")
+    return {name: library / name for name in found.files}
