@@ -162,9 +162,8 @@ def predict_folder(
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
     options |= {"selection": selection, "on_error": on_error}
-    with locked(out):
+    with locked(out), _swept(out):
         _check_settings(out, json.loads(json.dumps(settings)))  # as they will be read
-        _sweep(out)
         problems = dict(library.problems)
         outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)
         finished = {file for file, output in outputs.items() if _is_newer(output, root / file)}
@@ -189,7 +188,6 @@ def predict_folder(
                     raise InputError(f"{file}: {outcome}")
                 else:
                     problems[file] = str(outcome)
-        _sweep(out)
         done = [output for file, output in outputs.items() if file in tables or file in finished]
         best = None if not selected else _write_best(done, selection, out / BEST)
     return FolderOutcome(tables, sorted(finished), problems, library.others, best)
@@ -223,10 +221,19 @@ def _check_settings(out: Path, settings: dict[str, Any]) -> None:
         write_text(file, json.dumps(settings, indent=1))
 
 
-def _sweep(out: Path) -> None:
-    """Remove what processes that were killed left in a folder."""
-    for part in out.rglob(".*.part"):
-        part.unlink(missing_ok=True)
+@contextmanager
+def _swept(out: Path) -> Iterator[None]:
+    """Remove what processes that were killed left in a folder, before and after a block."""
+
+    def sweep() -> None:
+        for part in out.rglob(".*.part"):
+            part.unlink(missing_ok=True)
+
+    sweep()
+    try:
+        yield
+    finally:
+        sweep()
 
 
 def _outputs(files: Sequence[str], folder: Path, as_csv: bool, problems: dict[str, str]) -> dict[str, Path]:
