@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,12 +21,14 @@ from gtx.molecules.perception import Text, list_order_doubt
 # --- Lists in a cell: a number, or the label of a class, for each atom or bond of a molecule.
 
 
-def parse_list(cell: str) -> np.ndarray | None:
+def parse_list(cell: str, is_blank: Callable[[str], object] = lambda item: False) -> np.ndarray | None:
     """Parse the list of numbers in a cell: JSON, such as `[0.1, null, -0.2]`, or an atom property list of an SDF file,
     such as `0.1 n/a -0.2`.
 
     Args:
-        cell: numbers, and blanks such as `null`, with or without brackets, separated by commas or white space.
+        cell: numbers, and blanks such as `null`, with or without brackets and quotes, separated by commas or white
+            space.
+        is_blank: function that returns True for further items that are blanks.
 
     Returns:
         float64 `[a]`, NaN for blanks; None for a blank cell.
@@ -37,8 +39,14 @@ def parse_list(cell: str) -> np.ndarray | None:
     text = cell.strip()
     if text.lower() in BLANKS:
         return None
-    items = _items(text)
-    values = np.array([np.inf if item == "" else parse_number(item) for item in items], np.float64)
+
+    def number(item: str) -> float:
+        if item == "":
+            return np.inf
+        return np.nan if is_blank(item) else parse_number(item)
+
+    items = split_list(text)
+    values = np.array(list(map(number, items)), np.float64)
     for i in np.flatnonzero(np.abs(values) > LARGEST)[:1]:
         item = f"item {i + 1}, '{printable(items[i], 20)}',"
         if np.isfinite(values[i]):
@@ -82,6 +90,11 @@ def _items(text: str) -> list[str]:
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1].strip()
     return [item.strip() for item in text.split(",")] if "," in text else text.split()
+
+
+def split_list(text: str) -> list[str]:
+    """Split a list of numbers into its items, without quotes."""
+    return [item.strip("'\"").strip() for item in _items(text.strip())]
 
 
 def _label(number: int, item: str) -> str | None:

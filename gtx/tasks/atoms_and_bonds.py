@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import softmax
 
-from gtx.data.feature_columns import parse_labels, parse_list
+from gtx.data.feature_columns import parse_labels, parse_list, split_list
 from gtx.errors import InputError, did_you_mean, printable
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number, one_of
@@ -21,6 +21,7 @@ from gtx.tasks.classification import BinaryClassification, MulticlassClassificat
 from gtx.tasks.labels import check_count, in_order, label_indices, listed, written
 from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds
 from gtx.tasks.metrics import LOSSES, Target, constants
+from gtx.tasks.numbers import parse_bound
 from gtx.tasks.options import AtomOptions, LevelClassOptions, LevelOptions, learned
 from gtx.tasks.regression import Regression
 from gtx.tasks.scaling import TargetScaler
@@ -72,7 +73,10 @@ class LevelRegression(LevelTask, LevelOptions):
         return self
 
     def read(self, target: int, cell: str) -> np.ndarray | None:
-        return parse_list(cell)
+        return parse_list(cell, parse_bound)
+
+    def bounds_in_list(self, cell: str) -> int:
+        return sum(parse_bound(item) is not None for item in split_list(cell))
 
     # training
 

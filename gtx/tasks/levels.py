@@ -16,6 +16,7 @@ from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.feature_columns import attach_lists, list_text
+from gtx.data.row_log import plural
 from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
 from gtx.tasks.metrics import Target, evaluate, masked_mean
@@ -226,6 +227,10 @@ class LevelTask(Task):
 
     # a table's cells
 
+    def bounds_in_list(self, cell: str) -> int:
+        """Count the bounds in the list of a cell, such as `>1`, which are read as blanks."""
+        return 0
+
     def parsed(self, target: int, cell: str) -> np.ndarray | None:
         """Parse the list of a cell; None if it is blank or no list."""
         try:
@@ -244,6 +249,11 @@ class LevelTask(Task):
             for t, position in enumerate(positions):
                 try:
                     lists.append(self.read(t, row.cells[position]))
+                    if number := self.bounds_in_list(row.cells[position]):
+                        words = f"left out as blank: of {self.per}s only exact values are learned"
+                        row_log.warn(
+                            row.number, self.targets[t], row.cells[position], f"{plural(number, 'bound')} {words}"
+                        )
                 except InputError as reason:
                     row_log.error(row.number, self.targets[t], row.cells[position], str(reason), category=BAD_TARGET)
                     break

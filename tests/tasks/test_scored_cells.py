@@ -103,6 +103,20 @@ def test_cells_are_read_as_in_training(task: Task, cells: list, plain: list) -> 
     assert scored(task, *cells)[0] is not None and scored(task, *cells)[1] == []
 
 
+def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
+    row_log, cells = RowLog(), ["['<1', '>1']", "['0.5', \">1\"]", "[0.5, 1]", "['x', 1]"]
+    task = AtomRegression("y")
+    y = task.parse(rows_of(*cells), ["smiles", "y"], row_log)
+    np.testing.assert_array_equal(y[:, 0], [np.nan, 0.5, 0.75, np.nan])
+    lists = task.parse_lists(rows_of(*cells), ["smiles", "y"])
+    np.testing.assert_array_equal(lists[1]["y"], [0.5, np.nan])
+    assert list(row_log.errors) == [4] and list(row_log.warnings) == [1, 2]
+    assert row_log.warnings[1][0].endswith("2 bounds left out as blank: of atoms only exact values are learned")
+    assert scored(task, *cells)[1] == [
+        "y: scored on 2 of 4 rows; 1 has no list of numbers, first row 4: '['x', 1]'; 1 is blank"
+    ]
+
+
 def test_fractions_that_do_not_add_up_are_told() -> None:
     task = FractionRegression(["a", "b"])
     rows = [Row(i, ["C", *cells], "C") for i, cells in enumerate([("0.4", "0.6"), ("0.5", "0.6"), ("", "1")], start=1)]
