@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from joblib.externals.loky import get_reusable_executor
+from loky import get_reusable_executor
 from rdkit import Chem, RDLogger
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader

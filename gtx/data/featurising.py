@@ -21,8 +21,7 @@ from zlib import crc32
 
 import numpy as np
 import torch
-from joblib.externals.loky import ProcessPoolExecutor, get_reusable_executor
-from joblib.externals.loky.backend.utils import kill_process_tree
+from loky import ProcessPoolExecutor, get_reusable_executor
 from safetensors import SafetensorError
 from torch_geometric.data import Data
 
@@ -60,7 +59,7 @@ def make_process_pool(count: int, begin: Callable[..., object] | None = None, *a
 
 @contextmanager
 def open_process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Make a pool of worker processes for a block; an exception in the block ends the processes at once.
+    """Make a pool of worker processes for a block, whose end or exception ends the processes at once.
 
     Raises:
         InputError: a process died.
@@ -69,12 +68,9 @@ def open_process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
     except BrokenProcessPool:
-        stop_workers(pool)
         raise InputError("a worker process died, perhaps for lack of memory; run the same command again") from None
-    except BaseException:
-        stop_workers(pool)
-        raise
-    pool.shutdown()
+    finally:
+        pool.shutdown(kill_workers=True)
 
 
 def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) -> None:
@@ -114,41 +110,29 @@ def map_in_workers(
     def shared_pool() -> ProcessPoolExecutor:  # its processes outlive the call; broken ones are replaced
         return get_reusable_executor(workers, initializer=_begin, initargs=(os.getpid(), None))
 
-    def submit(count: int) -> list[tuple[Chunk, Future | None]]:
-        return [(chunk, _submitted(shared_pool(), function, chunk)) for chunk in islice(chunks, count)]
+    def submit(chunk: Chunk) -> Future:
+        try:
+            return shared_pool().submit(function, *chunk)
+        except BrokenProcessPool as error:  # a process died just now
+            failed: Future = Future()
+            failed.set_exception(error)
+            return failed
 
-    waiting = deque(submit(workers * ahead))
+    waiting = deque((chunk, submit(chunk)) for chunk in islice(chunks, workers * ahead))
     try:
         while waiting:
             chunk, future = waiting.popleft()
             try:
-                result = _retry(single, function, chunk) if future is None else future.result()
+                result = future.result()
             except BrokenProcessPool:
                 result = _retry(single, function, chunk)
-            waiting.extend(submit(1))
+            waiting.extend((chunk, submit(chunk)) for chunk in islice(chunks, 1))
             yield result
     except BaseException:  # nobody reads on, after an error or a signal: the workers must not either
-        stop_workers(shared_pool())
+        shared_pool().shutdown(kill_workers=True)
         raise
     finally:
         single.close()
-
-
-def _submitted(pool: ProcessPoolExecutor, function: Callable[..., Result], chunk: Chunk) -> Future | None:
-    try:
-        return pool.submit(function, *chunk)
-    except BrokenProcessPool:  # and nobody has noticed yet
-        return None
-
-
-def stop_workers(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool at once; unfinished work is lost.
-
-    loky's own `shutdown(kill_workers=True)` fails in a thread, with a traceback, where tasks wait for a worker.
-    """
-    for process in list((pool._processes or {}).values()):
-        kill_process_tree(process)
-    pool.shutdown()
 
 
 class _SingleWorker:
@@ -184,7 +168,7 @@ class _SingleWorker:
 
     def close(self) -> None:
         if self.pool is not None:
-            stop_workers(self.pool)
+            self.pool.shutdown(kill_workers=True)
             self.pool = None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from joblib.externals.loky.backend.reduction import dumps
+from cloudpickle import dumps
 
 from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.columns import Row, RowFeatures, Table, find_column, find_columns

@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from joblib.externals.loky import ProcessPoolExecutor
+from loky import ProcessPoolExecutor
 
-from gtx.data.featurising import DEADLY, default_chunk_size, make_process_pool, stop_workers
+from gtx.data.featurising import DEADLY, default_chunk_size, make_process_pool
 from gtx.errors import InputError
 from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
 from gtx.molecules.perception import Text
@@ -85,7 +86,7 @@ class ModelProcess:
         """End the process, whatever it does."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            asyncio.get_running_loop().run_in_executor(None, stop_workers, pool)
+            asyncio.get_running_loop().run_in_executor(None, partial(pool.shutdown, kill_workers=True))
 
 
 # --- Predictions, in batches.
