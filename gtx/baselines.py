@@ -30,7 +30,7 @@ from gtx.tasks.numbers import NumericTask
 if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
-    from gtx.training_data import Dataset
+    from gtx.training_data.settings import LabelledMolecules
 
 RADIUS, BITS = 2, 2048
 MAX_ROWS = 50_000  # training rows; of more, a random sample
@@ -65,7 +65,7 @@ class Baselines(NamedTuple):
 
 
 def score_baselines(
-    dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
+    dataset: LabelledMolecules, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
 ) -> Baselines:
     """Score the baselines on the rows of a data set.
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, Literal, Self
 
@@ -46,7 +45,7 @@ from gtx.tasks.labels import in_order, label
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.training_data.settings import LabelledMolecules
-from gtx.workflow.plan import Plan, prepare
+from gtx.workflow.run import Run
 
 # --- Scores of several targets with blanks.
 
@@ -211,11 +210,27 @@ class MoleculeEstimator(BaseEstimator):
             ignore_stereo=parameters.ignore_stereo,
             atom_order=parameters.atom_order,
         )
-        data = DataSettings("", task=task, featuriser=featuriser, features=self._features())
-        smiles, features, column = self._inputs(X, featuriser.components, data.features, parameters.conformers)
+        data, settings = DataSettings("", task=task, featuriser=featuriser, features=self._features()), self._settings()
+
+        def read(data: DataSettings) -> LabelledMolecules:
+            molecules = self._labelled(data, X, y, task, weights, bounds)
+            return molecules.divided(self._split(molecules, settings.seed))
+
+        run = Run.load(data, settings, read, start=parameters.start)
+        self.predictor_: Predictor = run.blend(*run.fit()).predictor
+        self._count_features(X, len(run.data.featuriser.components) or 1)
+        return self
+
+    def _labelled(
+        self, data: DataSettings, X: Any, y: np.ndarray, task: NumericTask, weights: Any, bounds: np.ndarray | None
+    ) -> LabelledMolecules:
+        """Read the molecules of X."""
+        parameters = self._parameters
+        smiles, features, column = self._inputs(
+            X, data.featuriser.components, data.features, data.featuriser.conformers
+        )
         if len(smiles) != len(y):
             raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-        data, settings, fine_tuning = prepare(data, self._settings(), parameters.start)
         read = featurise(data.featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
         if features is not None and data.features is not None:
             read = data.features.joined(read, features, smiles, data.featuriser)
@@ -228,15 +243,7 @@ class MoleculeEstimator(BaseEstimator):
         if bounds is not None and not np.isnan(bounds).all():
             store = replace(store, bounds=torch.from_numpy(bounds))
         canonical = [text for text in read.smiles if text is not None]
-        column = column or ModelFileHeader.smiles_column
-        molecules = LabelledMolecules(task, store, canonical, {}, "", column)
-        molecules = molecules.divided(self._split(molecules, settings.seed))
-        plan = Plan.make(molecules, data, settings, fine_tuning)
-        with TemporaryDirectory() as folder:
-            members, header = plan.fit(Path(folder))
-        self._count_features(X, len(featuriser.components) or 1)
-        self.predictor_: Predictor = plan.blend(members, header).predictor
-        return self
+        return LabelledMolecules(task, store, canonical, {}, "", column or ModelFileHeader.smiles_column)
 
     @property
     def _parameters(self) -> SimpleNamespace:

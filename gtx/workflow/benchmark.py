@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,11 @@ from gtx.tasks.numbers import require_numeric
 from gtx.training import TrainSettings
 from gtx.training.checkpoints import read_log
 from gtx.training.ranks import lock_output_folder
-from gtx.training.run import RunFolder
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.loading import describe_duplicates, left_out_lines
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
 from gtx.workflow.blending import kernel_baseline
-from gtx.workflow.plan import Plan
+from gtx.workflow.run import Run
 from gtx.workflow.specs import check_model_settings
 
 GTX = "gtx"
@@ -54,22 +54,20 @@ class Fold:
     """One fold of a benchmark, which can run in a process of its own.
 
     Attributes:
-        plan: plan of the training; the seed of its settings is also the seed of the random forest.
-        folder: folder of the run of the fold.
+        training: run of the fold, with a folder; the seed of its settings is also the seed of the random forest.
     """
 
-    plan: Plan
-    folder: Path
+    training: Run
 
     @property
     def task(self) -> NumericTask:
         """Task of numbers or classes."""
-        return require_numeric(self.plan.task, "benchmark")
+        return require_numeric(self.training.task, "benchmark")
 
     @property
     def epochs(self) -> int:
         """Number of epochs of all ensemble members."""
-        return (self.plan.settings.epochs or 0) * self.plan.settings.ensemble
+        return (self.training.settings.epochs or 0) * self.training.settings.ensemble
 
     def completed(self) -> dict[str, Any] | None:
         """Return the result of an earlier, complete `run`; None if there is none.
@@ -77,9 +75,8 @@ class Fold:
         Raises:
             InputError: the folder contains a run with other settings, data or rows.
         """
-        run = RunFolder(self.folder)
-        run.open(self.plan.config)
-        result = read_plain(self.result_file) if run.finished else None
+        self.training.open()
+        result = read_plain(self.result_file) if self.training.folder.finished else None
         return result if isinstance(result, dict) and {"test", "scores", "predictions"} <= result.keys() else None
 
     def run(self) -> dict[str, Any]:
@@ -93,15 +90,15 @@ class Fold:
         Raises:
             InputError: the folder contains a run with other settings, data or rows, or training is impossible.
         """
-        start, plan, task = time.perf_counter(), self.plan, self.task
-        members, header = plan.fit(self.folder)
-        blended = plan.blend(members, header)
-        molecules, test = plan.molecules, plan.molecules.split["test"]
+        start, task, settings = time.perf_counter(), self.task, self.training.settings
+        members, header = self.training.fit()
+        blended = self.training.blend(members, header)
+        molecules, test = self.training.molecules, self.training.molecules.split["test"]
         predictions = {GTX: blended.predictions.mean[test]}
         seconds = time.perf_counter() - start
         y, inputs = molecules.y, baseline_inputs(molecules.store, task)
-        kernel = kernel_baseline(blended, molecules.store, molecules.split["train"], plan.settings)
-        options = {"seed": plan.settings.seed, **inputs, "kernel": kernel}
+        kernel = kernel_baseline(blended, molecules.store, molecules.split["train"], settings)
+        options = {"seed": settings.seed, **inputs, "kernel": kernel}
         for name, prediction, _ in predict_baselines(molecules.smiles, y, molecules.split, task, **options):
             predictions[name] = prediction[test]
         result = {
@@ -114,17 +111,17 @@ class Fold:
             "batch_pairs": [member.batch_pairs for member in members],
         }
         write_text(self.result_file, json.dumps(result, allow_nan=False))
-        RunFolder(self.folder).finish()
+        self.training.folder.finish()
         return result
 
     @property
     def result_file(self) -> Path:
         """File of its result."""
-        return self.folder / "result.json"
+        return self.training.folder.path / "result.json"
 
     def trained(self) -> bool:
         """Return True if all ensemble members are trained, after which the baselines are."""
-        files = [RunFolder(self.folder).member(k) / "trained.pt" for k in range(self.plan.settings.ensemble)]
+        files = [self.training.folder.member(k) / "trained.pt" for k in range(self.training.settings.ensemble)]
         return all(file.exists() for file in files)
 
     @property
@@ -138,7 +135,7 @@ class Fold:
             return self.steps
         if self.trained():
             return self.epochs
-        return sum(len(read_log(member)) for member in self.folder.glob("members/*"))
+        return sum(len(read_log(member)) for member in self.training.folder.path.glob("members/*"))
 
 
 def seeded(settings: TrainSettings, number: int) -> TrainSettings:
@@ -419,9 +416,14 @@ def _folds(
             molecules = LabelledMolecules(
                 dataset.task, dataset.store, dataset.smiles, {}, "", dataset.smiles_column
             ).with_split(split, title)
-            plan = Plan.make(molecules, data, fold_settings, marks=marks | {"repeat": repeat, "fold": fold})
-            runs.append(Fold(plan, out / "splits" / f"{repeat}-{fold}"))
+            folder, own = out / "splits" / f"{repeat}-{fold}", marks | {"repeat": repeat, "fold": fold}
+            runs.append(Fold(Run.load(data, fold_settings, partial(_same, molecules), folder, marks=own)))
     return runs
+
+
+def _same(molecules: LabelledMolecules, _: DataSettings) -> LabelledMolecules:
+    """Return molecules that were read already."""
+    return molecules
 
 
 def _marks(data: DataSettings) -> dict[str, Any]:
@@ -438,22 +440,22 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
 
 
 def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
-    leaked = [run.plan.molecules.leaked for run in runs]
+    leaked = [run.training.molecules.leaked for run in runs]
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"
     yield from left_out_lines(dataset)
-    yield from (*dataset.remarks, *runs[0].plan.task.notes())
+    yield from (*dataset.remarks, *runs[0].training.task.notes())
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"
     method = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
-    sizes = [run.plan.molecules.counts["test"] for run in runs]
+    sizes = [run.training.molecules.counts["test"] for run in runs]
     division = f"{repeats} × {folds} {method} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task.name}; {division}, seed {data.seed}"
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
-    near = find_nearest_training_molecules(dataset.store, runs[0].plan.molecules.split).summary()
+    near = find_nearest_training_molecules(dataset.store, runs[0].training.molecules.split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"

@@ -38,6 +38,7 @@ class Blended:
     """Averaged predictions of trained networks and a kernel model, for all molecules of a store.
 
     Attributes:
+        members: the trained networks.
         predictor: predictor of the blend, whose intervals, standard deviations and probabilities are calibrated on
             validation rows.
         answers: predictions of the blend for all molecules of the store.
@@ -49,6 +50,7 @@ class Blended:
         note: description of the blend, one line.
     """
 
+    members: Sequence[TrainedEnsembleMember]
     predictor: Predictor
     answers: Answers
     outputs: Any
@@ -69,6 +71,7 @@ class Blended:
     @classmethod
     def calibrated(
         cls,
+        members: Sequence[TrainedEnsembleMember],
         store: MoleculeStore,
         val: np.ndarray,
         predictor: Predictor,
@@ -80,6 +83,7 @@ class Blended:
         """Calibrate a predictor on validation rows.
 
         Args:
+            members: the trained networks.
             store: all molecules, with targets in their own units.
             val: validation rows of the store.
             predictor: the predictor, not calibrated yet.
@@ -91,7 +95,7 @@ class Blended:
         task = predictor.task.calibrated(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
         parts = {name: _predictions(predictor.answers(store, each)) for name, each in (alone or {}).items()}
-        return cls(fitted, fitted.answers(store, outputs), outputs, parts, kernel, note)
+        return cls(members, fitted, fitted.answers(store, outputs), outputs, parts, kernel, note)
 
 
 def blend_with_kernel(
@@ -122,7 +126,7 @@ def blend_with_kernel(
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
     outputs = predictor.outputs(store)
-    calibrated = partial(Blended.calibrated, store, split["val"])
+    calibrated = partial(Blended.calibrated, members, store, split["val"])
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     if isinstance(members[0].model, KernelRidge):
         return calibrated(predictor, outputs, members[0].model, None)

@@ -1,13 +1,15 @@
-"""Files of a finished run: predictions of every row, and the facts of its report."""
+"""Result of a run: its scores and notes, the predictions of every row, and the facts of its report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from gtx.baselines import Baselines
 from gtx.data import NearestTrainingMolecules, TableWriter
 from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
@@ -21,12 +23,90 @@ from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Regression, Task
 from gtx.tasks.task import Answers, Predictions
-from gtx.training import TrainedEnsembleMember
+from gtx.training import TrainSettings
 from gtx.training_data import Dataset
 from gtx.training_data.loading import describe_duplicates, left_out_lines, outlier_lines
+from gtx.training_data.settings import LabelledMolecules
+from gtx.workflow.blending import Blended
 from gtx.workflow.specs import describe_model
 
+PARTS = ("train", "val", "test")
 MAX_MESSAGES = 20  # messages that the report quotes
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Result of a training run: its fitted task, scores and notes.
+
+    Attributes:
+        out: folder of the run; None for a run without.
+        task: the fitted task, calibrated once the run has been scored.
+        scores: scores of the model for `train`, `val` and `test`.
+        kernel_share: share of the kernel in each prediction; None for a network or a kernel alone.
+        alone: scores of network and kernel by themselves, by name and part.
+        baselines: scores and predictions of the baselines.
+        attainable: how good a model can get at each numeric target.
+        units: units of targets, by name.
+        calibration: lines about the calibration of the task, which are notes too.
+        notes: notes about the data and the training, one line each.
+        was_finished: whether the run was already finished, so that the scores are those of its `metrics.json`.
+    """
+
+    out: Path | None
+    task: Any
+    scores: Mapping[str, Any]
+    kernel_share: Mapping[str, Any] | None = None
+    alone: Mapping[str, Any] = field(default_factory=dict)
+    baselines: Baselines = field(default_factory=lambda: Baselines({}, {}))
+    attainable: Mapping[str, Attainable] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    calibration: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    was_finished: bool = False
+
+    @classmethod
+    def of_metrics(cls, out: Path, task: Task, metrics: Mapping[str, Any], units: Mapping[str, str]) -> Self:
+        """Make the result of a finished run from the content of its `metrics.json`."""
+        return cls(
+            out,
+            task,
+            {part: metrics[part] for part in PARTS},
+            metrics.get("kernel_share"),
+            metrics.get("alone", {}),
+            Baselines(metrics.get("baseline", {}), {}),
+            units=units,
+            was_finished=True,
+        )
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Content of `metrics.json`."""
+        shares = {} if self.kernel_share is None else {"kernel_share": self.kernel_share}
+        return {**self.scores, **shares, "alone": self.alone, "baseline": self.baselines.scores}
+
+    def with_notes(self, lines: Sequence[str]) -> Self:
+        """Return the result with further notes."""
+        return replace(self, notes=[*self.notes, *lines])
+
+
+def training_lines(settings: TrainSettings, blended: Blended, result: RunResult, baselines: bool) -> list[str]:
+    """Return notes about a trained and scored model, a line each."""
+    predictor = blended.predictor
+    lines = [] if blended.note is None else [blended.note]
+    if seen := predictor.header.settings.get("seen"):
+        lines.append(f"test rows: the foundation model was pretrained on {seen}")
+    if predictor.header.training is not None:
+        lines.append(
+            "model.gtx contains its training rows, for gtx predict --neighbours: "
+            f"{predictor.header.training.describe()}; --no-training-rows leaves them out"
+        )
+    lines += result.calibration
+    least = min(member.batch_pairs or settings.batch_pairs for member in blended.members)
+    if least < settings.batch_pairs:
+        lines.append(f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}")
+    if baselines and predictor.kernel_member:
+        lines.append("the baselines are fitted to the training rows alone, the kernel of the blend to more")
+    return lines + attainable_lines(result.attainable, result.scores, result.units)
 
 
 def data_lines(dataset: Dataset) -> list[str]:
@@ -146,12 +226,12 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> d
     return found
 
 
-def attainable_errors(task: Task, dataset: Dataset, kernel: KernelRidge | None) -> dict[str, Attainable]:
+def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidge | None) -> dict[str, Attainable]:
     """Measure how good a model can get at each numeric target, from all values and the training rows.
 
     Args:
         task: the task; the result is empty for other tasks than regression of molecules.
-        dataset: the table; noise is that of all its rows.
+        dataset: the molecules; noise is that of all its rows.
         kernel: a kernel fitted to the training rows, each one of its references; with fewer there are no curves.
     """
     if not isinstance(task, Regression):
@@ -164,12 +244,12 @@ def attainable_errors(task: Task, dataset: Dataset, kernel: KernelRidge | None) 
 
 
 def attainable_lines(
-    attainable: Mapping[str, Attainable], metrics: Mapping[str, Any], units: Mapping[str, str]
+    attainable: Mapping[str, Attainable], parts: Mapping[str, Any], units: Mapping[str, str]
 ) -> list[str]:
     """Describe how good a model can get, a line for each target with a score on test or validation rows."""
     lines = []
     for name, limits in attainable.items():
-        scores = {part: metrics[part]["per_target"][name]["rmse"] for part in ("test", "val")}
+        scores = {part: parts[part]["per_target"][name]["rmse"] for part in ("test", "val")}
         part = next((part for part, error in scores.items() if error is not None), None)
         if part is not None:
             lines.append(f"{name}: {part} {limits.describe(scores[part], units.get(name, ''))}")
@@ -177,18 +257,13 @@ def attainable_lines(
 
 
 def report_facts(
-    out: Path,
-    dataset: Dataset,
-    predictor: Predictor,
-    metrics: dict[str, Any],
-    members: Sequence[TrainedEnsembleMember],
-    seconds: float,
-    notes: Sequence[str],
+    out: Path, dataset: Dataset, blended: Blended, result: RunResult, seconds: float, notes: Sequence[str]
 ) -> dict[str, Any]:
     """Collect the facts of the report of any task, see `gtx.report.context.RunReport`."""
     from gtx.report import DatasetCard
     from gtx.report.context import count_atoms
 
+    predictor, members = blended.predictor, blended.members
     row_logs = [file.row_log for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
     unlabelled = [_unlabelled(dataset)] if dataset.unlabelled else []
@@ -215,7 +290,7 @@ def report_facts(
         "smiles": dataset.smiles,
         "store": dataset.store,
         "split": dataset.split,
-        "scores": {part: metrics[part] for part in dataset.split},
+        "scores": result.scores,
         "data": card,
         "histories": [member.history for member in members],
         "best_epochs": [member.best_epoch for member in members],
@@ -223,9 +298,12 @@ def report_facts(
         "versions": package_versions(),
         "model_file": str(out / "model.gtx"),
         "model": description,
-        "alone": metrics["alone"],
+        "alone": result.alone,
         "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
         "units": predictor.header.units,
-        "baselines": metrics["baseline"],
-        "footnotes": [f"Trained, scored and reported in {seconds:.0f} s."],
+        "baselines": result.baselines.scores,
+        "rivals": result.baselines.predictions,
+        "attainable": result.attainable,
+        "domain": domain_errors(predictor, dataset, blended.answers),
+        "footnotes": [f"Trained, scored and reported in {seconds:.0f} s.", *result.calibration],
     }

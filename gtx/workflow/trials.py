@@ -23,7 +23,7 @@ from gtx.training.module import spread_seed
 from gtx.training.optimise import validation_scorer
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.workflow.outputs import data_lines
-from gtx.workflow.plan import Plan, prepare
+from gtx.workflow.run import Run
 from gtx.workflow.specs import default_width
 
 if TYPE_CHECKING:
@@ -411,10 +411,9 @@ class Rows:
             self._read[inputs] = whole.without_test()
         return self._read[inputs]
 
-    def plan(self, settings: TrainSettings, start: str | None) -> Plan:
-        """Plan a training on the training rows."""
-        data, settings, fine_tuning = prepare(self.data, settings, start)
-        return Plan.make(self.dataset(data), data, settings, fine_tuning)
+    def run(self, settings: TrainSettings, start: str | None, folder: Path) -> Run:
+        """Make the run of a trial on the training rows."""
+        return Run.load(self.data, settings, self.dataset, folder, start=start)
 
 
 class Pruning:
@@ -449,13 +448,13 @@ class Pruning:
             raise TrialPruned
 
 
-def validation_score(plan: Plan, folder: Path, pruning: Pruning) -> float:
+def validation_score(run: Run, pruning: Pruning) -> float:
     """Train, and score the predictions of network and kernel for validation rows; lower is better."""
-    members, header = plan.fit(folder, pruning)
-    blended, rows = plan.blend(members, header), plan.molecules.split["val"]
-    val: MoleculeStore = plan.molecules.store.subset(rows)
+    members, header = run.fit(pruning)
+    blended, rows = run.blend(members, header), run.molecules.split["val"]
+    val: MoleculeStore = run.molecules.store.subset(rows)
     outputs = blended.outputs[torch.from_numpy(rows)].mean(1)
-    return validation_scorer(plan.task, val, plan.settings.keep_by)(outputs)["val_score"]
+    return validation_scorer(run.task, val, run.settings.keep_by)(outputs)["val_score"]
 
 
 def run_trial(studies: Studies, job: Job, space: Space, rows: Rows) -> None:
@@ -467,8 +466,8 @@ def run_trial(studies: Studies, job: Job, space: Space, rows: Rows) -> None:
     settings, start = space.settings(job.choices)
     value, state = None, TrialState.COMPLETE
     try:
-        plan = rows.plan(replace(settings, progress=False), start)
-        value = validation_score(plan, job.folder, Pruning(job.trial, plan.settings.epochs or 1, not job.default))
+        run = rows.run(replace(settings, progress=False), start, job.folder)
+        value = validation_score(run, Pruning(job.trial, run.settings.epochs or 1, not job.default))
         if not math.isfinite(value):
             raise InputError(f"the validation score is {value}")
     except TrialPruned:

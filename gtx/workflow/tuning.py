@@ -27,7 +27,7 @@ from gtx.training.run import torch_threads
 from gtx.training_data import DataSettings
 from gtx.training_data.settings import collect_data_config
 from gtx.workflow.pipeline import train_model
-from gtx.workflow.plan import prepare
+from gtx.workflow.run import prepare
 from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
 
 # --- The files of a study.

@@ -15,7 +15,7 @@ from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.settings import LabelledMolecules
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
-from gtx.workflow.plan import Plan
+from gtx.workflow.run import Run
 from tests.tables import molecules, write
 
 
@@ -64,7 +64,7 @@ def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dat
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
     molecules = LabelledMolecules(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    fold = Fold(Plan.make(molecules, data, settings), tmp_path)
+    fold = Fold(Run.load(data, settings, lambda _: molecules, tmp_path))
     predicted = fold.run()["predictions"][GTX]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
     assert fold.steps_done() == fold.steps
@@ -86,7 +86,7 @@ def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     settings = TrainSettings(epochs=7, ensemble=2, threads=1)
     molecules = LabelledMolecules(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    fold = Fold(Plan.make(molecules, data, settings), tmp_path)
+    fold = Fold(Run.load(data, settings, lambda _: molecules, tmp_path))
     assert fold.steps_done() == 0
     for member in ("0", "1"):
         (tmp_path / "members" / member).mkdir(parents=True)

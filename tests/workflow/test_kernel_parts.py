@@ -101,7 +101,7 @@ def test_a_killed_training_goes_on_to_the_same_predictions(blend: Path, table: P
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gtx.workflow.plan.Plan.blend", kill)
+        patch.setattr("gtx.workflow.run.Run.blend", kill)
         with pytest.raises(KeyboardInterrupt):
             learn(table, tmp_path / "run", kernel_parts=PARTS)
     resumed = gtx.load(learn(table, tmp_path / "run", kernel_parts=PARTS), device="cpu")

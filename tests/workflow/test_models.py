@@ -31,7 +31,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_trains_saves_and_predicts(name: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name != "standard":  # the report, most of the time, is the same for all of them
-        monkeypatch.setattr("gtx.workflow.pipeline._report", lambda *about: [])
+        monkeypatch.setattr("gtx.workflow.run._report", lambda *about: [])
     spatial = ARCHITECTURES[name].coordinates == "needed"
     data = DataSettings(str(table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0)
     settings = TrainSettings(**TINY | {"epochs": 1, "model_arguments": ARGUMENTS}, model=name)

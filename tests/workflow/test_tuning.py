@@ -24,8 +24,9 @@ from gtx.errors import InputError
 from gtx.files import claim
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training_data import DataSettings, load_training_table
-from gtx.workflow import pipeline, plan, tuning
+from gtx.workflow import run as workflow_run
 from gtx.workflow import trials as tuning_trial
+from gtx.workflow import tuning
 from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
 from gtx.workflow.tuning import FILES, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
@@ -64,11 +65,11 @@ def made_up(monkeypatch: pytest.MonkeyPatch, unscored: list[Path]) -> Callable[[
     """Trainings take a moment: a trial scores by its learning rate, or does what is given for its number."""
     happens: dict[int, Callable[[], float]] = {}
 
-    def score(plan: plan.Plan, folder: Path, pruning: Pruning) -> float:
+    def score(run: workflow_run.Run, pruning: Pruning) -> float:
         number = pruning.trial.number
-        value = happens[number]() if number in happens else abs(math.log(plan.settings.lr / 1e-3))
-        rows = [{"epoch": epoch + 1.0, "val_score": value} for epoch in range(plan.settings.epochs)]
-        for epoch in range(plan.settings.epochs):
+        value = happens[number]() if number in happens else abs(math.log(run.settings.lr / 1e-3))
+        rows = [{"epoch": epoch + 1.0, "val_score": value} for epoch in range(run.settings.epochs)]
+        for epoch in range(run.settings.epochs):
             pruning(0, rows[: epoch + 1])
         return value
 
@@ -290,13 +291,13 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
         rows[i][1] = 1e4 * (i + 1)
     other = replace(data, data=str(write(tmp_path / "t.csv", rows, COLUMNS)))
     seen: dict[str, set[str]] = {}
-    fit = plan.Plan.fit
+    fit = workflow_run.Run.fit
 
-    def looked(self: plan.Plan, folder: Path, *more: object) -> object:
-        seen.setdefault(folder.parent.name, set()).update(self.molecules.smiles)
-        return fit(self, folder, *more)
+    def looked(self: workflow_run.Run, *more: object) -> object:
+        seen.setdefault(self.out.parent.name, set()).update(self.molecules.smiles)
+        return fit(self, *more)
 
-    monkeypatch.setattr(plan.Plan, "fit", looked)
+    monkeypatch.setattr(workflow_run.Run, "fit", looked)
     how = HOW | {"trials": 1, "folds": 2}
     whole, changed = (tune(each, SETTINGS, tmp_path / name, **how) for name, each in (("a", data), ("b", other)))
     assert not seen["fold-2"] & {outer.smiles[i] for i in outer.split["test"]} and len(seen["fold-2"]) > 15
@@ -325,7 +326,7 @@ def test_a_config_of_the_best_trial_trains(
     data: DataSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipeline, "score_baselines", lambda *_: Baselines({}, {}))
+    monkeypatch.setattr(workflow_run, "score_baselines", lambda *_: Baselines({}, {}))
     monkeypatch.setattr("gtx.report.write_run_report", lambda *_: [])
     words = [*TINY_WORDS, "--workers=0", "--accelerator=cpu", "--blend=no"]
     words = ["tune", data.data, "--target-columns", COLUMNS[1], *words, "--models", "standard", "--out=study"]

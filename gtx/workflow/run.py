@@ -1,17 +1,24 @@
-"""Plan of a training: from molecules and their split to a model and its header, for commands and estimators."""
+"""A run: from molecules and their split to a scored model file, for commands and estimators."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
 from torch import nn
 
+from gtx.baselines import Baselines, score_baselines
 from gtx.data.similarity import draw_rows, nearest_similarity
+from gtx.data.splits import write_split
 from gtx.errors import InputError
+from gtx.files import write_text
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extent import TrainingExtent
@@ -19,15 +26,24 @@ from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_ove
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import NumericTask, Task
+from gtx.tasks.task import Answers
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.logging import Watch
 from gtx.training.pretrained_weights import PretrainedWeightLoader
 from gtx.training.ranks import are_several, share_store
-from gtx.training.run import collect_run_config
-from gtx.training_data import DataSettings
+from gtx.training.run import RunFolder, collect_run_config
+from gtx.training_data import Dataset, DataSettings
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
-from gtx.workflow.blending import Blended, blend_with_kernel
+from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
 from gtx.workflow.fine_tuning import PretrainedModel
+from gtx.workflow.outputs import (
+    PARTS,
+    RunResult,
+    attainable_errors,
+    report_facts,
+    training_lines,
+    write_predictions,
+)
 from gtx.workflow.specs import (
     WRITER,
     add_learned_arguments,
@@ -44,17 +60,19 @@ CACHE = "cache"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Molecules, model and settings of a training.
+class Run:
+    """A training from molecules to a scored model file: `load`, `fit`, `blend`, `score` and `write`, in this order.
 
     Attributes:
         molecules: molecules with targets and a split.
         data: settings of the data, with the featuriser of the model.
-        settings: settings of the model and its training.
+        settings: settings of the model and its training, resolved.
         fine_tuning: pretrained model from which training starts, if any.
         task: the task, fitted to the training rows.
         spec: specification of the model, see `gtx.workflow.specs.make_model_spec`.
         marks: plain values that identify data and model.
+        out: folder in which the run resumes and leaves its files; None for a run that leaves no files.
+        begin: time at which it started, of `time.perf_counter`.
     """
 
     molecules: LabelledMolecules
@@ -64,26 +82,38 @@ class Plan:
     task: Task
     spec: dict[str, Any]
     marks: dict[str, Any]
+    out: Path | None
+    begin: float
 
     @classmethod
-    def make(
+    def load(
         cls,
-        molecules: LabelledMolecules,
         data: DataSettings,
         settings: TrainSettings,
-        fine_tuning: PretrainedModel | None = None,
+        read: Callable[[DataSettings], LabelledMolecules],
+        out: Path | None = None,
+        *,
+        start: str | Path | None = None,
+        new_head: bool = False,
         marks: dict[str, Any] | None = None,
     ) -> Self:
-        """Fit the task to the training rows and specify the model.
+        """Read and split the molecules, fit the task to the training rows, and specify the model.
 
         Args:
-            molecules: see the attributes.
-            data, settings, fine_tuning: results of `prepare`.
+            data: settings of the data.
+            settings: settings of the model and its training.
+            read: function that returns molecules with a split, for settings with the featuriser of the model.
+            out: see the attributes.
+            start: model file from which training starts, or `foundation`.
+            new_head: whether the head and the scales of the start model are new for all targets.
             marks: plain values that identify data and split; default: those of `data`.
 
         Raises:
-            InputError: the task cannot be fitted to the training rows.
+            InputError: the settings do not suit the model, or the task cannot be fitted to the training rows.
         """
+        begin = time.perf_counter()
+        data, settings, fine_tuning = prepare(data, settings, start, new_head)
+        molecules = read(data)
         settings = settings.resolved(molecules.task.epochs)
         task = molecules.fitted()
         task = task if fine_tuning is None else fine_tuning.adopted(task)
@@ -95,7 +125,19 @@ class Plan:
         check_rates(spec, settings)
         marks = collect_data_config(data) if marks is None else marks
         origin = {} if fine_tuning is None else {"from": fine_tuning.sha256, "new_head": fine_tuning.new_head}
-        return cls(molecules, data, settings, fine_tuning, task, spec, marks | origin | {"model": spec})
+        marks = marks | origin | {"model": spec}
+        return cls(molecules, data, settings, fine_tuning, task, spec, marks, out, begin)
+
+    @property
+    def folder(self) -> RunFolder:
+        """Folder of the run; raise a `ValueError` if it has none."""
+        if self.out is None:
+            raise ValueError("expected a run with a folder, got one without")
+        return RunFolder(self.out)
+
+    def open(self, overwrite: bool = False) -> None:
+        """Start in the folder, or resume there, see `RunFolder.open`."""
+        self.folder.open(self.config, overwrite)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -124,18 +166,21 @@ class Plan:
         shared = set(old) & set(self.task.targets)
         return [name for name in old if name not in shared] if shared else []
 
-    def fit(self, out: Path, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
-        """Train in a folder or resume there, see `gtx.training.fit`; return the members and their header."""
+    def fit(self, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
+        """Train in the folder or resume there, see `gtx.training.fit`; return the members and their header."""
+        if self.out is None:
+            with TemporaryDirectory() as folder:
+                return replace(self, out=Path(folder)).fit(watch)
         train = self.molecules.train
         if are_several(self.settings.devices):
-            train = share_store(train, out / CACHE)
+            train = share_store(train, self.out / CACHE)
         members = fit(
             partial(_build, self.spec),
             self.task,
             train,
             self.molecules.store.subset(self.molecules.split["val"]),
             self.settings,
-            out,
+            self.out,
             marks=self.marks,
             watch=watch,
             start=() if self.fine_tuning is None else self.fine_tuning.members,
@@ -179,6 +224,66 @@ class Plan:
         similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
         return blended.with_header(domain=domain)
+
+    def score(self, blended: Blended, baselines: bool = True) -> RunResult:
+        """Score a blended model on each part of the split, beside its baselines and the attainable errors.
+
+        Args:
+            blended: result of `blend`.
+            baselines: whether the baselines of the task are also scored on the same rows.
+        """
+        molecules, predictor = self.molecules, blended.predictor
+        task, store, split = predictor.task, molecules.store, molecules.split
+        alone = {}
+        if isinstance(task, NumericTask):
+            for name, answers in blended.alone.items():
+                parts = {part: (molecules.y[index], answers.mean[index]) for part, index in split.items()}
+                alone[name] = {part: task.evaluate(*values) for part, values in parts.items()}
+        scored = Baselines({}, {})
+        if baselines:
+            kernel = kernel_baseline(blended, store, split["train"], self.settings)
+            scored = score_baselines(molecules, task, self.settings.seed, self.settings.progress, kernel)
+        result = RunResult(
+            self.out,
+            task,
+            {part: task.score(predictor.members, store, blended.answers, split[part]) for part in PARTS},
+            kernel_share=predictor.kernel_member.shares(task) if predictor.kernel_member is not None else None,
+            alone=alone,
+            baselines=scored,
+            attainable=attainable_errors(task, molecules, blended.kernel),
+            units=self.units,
+            calibration=[line for line in task.notes() if line not in self.task.notes()],
+        )
+        return result.with_notes(training_lines(self.settings, blended, result, baselines))
+
+    def write(self, blended: Blended, result: RunResult, remarks: Sequence[str] = (), report: bool = True) -> RunResult:
+        """Write the files of the run, and mark it as finished.
+
+        Args:
+            blended: result of `blend`, of a run whose molecules were read from tables.
+            result: result of `score`.
+            remarks: notes about the data, which the report quotes.
+            report: whether `report.html` is written.
+
+        Returns:
+            The result, with a note for each picture that the report leaves out.
+        """
+        seconds, out, dataset = time.perf_counter() - self.begin, self.folder.path, self.molecules
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"expected molecules of tables, got {type(dataset).__name__}")
+        predictor, answers = blended.predictor, blended.answers
+        predictor.header.metrics.update(result.scores)
+        predictor.save(out / "model.gtx")
+        split = {part: dataset.rows[index] for part, index in dataset.split.items()}
+        rows = len(dataset.files[0].rows)  # the rows of validation and test files are not listed
+        write_split(out / "split.csv", {part: index[index < rows] for part, index in split.items()})
+        write_predictions(out, predictor, dataset, answers)
+        write_text(out / "metrics.json", json.dumps(result.metrics, indent=2, allow_nan=False) + "\n")
+        if report:
+            facts = report_facts(out, dataset, blended, result, seconds, remarks)
+            result = result.with_notes(_report(result.task, out, dataset, answers, facts))
+        self.folder.finish()
+        return result
 
     @property
     def _extent(self) -> TrainingExtent:
@@ -237,3 +342,15 @@ def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
 def _compares_embeddings(predictor: Predictor) -> bool:
     kernel = predictor.kernel_member.kernel if predictor.kernel_member else predictor.members[0]
     return "foundation" in getattr(kernel, "kernel_names", ())
+
+
+def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
+    """Write the report and return notes on it; an error in it must not lose the model, which is written already."""
+    from gtx.report import write_run_report  # matplotlib is slow to import
+
+    try:
+        return write_run_report(task, out / "report.html", dataset, answers, facts)
+    except OSError:  # such as a full disk: the same command resumes
+        raise
+    except Exception as error:
+        return [f"report.html could not be written: {type(error).__name__}: {error}"]
