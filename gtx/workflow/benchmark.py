@@ -376,7 +376,6 @@ def benchmark(
         progress=settings.progress,
     )
     task = require_numeric(dataset.task, "benchmark")
-    settings = settings.resolved(task.epochs)
     runs = _folds(dataset, data, settings, out, folds, repeats, jobs)
     if overwrite:
         discard(out, keep=("cache",))
@@ -392,7 +391,7 @@ def benchmark(
         "rows": {file.source: file.row_log.summary() for file in dataset.files},
         "folds": folds,
         "repeats": repeats,
-        "settings": settings.decisive(),
+        "settings": settings.resolved(task.epochs).decisive(),
         "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
         "table": table,
         "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],
