@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.nn import AddBondNodes, AddVirtualNodes, CategoricalEmbedding, PairEmbedding
-from gtx.nn.bonds import OriginalAndVirtualNodes
+from gtx.nn.bonds import LazyBondEmbedding, OriginalAndVirtualNodes
 from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, make_embedding
 from gtx.nn.features import TrainingMolecules, UserFeatureProjection
 
@@ -58,7 +58,7 @@ class EmbeddedMolecules(NamedTuple):
     pairs: Tensor | ChunkedPairEmbedding | None
     nodes: OriginalAndVirtualNodes
     bond_index: Tensor
-    bonds: Tensor | None
+    bonds: Tensor | LazyBondEmbedding | None
 
 
 class MoleculeEmbedding(nn.Module):
@@ -148,7 +148,12 @@ class MoleculeEmbedding(nn.Module):
         return graph.masked(self.edges(batch, graph))
 
     def forward(
-        self, batch: Batch, graph: CompleteGraph, edge_list: bool = False, chunked: bool = False
+        self,
+        batch: Batch,
+        graph: CompleteGraph,
+        edge_list: bool = False,
+        chunked: bool = False,
+        bond_codes: bool = False,
     ) -> EmbeddedMolecules:
         """Embed a batch.
 
@@ -158,6 +163,7 @@ class MoleculeEmbedding(nn.Module):
             edge_list: whether edges and pairs are those of an edge list.
             chunked: whether the layers can read pairs that are embedded for some receivers at a time, which saves
                 memory where no gradient is wanted.
+            bond_codes: whether the layers can read bonds as codes, which saves time.
         """
         x, features = self._features(batch, graph)
         at_once = edge_list and not self.more_nodes
@@ -165,9 +171,11 @@ class MoleculeEmbedding(nn.Module):
         in_chunks = chunked and not (edge_list or self.more_nodes)
         pairs = self.pairs.chunked(graph, features, x.dtype) if in_chunks else self.pairs(features)
         nodes = OriginalAndVirtualNodes(torch.arange(graph.num_nodes, device=x.device), None)
-        bonds = None
+        bonds: Tensor | LazyBondEmbedding | None = None
         if self.bonds is not None:
-            bonds = self.bond_features(batch, self.bonds(self.vocabularies.bonds(batch.edge_attr)))
+            bonds = LazyBondEmbedding(self.vocabularies.bonds(batch.edge_attr), self.bonds)
+            if self.bond_features.features or not bond_codes:
+                bonds = self.bond_features(batch, bonds.rows)
         if self.tokens is not None:
             codes = self.vocabularies.bonds(batch.edge_attr)
             graph, nodes, x, pairs = self.tokens(graph, x, pairs, batch.edge_index, codes)

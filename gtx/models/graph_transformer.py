@@ -15,7 +15,7 @@ from gtx.graph import CompleteGraph
 from gtx.models.checks import check_batch
 from gtx.models.embedding import EmbeddedMolecules, MoleculeEmbedding
 from gtx.models.readouts import LevelOutput, LevelReadout
-from gtx.nn import GraphTransformerLayer, MoleculeModel
+from gtx.nn import BondMessagePassing, GraphTransformerLayer, MoleculeModel
 from gtx.nn.features import TrainingMolecules
 
 # --- Attention weights, which a model returns beside its predictions.
@@ -150,7 +150,8 @@ class GraphTransformer(MoleculeModel):
         graph = self.graph(batch) if graph is None else graph
         edge_list = self.edge_list or weights is not None
         chunked = all(type(each) is GraphTransformerLayer and each.edge_update is None for each in self.layers)
-        embedded = self.embedding(batch, graph, edge_list, chunked)
+        bond_codes = all(isinstance(getattr(each, "local", None), BondMessagePassing) for each in self.layers)
+        embedded = self.embedding(batch, graph, edge_list, chunked, bond_codes)
         x, edges, pairs, _, bond_index, bond_attr = embedded
         for layer in self.layers:
             x, pairs = layer(x, edges, pairs, bond_index, bond_attr, weights)
