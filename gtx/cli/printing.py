@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gtx.errors import printable
@@ -64,6 +65,21 @@ def be_quiet(quiet: bool) -> None:
 def shows_progress() -> bool:
     """Return True if progress is wanted and there is a terminal to show it."""
     return _said and sys.stderr.isatty()
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the stage of a long command: a line, or on a terminal a clock that runs beside it."""
+    if not shows_progress():
+        yield note
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("")
+        yield lambda stage: progress.update(task, description=stage)
 
 
 def console(**more: Any) -> Console:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from gtx.cli.parser import Parser
-from gtx.cli.printing import note, say
+from gtx.cli.printing import say, stages
 
 NAME = "export"
 ABOUT = "write a trained model to an ONNX file, which runs without torch"
@@ -50,7 +50,8 @@ def run(arguments: Namespace) -> int:
     if arguments.check:
         table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
         molecules = [row.text for row in table.rows if row.error is None]
-    done = export_model(model, arguments.out, molecules, show=note)
+    with stages() as show:
+        done = export_model(model, arguments.out, molecules, show)
     say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {listed(done.columns, 10)}")
     say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e} {done.unit}")
     return 0

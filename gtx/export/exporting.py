@@ -87,7 +87,7 @@ def export_model(
     }
     show("1/3 tracing the model with torch")
     traced = trace(program, model)
-    show("2/3 translating it to ONNX")
+    show("2/3 translating it to ONNX, which takes longest")
     written = _to_onnx(traced, about)
     rows = [] if model.header.training is None else list(model.header.training.smiles[:TRAINING_ROWS])
     smiles = [*UNUSUAL, *molecules, *rows]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gtx.cli import main
-from gtx.cli.printing import cell, say, score_table
+from gtx.cli.printing import cell, say, score_table, stages
 from gtx.prediction import save_model
 from gtx.prediction.model_file import read_model
 from gtx.tasks import Regression
@@ -42,6 +43,19 @@ def test_a_line_and_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     say(f"{EVIL}\nand a second line")
     assert told(capsys) == f"{SHOWN}\\nand a second line"
     assert cell(f"{EVIL}\nb") == SHOWN.replace("[x]", r"\[x]") + "\nb"
+
+
+def test_on_a_terminal_a_clock_runs_beside_the_stage_of_a_long_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    with stages() as show:
+        show("1/2 reading")
+        show("2/2 writing")
+    assert "2/2 writing" in shown.getvalue() and "0:00:00" in shown.getvalue()
 
 
 def test_scores(capsys: pytest.CaptureFixture[str]) -> None:
