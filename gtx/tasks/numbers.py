@@ -512,7 +512,14 @@ class NumericTask(Task, WeightOptions):
         std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
         low, high = self.bounds(mean, reach)
         answers = Predictions(
-            mean, std, low, high, self.prediction_warnings(store), reach=reach, vacuity=self.vacuity(outputs)
+            mean,
+            std,
+            low,
+            high,
+            self.prediction_warnings(store),
+            reach=reach,
+            vacuity=self.vacuity(outputs),
+            members=len(members),
         )
         return replace(answers, table=self.table(answers))
 

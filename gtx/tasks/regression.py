@@ -40,6 +40,7 @@ from gtx.tasks.task import Metric, Predictions, Task, targets_of
 from gtx.tasks.uncertainty import (
     STEEPEST,
     UNCERTAINTY_METHODS,
+    Ensemble,
     UncertaintyMethod,
     distance_slopes,
     evaluate_spread,
@@ -68,8 +69,9 @@ class Regression(NumericTask, NumberOptions):
         relation_column: column with the relation of each value, such as `>`, which makes it a bound.
         uncertainty: name of a method in `gtx.tasks.uncertainty`, or "none".
         coverage: share of molecules whose true value should be inside the interval.
-        scaler, interval, std_factor, std_slope: values fitted by training. The factor per target scales the standard
-            deviations, and the slope belongs to the method "similarity".
+        scaler, interval, std_factor, std_slope, member_variance: values fitted by training. The factor per target
+            scales the standard deviations; the slope belongs to the method "similarity", the mean variance between
+            members over validation rows, in scaled units, to the method "ensemble".
 
     Raises:
         InputError: the loss or the method is unknown, a loss is given for a method with its own loss, or the coverage
@@ -93,6 +95,7 @@ class Regression(NumericTask, NumberOptions):
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()
     std_slope: tuple[float, ...] | None = learned()
+    member_variance: tuple[float, ...] | None = learned()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,6 +113,8 @@ class Regression(NumericTask, NumberOptions):
     @property
     def method(self) -> UncertaintyMethod:
         """Method of uncertainty; `none` has one output per target and the task's own loss."""
+        if self.uncertainty == Ensemble.word:
+            return Ensemble(self.member_variance)
         return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
 
     @property
@@ -290,6 +295,12 @@ class Regression(NumericTask, NumberOptions):
             sloped = replace(self, std_slope=tuple(distance_slopes(y - answers.mean, answers.distance).tolist()))
             if spread := sloped.spread(torch.from_numpy(answers.distance)[:, None, None]):
                 return sloped.calibrated(replace(answers, std=spread[0], reach=spread[1]), y)
+        if self.uncertainty == Ensemble.word and self.member_variance is None and len(y):
+            variance = (torch.from_numpy(answers.std) / self.scaler.sd).square().nan_to_num()  # 0 of a constant target
+            prior = tuple(variance.mean(0).tolist())
+            std = (Ensemble(prior).moderated(variance, answers.members).sqrt() * self.scaler.sd).numpy()
+            moderated = replace(self, member_variance=prior)
+            return moderated.calibrated(replace(answers, std=std, reach=(std, std)), y)
         factor = std_factors(y, answers.mean, answers.std)
         below, above = answers.reach
         reach = below * factor, above * factor
@@ -369,5 +380,6 @@ class Regression(NumericTask, NumberOptions):
                 "uncertainty": one_of(["none", *UNCERTAINTY_METHODS]),
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
                 "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
+                "member_variance": OrNone(ListOf(number(0), targets, targets)),
             },
         )

@@ -41,6 +41,7 @@ class Predictions:
         warnings: list of warnings for each molecule.
         distance: distance to the nearest training molecule (1 - similarity), float64 `[m]`, if the task uses the
             distance; or None.
+        members: number of networks whose predictions were averaged.
         vacuity: lack of evidence for the classes of each target, float64 `[m, T]`, from 0 to 1, for evidential
             classification; or None.
         table: values of the columns that `Task.output_columns` names, `[m]` each.
@@ -55,6 +56,7 @@ class Predictions:
     reach: tuple[np.ndarray, np.ndarray] | None = None
     distance: np.ndarray | None = None
     vacuity: np.ndarray | None = None
+    members: int = 1
 
     @property
     def finite(self) -> np.ndarray:
@@ -73,6 +75,7 @@ class Predictions:
             reach=None if self.reach is None else (self.reach[0][rows], self.reach[1][rows]),
             distance=_rows(self.distance, rows),
             vacuity=_rows(self.vacuity, rows),
+            members=self.members,
         )
 
     def columns(self) -> list[np.ndarray]:

@@ -96,9 +96,33 @@ def between(output: Tensor) -> Tensor:
 
 
 class Ensemble(UncertaintyMethod):
-    """Sample variance of two or more members, each trained from its own seed."""
+    r"""Sample variance s² of K members, each trained from its own seed, moderated by its mean \(s_0^2\) over
+    validation rows.
+
+    \[ \sigma^2 = \frac{s_0^2 + (K - 1)\, s^2}{K} \]
+
+    The \(K - 1\) degrees of freedom of s² are few, so that members, above all two, often agree by chance; the prior
+    variance counts as one more (Smyth 2004, https://doi.org/10.2202/1544-6115.1027, equation 3, with \(d_0 = 1\)).
+
+    Args:
+        prior: \(s_0^2\) of each target, `[T]`; None before calibration, for s² as it is.
+    """
 
     word: ClassVar[str] = "ensemble"
+
+    def __init__(self, prior: Sequence[float] | None = None) -> None:
+        self.prior = prior
+
+    def spread(self, output: Tensor) -> PredictionUncertainty:
+        std = self.moderated(between(output), output.shape[1]).sqrt()
+        return PredictionUncertainty(std, std, std)
+
+    def moderated(self, variance: Tensor, members: int) -> Tensor:
+        """Moderate sample variances of members `[m, T]`."""
+        if self.prior is None:
+            return variance
+        prior = torch.tensor(self.prior, dtype=variance.dtype)
+        return (prior + (members - 1) * variance) / members
 
     def check(self, model: nn.Module, members: int) -> None:
         if members < 2:

@@ -89,6 +89,24 @@ def test_intervals_of_new_rows_hold_what_they_promise_wide_and_narrow(learned: t
     assert inside[narrow].mean() == pytest.approx(0.9, abs=0.05)
 
 
+@pytest.mark.parametrize("members", [2, 5])
+def test_members_that_agree_by_chance_make_no_narrow_interval(members: int) -> None:
+    random = torch.Generator().manual_seed(0)
+    store = featurise(Featuriser(descriptors=False), ["C"], workers=0).store.subset(torch.zeros(4000, dtype=torch.long))
+    truth = torch.randn(4000, 1, generator=random)
+    outputs = truth[:, None] + torch.randn(4000, members, 1, generator=random)  # disagreement is chance alone
+    task = Regression("y", uncertainty="ensemble", scaler=TargetScaler(torch.zeros(1), torch.full((1,), 3.0)))
+    y = 3 * (truth + torch.randn(4000, 1, generator=random)).numpy()
+    raw = task.decode(outputs, store)
+    task = task.calibrated(raw.subset(np.arange(2000)), y[:2000])
+    new = task.decode(outputs, store).subset(np.arange(2000, 4000))
+    inside, narrow = ((y[2000:] >= new.low) & (y[2000:] <= new.high)), np.argsort(new.std[:, 0])[:200]
+    assert inside.mean() == pytest.approx(0.9, abs=0.02) and inside[narrow].mean() > (0.75 if members == 2 else 0.6)
+    assert new.std.min() > 0.4 * new.std.mean() and (new.std > 0).all()
+    again = Regression.from_dict(task.to_dict()).decode(outputs, store)
+    np.testing.assert_allclose(again.high[2000:], new.high)
+
+
 def test_a_factor_makes_standard_deviations_of_the_right_size() -> None:
     random = np.random.default_rng(0)
     std = random.uniform(0.5, 2, (5000, 1))
