@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gtx.sequence.decoding import greedy_search
     from gtx.sequence.model import (
         MoleculeToSequenceModel,
+        TokenSequenceEncoder,
         molecule_to_sequence,
     )
     from gtx.sequence.sequences import SequenceDataset, TokenVocabulary
@@ -20,6 +21,7 @@ __all__ = [
     "MoleculeToSequenceModel",
     "SequenceDataset",
     "SequenceGenerationTask",
+    "TokenSequenceEncoder",
     "TokenVocabulary",
     "exact_match_accuracy",
     "greedy_search",

@@ -154,6 +154,17 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | Non
     return KeyValueCache(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
+class TokenSequenceEncoder(TokenTransformer):
+    """Transformer encoder of sequences: every token attends to every token of its sequence.
+
+    The arguments are those of `TokenTransformer`.
+    """
+
+    def nodes(self, source: SequenceBatch) -> Tensor:
+        """Return the tokens after the last layer, `[N, channels]`."""
+        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
+
+
 class CrossAttentionMaps(NamedTuple):
     """Result of a forward pass with the weights of the cross-attention.
 
@@ -183,13 +194,14 @@ class MoleculeToSequenceModel(MoleculeModel):
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    Without an encoder, the model is a language model, \(p(y)\), like GPT.
+    With a `TokenSequenceEncoder`, the model is the Transformer from sequences to sequences. Without an encoder, the
+    model is a language model, \(p(y)\), like GPT.
 
     Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
 
     Args:
-        encoder: a `GraphTransformer`, or anything with `nodes(source) -> [M, *]` whose sources have a `ptr` `[B + 1]`;
-            None for a language model.
+        encoder: a `GraphTransformer`, a `TokenSequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose
+            sources have a `ptr` `[B + 1]`; None for a language model.
         size: number V of tokens, including start and end.
         source_channels: width of the output of the encoder; by default the width of the decoder.
         setting: arguments of `TokenTransformer`, such as the width of the decoder, by name.

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.graph import CompleteGraph
 from gtx.models import (
     GraphTransformer,
     MoleculeToSequenceModel,
@@ -14,9 +13,8 @@ from gtx.models import (
     standard,
 )
 from gtx.molecules import Featuriser
-from gtx.sequence import TokenVocabulary, greedy_search
+from gtx.sequence import TokenSequenceEncoder, TokenVocabulary, greedy_search
 from gtx.sequence.decoding import beam_search
-from gtx.sequence.model import TokenTransformer
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
@@ -27,20 +25,13 @@ SIZES = {"atom_sizes": Featuriser().atom_sizes, "bond_sizes": Featuriser().bond_
 SMALL = {"channels": 16, "layers": 2, "heads": 2, "hidden": 24}
 
 
-class SequenceEncoder(TokenTransformer):
-    """Every token attends to every token of its sequence."""
-
-    def nodes(self, source: SequenceBatch) -> Tensor:
-        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
-
-
 def encoder() -> GraphTransformer:
     return standard(1, **SIZES, channels=12, layers=1, heads=2, pair_channels=4)
 
 
 def model(kind: str = "molecules", **setting: object) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    first = {"molecules": encoder, "sequences": lambda: SequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
+    first = {"molecules": encoder, "sequences": lambda: TokenSequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
     width = 12 if kind == "molecules" else None
     made = MoleculeToSequenceModel(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
