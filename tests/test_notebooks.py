@@ -20,6 +20,7 @@ LESS = {
     "SEEDS, RATE = 8,": "SEEDS, RATE = 1,",
     "train, val = torch.arange(450),": "train, val = torch.arange(90),",
     "epochs=8,": "epochs=1,",
+    "epochs=8)": "epochs=1)",
     "(0, 2400), (2400, 2500), (2500, 2700)": "(0, 160), (160, 170), (2500, 2530)",
     "true = texts[2500:]": "true = texts[2500:2530]",
     "assert share > 0.5": "assert share >= 0",
