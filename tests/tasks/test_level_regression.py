@@ -97,11 +97,15 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predic
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     assert further.spec(BondRegression("b"))["arguments"]["per"] == "bond"
     tuned = replace(
-        further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "substructures": 1}}})
+        further, header=replace(model.header, settings={"tuning": {"rates": {"all": 0.1, "readout.substructures": 1}}})
     )
     bonds, both = BondRegression("b"), MoleculeAtomBondTask(tasks=(Regression("y"), BondRegression("b")))
     assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
-    assert tuned.tuned(TrainSettings(), both).rates == {"all": 0.1, "substructures": 1, "also": 1}  # its head is new
+    assert tuned.tuned(TrainSettings(), both).rates == {
+        "all": 0.1,
+        "readout.substructures": 1,
+        "also": 1,
+    }  # its head is new
     assert further.spec(both)["arguments"]["also"] == {"bond": 1}
     assert further.spec(AtomRegression("q")) == model.header.model | {
         "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
