@@ -14,6 +14,7 @@ from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.nn import AddBondNodes, AddVirtualNodes, CategoricalEmbedding, PairEmbedding
 from gtx.nn.bonds import LazyBondEmbedding, OriginalAndVirtualNodes
 from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, make_embedding
+from gtx.nn.fast.bonds import can_sum
 from gtx.nn.features import TrainingMolecules, UserFeatureProjection
 
 # --- Codes of atoms and bonds, of which training shows some.
@@ -173,9 +174,11 @@ class MoleculeEmbedding(nn.Module):
         nodes = OriginalAndVirtualNodes(torch.arange(graph.num_nodes, device=x.device), None)
         bonds: Tensor | LazyBondEmbedding | None = None
         if self.bonds is not None:
-            bonds = LazyBondEmbedding(self.vocabularies.bonds(batch.edge_attr), self.bonds)
-            if self.bond_features.features or not bond_codes:
-                bonds = self.bond_features(batch, bonds.rows)
+            codes = self.vocabularies.bonds(batch.edge_attr)
+            if bond_codes and not self.bond_features.features and can_sum(self.bonds.table):
+                bonds = LazyBondEmbedding(codes, self.bonds)
+            else:
+                bonds = self.bond_features(batch, self.bonds(codes))
         if self.tokens is not None:
             codes = self.vocabularies.bonds(batch.edge_attr)
             graph, nodes, x, pairs = self.tokens(graph, x, pairs, batch.edge_index, codes)

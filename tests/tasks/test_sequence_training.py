@@ -14,13 +14,12 @@ from torch import nn
 from gtx.data import featurise
 from gtx.errors import InputError
 from gtx.models import MoleculeToSequenceModel, standard
-from gtx.sequence import SequenceDataset, TokenVocabulary, greedy_search
+from gtx.sequence import SequenceDataset, TokenSequenceEncoder, TokenVocabulary, greedy_search
 from gtx.sequence.sequences import SequenceBatch
 from gtx.sequence.task import count, exact_match_accuracy, metrics
 from gtx.tasks import SequenceGenerationTask
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.training import TrainingModule, TrainSettings, fit
-from tests.models.test_sequence import SequenceEncoder
 from tests.training.task import FEATURISER, SMILES
 
 # --- Teacher forcing learns, goes on where it was stopped, and weighs every token alike.
@@ -42,7 +41,7 @@ TRAIN, VAL = last_first(0, 300), last_first(300, 400)
 
 def model() -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    return MoleculeToSequenceModel(SequenceEncoder(6, **SMALL), 6, **SMALL)
+    return MoleculeToSequenceModel(TokenSequenceEncoder(6, **SMALL), 6, **SMALL)
 
 
 @pytest.mark.slow
