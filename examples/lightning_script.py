@@ -10,7 +10,7 @@ import sys
 
 from pytorch_lightning import Trainer
 
-from gtx.errors import InputError
+from gtx import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor

@@ -31,10 +31,10 @@ from experiments.foundation.ceiling import SETS, available, error
 from experiments.runs import Run
 from experiments.summary import markdown, mean_log_ratio
 from experiments.tables import RESULTS, ROOT
+from gtx.base.files import whole_file
 from gtx.fast.atom_properties import PARAMETERS, RADII, charges, crippen, find_neighbours, surfaces
 from gtx.fast.descriptors import properties, quantum_numbers, surface_by_range
 from gtx.fast.graphs import Graphs, binary
-from gtx.files import whole_file
 from gtx.kernel import DescriptorKernel, TanimotoKernel, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.kernel.ridge import draw

@@ -24,7 +24,6 @@ from experiments import mat, moleculeace, scaffold
 from experiments.models import WITHOUT_EMBEDDINGS
 from experiments.runs import Run, read_set
 from experiments.summary import markdown
-from gtx.closed_form import fit_closed_form, outputs_of
 from gtx.data import MoleculeStore, featurise
 from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
 from gtx.kernel import KernelRidge, measure_learning_curves
@@ -32,6 +31,7 @@ from gtx.models import kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.report.context import FACTOR
 from gtx.tasks import Regression
+from gtx.tasks.closed_form import fit_closed_form, outputs_of
 from gtx.training import TrainSettings
 from gtx.workflow import train_model
 

@@ -21,8 +21,8 @@ import torch
 from torch import nn
 
 from experiments.runs import Run, split_digest
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, PairBudgetSampler
-from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.prediction import load_predictor
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit

@@ -23,9 +23,9 @@ from experiments.recipe import main
 from experiments.runs import PublicSet, read_set
 from experiments.summary import markdown
 from experiments.tables import RESULTS, ROOT
+from gtx.base.files import whole_file
 from gtx.data.public_datasets import PUBLIC_DATASETS as NAMED
 from gtx.data.public_datasets import load_public_dataset
-from gtx.files import whole_file
 from gtx.training_data import DataSettings
 
 HELD_OUT = 0.1

@@ -20,10 +20,10 @@ from rdkit import Chem
 
 from experiments.runs import PublicSet, unlisted_dataset
 from experiments.zinc import offsets
+from gtx.base.errors import InputError
+from gtx.base.files import whole_file
 from gtx.data import MoleculeStore, random_split
 from gtx.data.public_datasets import fetch
-from gtx.errors import InputError
-from gtx.files import whole_file
 from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.tasks import Regression
 from gtx.training_data import Dataset, DataSettings

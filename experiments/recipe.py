@@ -19,7 +19,7 @@ from experiments.models import MODELS, PARTS, fit_predict
 from experiments.runs import Fit, PublicSet, Run, execute
 from experiments.summary import text_lines
 from experiments.tables import RESULTS, ROOT
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 Work = Callable[[Run], object]

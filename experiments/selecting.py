@@ -15,13 +15,13 @@ from pathlib import Path
 
 from experiments.runs import read_set
 from experiments.summary import markdown, mean_log_ratio
-from gtx.closed_form import closed_form_targets
 from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
 from gtx.models import kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.select.choosing import STRATEGIES, replay
 from gtx.tasks import Regression
+from gtx.tasks.closed_form import closed_form_targets
 
 SETS = (
     *(f"moleculeace/CHEMBL{name}" for name in ("2835_Ki", "1862_Ki", "2034_Ki", "4616_EC50", "2971_Ki", "231_Ki")),

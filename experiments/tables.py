@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from gtx.files import whole_file
+from gtx.base.files import whole_file
 
 Record = dict[str, Any]
 ROOT = Path(__file__).parents[1]

@@ -32,9 +32,9 @@ from torch_geometric.data import Data
 from experiments.models import fit_network, fit_predict
 from experiments.recipe import options_of, positive, print_scores, run_all
 from experiments.runs import PublicSet, Run, execute, unlisted_dataset
+from gtx.base.errors import InputError
+from gtx.base.files import whole_file
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
-from gtx.files import whole_file
 from gtx.models import build_model
 from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gtx.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gtx.errors import InputError
+    from gtx.base.errors import InputError
     from gtx.estimators import MoleculeClassifier, MoleculeRegressor
     from gtx.prediction import load_predictor as load
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, overload
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 _LOCK = threading.RLock()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
-from gtx.errors import InputError, printable
+from gtx.base.errors import InputError, printable
 
 LARGEST = 10**6
 """Maximum of counts and sizes in a file."""

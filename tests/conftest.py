@@ -33,11 +33,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def usual_trees() -> Iterator[dict[bool, float]]:
     """The forests of baselines have few trees in all tests of this process; what decides about their usual number."""
-    import gtx.baselines
+    import gtx.workflow.baselines
 
-    usual = gtx.baselines.SHARED_WORK
+    usual = gtx.workflow.baselines.SHARED_WORK
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.baselines, "SHARED_WORK", {False: 0, True: 0})
+        patch.setattr(gtx.workflow.baselines, "SHARED_WORK", {False: 0, True: 0})
         yield usual
 
 

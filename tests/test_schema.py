@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, flag, kinds_of, number, one_of, text, whole
 
 NUMBERS = ListOf(number(0), least=1, most=3)

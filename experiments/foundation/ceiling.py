@@ -27,10 +27,10 @@ from experiments.foundation.labels import OUT, read_corpus, read_labels
 from experiments.runs import PublicSet, Run, read_set
 from experiments.summary import markdown, mean_log_ratio
 from experiments.tables import RESULTS
+from gtx.base.errors import InputError
+from gtx.base.files import write_text
 from gtx.data import MoleculeStore
 from gtx.data.public_datasets import load_public_dataset
-from gtx.errors import InputError
-from gtx.files import write_text
 from gtx.models import kernel_ridge
 
 PAGE = RESULTS / "foundation-ceiling.md"

@@ -24,8 +24,8 @@ from rdkit import Chem
 from rich.console import Console
 from rich.progress import track
 
+from gtx.base.files import whole_file
 from gtx.data.featurising import map_in_workers
-from gtx.files import whole_file
 from gtx.molecules import Featuriser, MoleculeError
 
 OUT = Path("build/foundation")

@@ -16,9 +16,9 @@ from pathlib import Path
 from rich.progress import track
 
 from experiments.foundation.labels import read_corpus
+from gtx.base.errors import InputError
 from gtx.data import open_table
 from gtx.data.public_datasets import PUBLIC_DATASETS, load_public_dataset
-from gtx.errors import InputError
 from gtx.prediction.foundation import identity
 
 

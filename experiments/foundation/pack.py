@@ -12,7 +12,7 @@ from pathlib import Path
 
 import gtx
 from experiments.tables import ROOT
-from gtx.files import whole_file, write_text
+from gtx.base.files import whole_file, write_text
 from gtx.prediction.model_file import read_model
 
 FOLDER = Path(gtx.__file__).parent / "prediction" / "foundation"

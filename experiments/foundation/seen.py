@@ -15,7 +15,7 @@ from rich.progress import track
 
 from experiments.foundation.labels import read_corpus
 from experiments.foundation.pack import FOLDER
-from gtx.files import whole_file
+from gtx.base.files import whole_file
 from gtx.prediction.foundation import identity, is_in_filter, make_filter
 
 OTHERS = 5_000

@@ -21,7 +21,7 @@ import pandas as pd
 
 from experiments.runs import Run
 from experiments.tables import ROOT
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 FEATURES = ("--molecule-featurizers", "v1_rdkit_2d_normalized", "--no-descriptor-scaling")
 DESCRIBE = """

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from experiments.speed.measure import Case, featurised, sampled
-from gtx.closed_form import fit_closed_form, outputs_of
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import attach_foundation
 from gtx.tasks import Regression
+from gtx.tasks.closed_form import fit_closed_form, outputs_of
 from gtx.training import TrainSettings
 from gtx.workflow.specs import make_model_spec
 

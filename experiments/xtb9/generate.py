@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 from rdkit import Chem, RDLogger
 
-from gtx.files import write_text
+from gtx.base.files import write_text
 
 SEED = 20190514
 COUNT = 11_500

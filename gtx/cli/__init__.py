@@ -18,10 +18,10 @@ from pathlib import Path
 from types import ModuleType
 
 import gtx
+from gtx.base.errors import InputError, did_you_mean
+from gtx.base.termination import Terminated, raise_on_sigterm
 from gtx.cli.printing import be_quiet, in_words, say
-from gtx.errors import InputError, did_you_mean
 from gtx.lazy import Postponed
-from gtx.termination import Terminated, raise_on_sigterm
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",

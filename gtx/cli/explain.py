@@ -6,10 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gtx.base.errors import InputError
 from gtx.cli.parser import Pairs, Parser
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
-from gtx.errors import InputError
 
 if TYPE_CHECKING:
     from gtx.explain import Attribution, Explanation

@@ -8,9 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from gtx.base.errors import InputError
 from gtx.cli.parser import Group, Parser, Texts, choices_of, file_of_rows, option_of
 from gtx.data import SPLIT_METHODS
-from gtx.errors import InputError
 from gtx.tasks.options import TASKS, chosen
 from gtx.training import TrainSettings
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, get_args, get_origin
 
 import yaml
 
-from gtx.errors import InputError, did_you_mean, printable
+from gtx.base.errors import InputError, did_you_mean, printable
 
 # --- Options, by the groups in which the help shows them.
 

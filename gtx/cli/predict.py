@@ -7,12 +7,12 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gtx.base.errors import InputError, printable
+from gtx.base.termination import Terminated
 from gtx.cli.options import add_molecule_columns, add_on_error, add_workers
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, shows_progress
-from gtx.errors import InputError, printable
 from gtx.lazy import annex
-from gtx.termination import Terminated
 
 if TYPE_CHECKING:
     from pathlib import Path

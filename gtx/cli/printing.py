@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gtx.errors import printable
+from gtx.base.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data import limits
-from gtx.errors import InputError, did_you_mean, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 
+from gtx.base.errors import InputError
 from gtx.data import limits
-from gtx.errors import InputError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, RowFeatures, Table, find_column
 from gtx.data.delimited import LARGEST
 from gtx.data.featurising import FeaturisationResult
 from gtx.data.targets import BLANKS, comma_advice, parse_number
-from gtx.errors import InputError, printable
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text, list_order_doubt
 

@@ -25,8 +25,8 @@ from loky import ProcessPoolExecutor, get_reusable_executor
 from safetensors import SafetensorError
 from torch_geometric.data import Data
 
+from gtx.base.errors import InputError, printable
 from gtx.data.store import MoleculeStore, stored_texts
-from gtx.errors import InputError, printable
 from gtx.molecules import FeaturisedMolecules, Featuriser
 from gtx.molecules.perception import Text, featurise_texts
 

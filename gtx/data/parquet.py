@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as types
 
+from gtx.base.errors import InputError, printable
 from gtx.data import limits
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, decode_stray_bytes, smiles_index
-from gtx.errors import InputError, printable
 
 if TYPE_CHECKING:
     from gtx.data.columns import Record

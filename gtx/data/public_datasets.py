@@ -19,8 +19,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data.tables import open_table
-from gtx.errors import InputError, did_you_mean
 
 # --- Public sets that come in several files, put together as one table: a molecule a row, its targets, its split.
 #

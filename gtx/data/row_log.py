@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, find_column
-from gtx.errors import InputError, printable
 
 
 class RowLog:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gtx.base.errors import InputError
 from gtx.data.row_log import RowLog, format_row_message
 from gtx.data.splits import (
     SPLIT_METHODS,
@@ -20,7 +21,6 @@ from gtx.data.splits import (
     get_split_method,
     repeated_cross_validation_splits,
 )
-from gtx.errors import InputError
 
 
 @dataclass(frozen=True)

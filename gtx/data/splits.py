@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.row_log import RowLog, plural
 from gtx.data.table_writer import TableWriter
-from gtx.errors import InputError, did_you_mean, printable
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser

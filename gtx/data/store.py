@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from gtx.files import whole_file
+from gtx.base.files import whole_file
 
 if TYPE_CHECKING:
     from gtx.molecules import FeaturisedMolecules

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING
 
+from gtx.base.errors import InputError
+from gtx.base.files import whole_file
 from gtx.data import limits
-from gtx.errors import InputError
-from gtx.files import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

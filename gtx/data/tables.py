@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, TypeVar
 
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data import limits
 from gtx.data.columns import (
     FIRST_ROWS,
@@ -30,7 +31,6 @@ from gtx.data.columns import (
 )
 from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
 from gtx.data.table_writer import find_unused_column_name
-from gtx.errors import InputError, did_you_mean, printable
 
 T = TypeVar("T")
 Lines = Iterator[str | None]

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gtx.base.errors import printable
 from gtx.data.columns import Row, Table, damage, find_column
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog, plural
-from gtx.errors import printable
 
 # --- Rows with several components, such as a solute and a solvent, one per column.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gtx.jit import compiled_loop
+from gtx.base.jit import compiled_loop
 
 # --- Compiled loops over the bonds of a batch.
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gtx.base.threads import run_in_threads
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.neighbours import compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
-from gtx.threads import run_in_threads
 
 # --- Shortest-path distance, as a code of each pair.
 

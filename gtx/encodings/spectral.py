@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
+from gtx.base.threads import run_in_threads
 from gtx.elementwise import GELU
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.encodings.neighbours import compiled, neighbours
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency
-from gtx.threads import run_in_threads
 
 # --- Random-walk probabilities, of nodes and of pairs.
 

@@ -18,9 +18,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gtx.base.errors import InputError
 from gtx.data import FeatureColumns, SplitSettings, featurise
 from gtx.data.columns import RowFeatures, listed
-from gtx.errors import InputError
 from gtx.estimators.inputs import (
     as_cells,
     as_columns,

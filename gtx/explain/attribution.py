@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
 from gtx.explain.explanation import SIZE, Drawn
 from gtx.explain.findings import headline
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without

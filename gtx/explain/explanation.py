@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
+from gtx.base.files import write_text
 from gtx.explain.findings import Findings, account, chosen, describe, random_model
 from gtx.explain.relevance import shortest_path_lengths
 from gtx.explain.subject import index, open_subject
-from gtx.files import write_text
 from gtx.prediction import Predictor
 
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
-from gtx.errors import InputError
 from gtx.models import GraphTransformer
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extended import neighbour_lines

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
+from gtx.base.files import whole_file
 from gtx.export.program import MoleculeProgram
 from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
-from gtx.files import whole_file
 from gtx.models import GraphTransformer
 from gtx.molecules.perception import featurise_texts
 from gtx.prediction.foundation import FOUNDATION_MODEL

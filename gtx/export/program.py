@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.graph.packing import Buckets, FlatToPaddedMap

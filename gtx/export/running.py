@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.molecules import FeaturisedMolecules, Featuriser
 from gtx.molecules.perception import featurise_texts
 

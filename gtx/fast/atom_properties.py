@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from rdkit import Chem
 
+from gtx.base.jit import compiled_loop
 from gtx.fast.graphs import (
     AROMATIC,
     AROMATIC_BOND,
@@ -34,7 +35,6 @@ from gtx.fast.graphs import (
     YES,
     Graphs,
 )
-from gtx.jit import compiled_loop
 
 # --- Counts of each atom's neighbours that match simple SMARTS.
 

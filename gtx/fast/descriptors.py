@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from rdkit import Chem
 
+from gtx.base.jit import compiled_loop
 from gtx.fast.atom_properties import (
     CHAIN,
     PARAMETERS,
@@ -44,7 +45,6 @@ from gtx.fast.graphs import (
     YES,
     Graphs,
 )
-from gtx.jit import compiled_loop
 from gtx.molecules.descriptors import PROPERTY_NAMES, compute_descriptors, to_float32
 
 _LOGP_EDGES = np.array([-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6])  # as in RDKit's `MolSurf.cpp`

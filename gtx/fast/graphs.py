@@ -21,7 +21,7 @@ from numba import njit
 from rdkit import Chem
 from rdkit.Chem import BondType, HybridizationType
 
-from gtx.jit import compiled_loop
+from gtx.base.jit import compiled_loop
 from gtx.molecules.graphs import atom_code, bond_code
 
 # columns of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, and some codes in them; numba does not notice a change

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gtx.base.jit import compiled_loop
 from gtx.fast.graphs import (
     AROMATIC,
     AROMATIC_BOND,
@@ -31,7 +32,6 @@ from gtx.fast.graphs import (
     TYPE,
     YES,
 )
-from gtx.jit import compiled_loop
 
 _CLOCKWISE, _COUNTER = 1, 2  # tags
 _R, _S = 2, 3  # codes of labels

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.kernel.counts import SubstructureCounts, intersections, offsets
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules

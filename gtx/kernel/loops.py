@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtx.jit import compiled_loop
+from gtx.base.jit import compiled_loop
 
 
 @compiled_loop

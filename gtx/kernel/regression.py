@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.graph.edge_selectors import hash_atom_environments
 from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.lazy import annex
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer

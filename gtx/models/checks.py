@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.attention import Normaliser, Score
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.models.embedding import Vocabularies
 from gtx.nn import SubstructureCountEmbedding
 

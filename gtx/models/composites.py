@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import MoleculeModel
 from gtx.nn.features import TrainingMolecules

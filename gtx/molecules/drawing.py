@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from rdkit import Chem, rdBase
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.molecules.reading import read_smiles
 
 Colour = tuple[float, float, float]

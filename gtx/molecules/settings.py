@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from rdkit import rdBase
 
-from gtx.errors import InputError, printable
+from gtx.base.errors import InputError, printable
 from gtx.molecules.coordinates import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES, MOLECULE_FEATURES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules

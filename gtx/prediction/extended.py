@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import BANDS, Domain, Neighbours
 from gtx.prediction.predictor import ExtendedAnswers, Predictor

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.models import GraphTransformer
 from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, number, whole

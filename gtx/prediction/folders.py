@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from gtx.base.errors import InputError, printable
+from gtx.base.files import LOCK, check_same, locked, read_plain, write_text
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter
-from gtx.errors import InputError, printable
-from gtx.files import LOCK, check_same, locked, read_plain, write_text
 from gtx.prediction.streaming import (
     EVERY_ROW,
     PredictorLike,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 # --- The file, checked, and the data card.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from gtx.base.errors import InputError, printable
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
-from gtx.errors import InputError, printable
 from gtx.molecules.perception import Text, list_order_doubt
 from gtx.molecules.reading import molecule_text
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.schema import shown
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card

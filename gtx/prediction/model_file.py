@@ -25,9 +25,9 @@ from torch.overrides import TorchFunctionMode
 
 import gtx
 import gtx.tasks
+from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.base.files import whole_file
 from gtx.data import FeatureColumns, MoleculeStore
-from gtx.errors import InputError, did_you_mean, printable
-from gtx.files import whole_file
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC, WRITER

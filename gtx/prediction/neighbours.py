@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row
 from gtx.data.similarity import morgan_kernel, nearest_references
 from gtx.data.targets import parse_number
-from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
 from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
 from gtx.tasks.task import Answers, Scores, Task

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from gtx.base.errors import InputError
 from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
 from gtx.data.table_writer import find_unused_column_name
-from gtx.errors import InputError
 from gtx.models import MoleculeModel
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.extent import TrainingExtent

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from cloudpickle import dumps
 
+from gtx.base.errors import InputError
 from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.columns import Row, RowFeatures, Table, find_column, find_columns
 from gtx.data.featurising import (
@@ -33,7 +34,6 @@ from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
 from gtx.data.tables import open_table
 from gtx.data.targets import add_component_columns, parse_number
-from gtx.errors import InputError
 from gtx.molecules import FeaturisedMolecules
 from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction.inputs import with_columns

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
-from gtx.files import whole_file
+from gtx.base.files import whole_file
 from gtx.report.kinds import in_unit
 from gtx.report.molecules import COLOURS, INK, STYLE
 

@@ -152,7 +152,7 @@ class RunReport:
             weights".
         row_numbers: row numbers of the molecules in the table, int `[n]`, from 1; None for 1 to n.
         units: units of targets, by name.
-        baselines: scores of baselines as from `gtx.baselines.baselines`, or empty.
+        baselines: scores of baselines as from `gtx.workflow.baselines.baselines`, or empty.
         rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
         alone: scores of network and kernel model of a blend, in the form of `baselines`, or empty.
         domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the

@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from gtx.base.errors import InputError
 from gtx.data import similarity
 from gtx.data.similarity import NearestTrainingMolecules
-from gtx.errors import InputError
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.kinds import PARTS, count
 

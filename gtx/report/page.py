@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gtx.files import write_text
+from gtx.base.files import write_text
 from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.headline import headline
 from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles

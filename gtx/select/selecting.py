@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from gtx.closed_form import embeddings_of
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row, listed
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, refuse_input_as_output
-from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.prediction.extended import ExtendedPredictor
@@ -27,6 +26,7 @@ from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import NumericTask
+from gtx.tasks.closed_form import embeddings_of
 from gtx.tasks.task import Answers
 
 CANDIDATES = 4_000

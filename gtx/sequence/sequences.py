@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gtx import schema
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 

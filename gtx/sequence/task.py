@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.columns import Row, find_column, find_columns
-from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search

@@ -18,8 +18,8 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data.columns import Table
-from gtx.errors import InputError
 from gtx.explain.subject import list_explainable_outputs
 from gtx.molecules import MoleculeError, draw_molecule, read_smiles
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch

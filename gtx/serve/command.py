@@ -10,11 +10,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gtx.base.errors import InputError
+from gtx.base.termination import Terminated
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note
-from gtx.errors import InputError
 from gtx.serve.limits import ServiceLimits
-from gtx.termination import Terminated
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 Number = TypeVar("Number", int, float)
 

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from loky import ProcessPoolExecutor
 
+from gtx.base.errors import InputError
 from gtx.data.featurising import DEADLY, default_chunk_size, make_process_pool
-from gtx.errors import InputError
 from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gtx.errors import InputError, printable
+from gtx.base.errors import InputError, printable
 from gtx.molecules import MoleculeError
 from gtx.serve.tables import TooManyRows
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.columns import Row, Table, damage
 from gtx.data.feature_columns import cell_text
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.data.targets import add_component_columns
-from gtx.errors import InputError, did_you_mean, printable
 from gtx.molecules import MoleculeError
 from gtx.prediction import ModelFileHeader
 from gtx.prediction.streaming import open_for_model, output_rows

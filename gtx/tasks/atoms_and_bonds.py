@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import softmax
 
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.feature_columns import parse_labels, parse_list, split_list
-from gtx.errors import InputError, did_you_mean, printable
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number, one_of
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data.targets import no_numbers
-from gtx.errors import InputError
 from gtx.schema import Kind, ListOf, OrNone, Record, flag, number, one_of, text
 from gtx.tasks.calibration import (
     BETWEEN_0_AND_1,

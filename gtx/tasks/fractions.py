@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gtx.base.errors import InputError
 from gtx.data.columns import Row
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
 from gtx.data.targets import parse_number
-from gtx.errors import InputError
 from gtx.schema import OrNone, Record, flag
 from gtx.tasks.metrics import has_values
 from gtx.tasks.numbers import BAD_TARGET, NumericTask

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gtx.base.errors import InputError
 from gtx.data.row_log import plural
 from gtx.data.targets import comma_advice, has_comma
-from gtx.errors import InputError
 from gtx.tasks.classification import ZERO_ONE, BinaryClassification
 from gtx.tasks.labels import count_labels, in_order, label, listed, main_labels, numbers_among
 from gtx.tasks.numbers import parse_bound

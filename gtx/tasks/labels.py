@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from gtx.base.errors import InputError
 from gtx.data.targets import BLANKS, parse_number
-from gtx.errors import InputError
 from gtx.schema import ListOf, text
 
 MOST_CLASSES = 100

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.feature_columns import attach_lists, list_text
 from gtx.data.row_log import plural
-from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, BOND_INDEX, name_code
 from gtx.tasks.metrics import Target, evaluate, masked_mean
 from gtx.tasks.numbers import BAD_TARGET

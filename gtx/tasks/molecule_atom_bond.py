@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data.columns import Row
-from gtx.errors import InputError
 from gtx.schema import ListOf, Record, one_of
 from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
 from gtx.tasks.levels import LevelTask

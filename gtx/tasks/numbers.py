@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.columns import Row, find_columns
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog, named
 from gtx.data.targets import BLANK_WORDS, BLANKS, comma_advice, has_comma, no_numbers, parse_number
-from gtx.errors import InputError, did_you_mean, printable
 from gtx.schema import shown
 from gtx.tasks.calibration import LEVEL, Reach
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data.columns import Row, find_column, find_columns
 from gtx.data.delimited import LIMIT, too_large
 from gtx.data.row_log import RowLog, format_row_message
-from gtx.errors import InputError
 from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of, text
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words

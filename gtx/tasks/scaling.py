@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
 from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.schema import ListOf, OrNone, Record, number
 

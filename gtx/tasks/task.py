@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, find_column
 from gtx.data.table_writer import find_unused_column_name
-from gtx.errors import InputError, printable
 from gtx.schema import ListOf, Record, text
 from gtx.tasks.metrics import Metric
 from gtx.tasks.options import chosen
@@ -475,7 +475,7 @@ class Task(ABC):
     def baselines(self, store: MoleculeStore, split: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
         """Score simple methods that learn from the training rows of a store, by name and part of the split.
 
-        Baselines that all tasks of numbers and classes share are in `gtx.baselines`.
+        Baselines that all tasks of numbers and classes share are in `gtx.workflow.baselines`.
         """
         return {}
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from scipy.special import ndtr
 from torch import Tensor, nn
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks.calibration import LEVEL
 from gtx.tasks.metrics import mean_scores
 from gtx.tasks.options import minimize_scalar, roc_auc_score, spearmanr

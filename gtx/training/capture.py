@@ -14,9 +14,9 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from gtx.base.errors import printable
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
-from gtx.errors import printable
 from gtx.nn import MoleculeModel
 from gtx.training.data import MoleculeDataModule, fixed_features_of
 from gtx.training.module import TrainingModule

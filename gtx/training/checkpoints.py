@@ -17,8 +17,8 @@ from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
-from gtx.errors import InputError
-from gtx.files import whole_file
+from gtx.base.errors import InputError
+from gtx.base.files import whole_file
 from gtx.training.data import data_module
 from gtx.training.ranks import run_in_main_process
 

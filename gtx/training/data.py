@@ -10,9 +10,9 @@ import torch
 from pytorch_lightning import LightningDataModule, Trainer
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, PrecomputedEncodings, precompute_encodings
-from gtx.errors import InputError
 from gtx.nn import MoleculeModel
 from gtx.tasks import Task
 from gtx.training.settings import TrainSettings

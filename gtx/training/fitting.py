@@ -22,13 +22,13 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
-from gtx.closed_form import fit_closed_form
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.data.featurising import open_process_pool
-from gtx.errors import InputError
 from gtx.kernel import KernelRidge
 from gtx.nn import MoleculeModel
 from gtx.tasks import Task
+from gtx.tasks.closed_form import fit_closed_form
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture, on_side_stream
 from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
 from gtx.training.data import MoleculeDataModule, data_module

@@ -17,7 +17,7 @@ from pytorch_lightning.loggers import Logger
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from gtx.errors import InputError, did_you_mean
+from gtx.base.errors import InputError, did_you_mean
 from gtx.training.checkpoints import History
 from gtx.training.optimise import best_row
 

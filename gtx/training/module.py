@@ -16,7 +16,7 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks import Task
 from gtx.training.checkpoints import readable
 from gtx.training.data import MoleculeDataModule, data_module

@@ -14,8 +14,8 @@ from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore
-from gtx.errors import InputError, did_you_mean
 from gtx.nn import CategoricalEmbedding
 from gtx.tasks import Task
 

@@ -25,9 +25,9 @@ from lightning_fabric.plugins.environments import (
 )
 from torch.distributed.rendezvous import rendezvous
 
+from gtx.base.errors import InputError, printable
+from gtx.base.files import locked
 from gtx.data import MoleculeStore
-from gtx.errors import InputError, printable
-from gtx.files import locked
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,10 +19,10 @@ import yaml
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from gtx.errors import InputError
-from gtx.files import check_same, claim, discard, write_text
+from gtx.base.errors import InputError
+from gtx.base.files import check_same, claim, discard, write_text
+from gtx.base.termination import Terminated, raise_on_sigterm, raise_terminated
 from gtx.tasks import Task
-from gtx.termination import Terminated, raise_on_sigterm, raise_terminated
 from gtx.training.ranks import is_main_process
 from gtx.training.settings import TrainSettings
 

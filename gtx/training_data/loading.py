@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gtx.base.errors import InputError, printable
 from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, featurise, open_table
 from gtx.data.columns import find_column, listed
 from gtx.data.row_log import InputFile, format_row_message, named, plural
 from gtx.data.splits import SPLIT_PARTS, split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
-from gtx.errors import InputError, printable
 from gtx.molecules.perception import list_order_doubt
 from gtx.tasks import NumericTask, Task
 from gtx.tasks.inferred import InferredTask

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data import (
     FeatureColumns,
     MoleculeStore,
@@ -24,7 +25,6 @@ from gtx.data.columns import find_column
 from gtx.data.row_log import InputFile, named
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules
 from gtx.data.targets import DuplicateSummary
-from gtx.errors import InputError, did_you_mean
 from gtx.molecules import Featuriser
 from gtx.tasks import Task
 from gtx.tasks.classification import ClassTask

@@ -19,12 +19,11 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from gtx.baselines import baseline_inputs, predict_baselines
+from gtx.base.errors import InputError
+from gtx.base.files import claim, discard, read_plain, write_text
 from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
-from gtx.errors import InputError
-from gtx.files import claim, discard, read_plain, write_text
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
@@ -37,6 +36,7 @@ from gtx.training.ranks import lock_output_folder
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.loading import describe_duplicates, left_out_lines
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
+from gtx.workflow.baselines import baseline_inputs, predict_baselines
 from gtx.workflow.blending import kernel_baseline
 from gtx.workflow.run import Run
 from gtx.workflow.specs import check_model_settings

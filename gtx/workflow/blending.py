@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.data import MoleculeStore
 from gtx.data.columns import listed
 from gtx.data.row_log import plural
@@ -22,6 +21,7 @@ from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import NumericTask, Task
+from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.task import Answers, Predictions
 from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.workflow.specs import add_learned_arguments, kernel_parts, kernel_spec

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from gtx.base.errors import InputError
 from gtx.data import FeatureColumns
-from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader

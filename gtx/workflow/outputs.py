@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from gtx.baselines import Baselines
 from gtx.data import NearestTrainingMolecules, TableWriter
 from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
@@ -27,6 +26,7 @@ from gtx.training import TrainSettings
 from gtx.training_data import Dataset
 from gtx.training_data.loading import describe_duplicates, left_out_lines, outlier_lines
 from gtx.training_data.settings import LabelledMolecules
+from gtx.workflow.baselines import Baselines
 from gtx.workflow.blending import Blended
 from gtx.workflow.specs import describe_model
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gtx.base.errors import InputError
+from gtx.base.files import claim, discard, read_plain
 from gtx.data.columns import find_column
-from gtx.errors import InputError
-from gtx.files import claim, discard, read_plain
 from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import Task
 from gtx.training import TrainSettings

@@ -14,11 +14,10 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from gtx.baselines import Baselines, score_baselines
+from gtx.base.errors import InputError
+from gtx.base.files import write_text
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import write_split
-from gtx.errors import InputError
-from gtx.files import write_text
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extent import TrainingExtent
@@ -34,6 +33,7 @@ from gtx.training.ranks import are_several, share_store
 from gtx.training.run import RunFolder, collect_run_config
 from gtx.training_data import Dataset, DataSettings
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
+from gtx.workflow.baselines import Baselines, score_baselines
 from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
 from gtx.workflow.fine_tuning import PretrainedModel
 from gtx.workflow.outputs import (

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data import FeatureColumns
 from gtx.data.columns import listed
-from gtx.errors import InputError, did_you_mean
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model, graph_transformer
 from gtx.models.catalogue import CLOSED_FORM_MODELS, WRITER

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import torch
 from filelock import FileLock
 
+from gtx.base.errors import InputError, printable
+from gtx.base.files import locked
 from gtx.data import MoleculeStore
-from gtx.errors import InputError, printable
-from gtx.files import locked
 from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed

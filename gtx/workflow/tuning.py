@@ -15,10 +15,10 @@ from typing import Any
 import torch
 import yaml
 
+from gtx.base.errors import InputError
+from gtx.base.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.data import TableWriter
 from gtx.data.featurising import open_process_pool
-from gtx.errors import InputError
-from gtx.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings

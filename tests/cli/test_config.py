@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.cli import train
 from gtx.cli.parser import Parser
-from gtx.errors import InputError
 
 CONFIG = """
 table: data.csv

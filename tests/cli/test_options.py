@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.cli import command_module, main, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.data.public_datasets import PUBLIC_DATASETS
-from gtx.errors import InputError
 from gtx.tasks import AtomClassification, BondClassification, BondRegression, Regression, Task
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.cli import COMMANDS, annexes, command_module, main
 from gtx.cli.parser import Parser, option_of
-from gtx.errors import InputError
 from gtx.tasks.options import TASKS, chosen
 
 pytestmark = pytest.mark.usefixtures("data_csv")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from gtx.base.termination import Terminated
 from gtx.cli import main
 from gtx.prediction import folders
-from gtx.termination import Terminated
 
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx")
 HERE = ["--workers=0", "--device=cpu"]

@@ -48,12 +48,12 @@ def die_after_an_epoch(words: list[str]) -> None:
 
 def die_after_a_split(words: list[str], shared: Connection) -> None:
     """Run the command until the first of several splits at a time has come to its result."""
-    import gtx.baselines
+    import gtx.workflow.baselines
     from gtx.workflow import benchmark
     from tests.forks import use_forks
 
     use_forks(pytest.MonkeyPatch())
-    gtx.baselines.SHARED_WORK = {False: 0, True: 0}  # as in `tests/conftest.py`
+    gtx.workflow.baselines.SHARED_WORK = {False: 0, True: 0}  # as in `tests/conftest.py`
 
     wait, ended = benchmark.wait, []
 

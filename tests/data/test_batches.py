@@ -12,9 +12,9 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import from_smiles
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, PairBudgetSampler, featurise, from_pyg
 from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, choose_batch_shape, make_constant_shape_batch
-from gtx.errors import InputError
 from gtx.graph.constant_shape import BatchShape
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import SMILES, store

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.data.splits import assign_folds, cross_validation_splits
-from gtx.errors import InputError
 
 RANDOM = np.random.default_rng(0)
 SCAFFOLDS = [f"ring {k}" for k in RANDOM.zipf(1.6, 400).clip(max=60)]  # a few common ones, many rare

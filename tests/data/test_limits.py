@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from rdkit import Chem
 
+from gtx.base.errors import InputError
 from gtx.data import limits, parquet
 from gtx.data.columns import Row
 from gtx.data.delimited import bounded
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
-from gtx.errors import InputError
 from gtx.molecules import reading
 
 TOO_LONG = "has more than 100 characters; its cells are left out"

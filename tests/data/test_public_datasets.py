@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
 from gtx.data.row_log import InputFile, RowLog
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
-from gtx.errors import InputError
 from gtx.tasks.inferred import InferredTask
 from tests.site_for_tests import site as site
 

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.data.columns import Row
 from gtx.data.feature_columns import cell_text, list_text, parse_labels, parse_list
 from gtx.data.row_log import RowLog, format_row_message
 from gtx.data.targets import find_duplicates, parse_number
-from gtx.errors import InputError
 
 # --- Row log.
 

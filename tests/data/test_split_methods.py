@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
+from gtx.base.errors import InputError
 from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, compute_group_labels, featurise
 from gtx.data.similarity import find_nearest_training_molecules
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules, get_split_method, parse_times, time_split
-from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from tests.tables import molecules
 

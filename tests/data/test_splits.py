@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.data.row_log import RowLog
 from gtx.data.splits import (
     SPLIT_PARTS,
@@ -13,7 +14,6 @@ from gtx.data.splits import (
     split_by_column,
     write_split,
 )
-from gtx.errors import InputError
 
 
 def assert_partition(split: dict[str, np.ndarray], n: int) -> None:

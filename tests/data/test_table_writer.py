@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.data.table_writer import TableWriter, find_unused_column_name
 from gtx.data.tables import open_table
-from gtx.errors import InputError
 
 COLUMNS = ["smiles", "a,b", "a,b"]
 ROWS = [

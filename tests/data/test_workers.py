@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data.featurising import DEADLY, make_process_pool, map_in_workers
-from gtx.errors import InputError
 from gtx.prediction import predict_table
 from tests.forks import use_forks
 from tests.prediction.dying import MODEL, dying

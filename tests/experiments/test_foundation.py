@@ -17,8 +17,8 @@ import gtx
 from experiments.foundation import ceiling, labels, leaks, pack, pretrain, seen
 from experiments.foundation.labels import read_corpus
 from experiments.runs import Run
+from gtx.base.errors import InputError
 from gtx.data import public_datasets
-from gtx.errors import InputError
 from gtx.prediction import foundation
 from tests.experiments import toy_recipe
 from tests.tables import molecules

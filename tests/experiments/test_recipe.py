@@ -13,8 +13,8 @@ import pytest
 
 from experiments import mat, models, moleculeace, recipe, scaffold, tables
 from experiments.runs import Run, execute
+from gtx.base.errors import InputError
 from gtx.data import public_datasets
-from gtx.errors import InputError
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe

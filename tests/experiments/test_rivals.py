@@ -14,8 +14,8 @@ from experiments import tables
 from experiments.results import published
 from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
+from gtx.base.errors import InputError
 from gtx.data import public_datasets
-from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, Regression, Task
 from tests.experiments import toy_recipe
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.closed_form import fit_closed_form
+from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.explain.attribution import compute_shapley_values
 from gtx.models import build_model, kernel_ridge
@@ -19,6 +18,7 @@ from gtx.molecules.fragments import assign_substructures
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import BinaryClassification, Regression
+from gtx.tasks.closed_form import fit_closed_form
 from tests.explain.conftest import specification
 from tests.tables import molecules
 

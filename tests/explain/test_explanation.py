@@ -12,7 +12,7 @@ import torch
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.explain.explanation import most_uneven
 from gtx.explain.relevance import highest, shortest_path_lengths

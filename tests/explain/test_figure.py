@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import gtx.explain.figure
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.explain import Explanation, average_attention_by_distance, explain_prediction
 from gtx.explain.findings import caption
 from gtx.molecules import draw_attention

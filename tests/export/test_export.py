@@ -19,9 +19,9 @@ import torch
 import gtx
 import gtx.export
 import gtx.export.exporting
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.export.program import check_exportable
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser

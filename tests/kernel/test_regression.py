@@ -12,13 +12,13 @@ import torch
 from torch_geometric.data import Batch
 
 import gtx.kernel.regression
-from gtx.closed_form import fit_closed_form
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
 from gtx.kernel import KernelRidge, solve_kernel_ridge
 from gtx.kernel.regression import DESCRIPTOR_TERMS, DescriptorTerm
 from gtx.models import kernel_ridge
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
+from gtx.tasks.closed_form import fit_closed_form
 from tests.molecules_for_tests import SMILES, store, whole_batch
 from tests.tables import molecules
 

@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import gtx.kernel.counts
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
 from gtx.kernel import TanimotoKernel
 from gtx.kernel.counts import SubstructureCounts, intersections, intersections_by_indices
 from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
+from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
-from gtx.errors import InputError
 from gtx.models import ARCHITECTURES, MultiComponentModel, build_model
 from gtx.models.composites import every_nth, separate_components
 from gtx.molecules import Featuriser

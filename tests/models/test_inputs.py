@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import from_smiles
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.models import GraphTransformer, gat, standard
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import SMILES, whole_batch

@@ -7,7 +7,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import Descriptors, MACCSkeys
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.molecules import Featuriser, morgan_counts
 from gtx.molecules.descriptors import MOLECULE_FEATURES, RDKIT_DESCRIPTORS
 from gtx.molecules.perception import featurise_texts

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
 from gtx.data.similarity import nearest_similarity
-from gtx.errors import InputError
 from gtx.prediction import NeighbourReportingPredictor, Predictor
 from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain
 from gtx.tasks import BinaryClassification, Regression

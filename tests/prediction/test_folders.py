@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.prediction import FolderOutcome, Predictor, RowSelection, predict_folder, predict_table
 
 from .dying import MODEL, dying

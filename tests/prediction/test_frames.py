@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.prediction import DataFramePredictor, frames, predict_table
 
 from .dying import MODEL

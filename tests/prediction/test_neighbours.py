@@ -13,9 +13,9 @@ from rdkit import DataStructs
 from scipy.stats import spearmanr
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.fragments import GetMorganGenerator
 from gtx.prediction import NeighbourReportingPredictor, Predictor, predict_table

@@ -19,8 +19,8 @@ import torch
 from rdkit import Chem
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.prediction import Predictor, RowSelection, predict_table
 from gtx.prediction.predictor import BATCHES, in_threads, without_onednn
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor, save_model

@@ -11,7 +11,6 @@ import torch
 
 import gtx
 from gtx.cli import main
-from gtx.closed_form import fit_closed_form
 from gtx.data import featurise
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
@@ -19,6 +18,7 @@ from gtx.prediction import ModelFileHeader, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import TrainingRows
 from gtx.tasks import Regression
+from gtx.tasks.closed_form import fit_closed_form
 from tests.tables import molecules
 
 TABLE = molecules(110)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.sequence import TokenVocabulary, greedy_search
 from gtx.sequence.decoding import GeneratedSequence, beam_search
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, END_TOKEN, SMILES_TOKENIZER, START_TOKEN, SequenceBatch

@@ -10,11 +10,11 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from gtx.closed_form import closed_form_targets
+from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
 from gtx.data.row_log import InputFile
-from gtx.errors import InputError
 from gtx.tasks import Regression
+from gtx.tasks.closed_form import closed_form_targets
 from gtx.tasks.numbers import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
 from tests.molecules_for_tests import store
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.calibration import conformal_half_width, fewest, rank
 from gtx.tasks.scaling import TargetScaler

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks import TASKS
 from gtx.testing import check_task
 from gtx.training import TrainingModule, TrainSettings

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.special import rel_entr
 
+from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
-from gtx.errors import InputError
 from gtx.tasks import FractionRegression
 from gtx.tasks.metrics import masked_mean
 from tests.molecules_for_tests import store

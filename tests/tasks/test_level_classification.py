@@ -15,10 +15,10 @@ from rdkit import Chem
 from torch import nn
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli.printing import score_table
 from gtx.data import MoleculeStore, featurise
 from gtx.data.batches import ConstantShapeStore
-from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor

@@ -14,9 +14,9 @@ from rdkit import Chem
 from torch import Tensor, nn
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data import FeatureColumns, MoleculeStore, featurise
 from gtx.data.batches import ConstantShapeStore
-from gtx.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from sklearn import metrics as sk
 
+from gtx.base.errors import InputError
 from gtx.data.batches import ConstantShapeStore
-from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 from gtx.tasks.scaling import ELEMENTS, TargetScaler

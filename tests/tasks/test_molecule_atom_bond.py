@@ -12,7 +12,7 @@ from rdkit import Chem
 from torch import Tensor
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import (

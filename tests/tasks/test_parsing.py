@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gtx.base.errors import InputError
 from gtx.data.columns import Row
 from gtx.data.feature_columns import no_feature
 from gtx.data.row_log import InputFile, RowLog
 from gtx.data.targets import BLANK_WORDS, read_weights
-from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.tasks.inferred import InferredTask
 

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.models import MoleculeToSequenceModel, standard
 from gtx.sequence import SequenceDataset, TokenSequenceEncoder, TokenVocabulary, greedy_search
 from gtx.sequence.sequences import SequenceBatch

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.prediction import Predictor
 from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler

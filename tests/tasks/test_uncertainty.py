@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import Regression

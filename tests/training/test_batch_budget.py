@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import Regression

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.metrics import masked_mean
 from gtx.training import TrainSettings, fitting

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn import AttentiveFP
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.prediction import Predictor
 from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.errors import InputError
-from gtx.termination import Terminated
+from gtx.base.errors import InputError
+from gtx.base.termination import Terminated
 from gtx.training import TrainedEnsembleMember
 from gtx.training.checkpoints import save_whole
 from gtx.training.module import TrainingModule

@@ -15,9 +15,9 @@ from lightning_fabric.plugins.environments import LightningEnvironment
 from pytorch_lightning import Trainer
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
+from gtx.base.errors import InputError
+from gtx.base.files import CLAIMS, LOCK, claim, differences, discard, locked
 from gtx.cli import main
-from gtx.errors import InputError
-from gtx.files import CLAIMS, LOCK, claim, differences, discard, locked
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training.ranks import distributed_group, is_main_process, lock_output_folder, machines

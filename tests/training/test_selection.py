@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks import BinaryClassification, FractionRegression, Regression, SequenceGenerationTask
 from gtx.tasks.scaling import TargetScaler
 from gtx.training.optimise import check_selection, validation_scorer

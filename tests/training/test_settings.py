@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.training import TrainSettings
 
 

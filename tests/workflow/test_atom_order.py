@@ -13,8 +13,8 @@ import pytest
 from rdkit import Chem
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data import FeatureColumns
-from gtx.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.molecules.graphs import ATOM_INDEX
 from gtx.prediction import Predictor

@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file, save
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import MoleculeStore
-from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
 from gtx.prediction import Predictor
 from gtx.prediction.model_file import read_model

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import FeatureColumns
 from gtx.data.columns import RowFeatures
-from gtx.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser

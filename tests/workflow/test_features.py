@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import FeatureColumns
-from gtx.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor

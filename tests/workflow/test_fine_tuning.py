@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 
 import gtx
 from experiments.foundation import pretrain
+from gtx.base.errors import InputError
 from gtx.cli import main
-from gtx.errors import InputError
 from gtx.models import build_model
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelFileHeader, foundation, save_model

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, safe_open, save
 import gtx
 import gtx.kernel.regression
 import gtx.prediction.foundation
+from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
-from gtx.errors import InputError
 from gtx.estimators import MoleculeRegressor
 from gtx.explain import compute_attribution
 from gtx.kernel import KernelRidge

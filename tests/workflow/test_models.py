@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
-from gtx.errors import InputError
 from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.training import TrainSettings

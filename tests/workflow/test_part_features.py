@@ -14,8 +14,8 @@ from rdkit import Chem
 from rdkit.Chem import AllChem
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.data import FeatureColumns, featurise, open_table
-from gtx.errors import InputError
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import DataFramePredictor, Predictor

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.tasks import SequenceGenerationTask
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.base.errors import InputError
 from gtx.cli import main
-from gtx.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow.outputs import data_lines

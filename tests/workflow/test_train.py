@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gtx
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings

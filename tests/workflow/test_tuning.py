@@ -18,15 +18,15 @@ import optuna
 import pytest
 import yaml
 
-from gtx.baselines import Baselines
+from gtx.base.errors import InputError
+from gtx.base.files import claim
 from gtx.cli import main
-from gtx.errors import InputError
-from gtx.files import claim
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import run as workflow_run
 from gtx.workflow import trials as tuning_trial
 from gtx.workflow import tuning
+from gtx.workflow.baselines import Baselines
 from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
 from gtx.workflow.tuning import FILES, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write

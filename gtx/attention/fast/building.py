@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.files import whole_file
+from gtx.base.files import whole_file
 
 KINDS: dict[str, type[ctypes._SimpleCData[Any]]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
 """Kinds of the arguments of a compiled function by their letters: pointers, whole numbers and floats."""

@@ -15,9 +15,9 @@ from torch import Tensor
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, attend_edges
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
+from gtx.base.threads import split_work
 from gtx.elementwise import dropout as drop
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.threads import split_work
 
 _SOURCE = Path(__file__).with_name("ragged.c")
 _MOST = 64  # channels per head for which the loops were written

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from gtx.base.errors import InputError
 from gtx.data import PairBudgetSampler
-from gtx.errors import InputError
 from gtx.tasks import NumericTask
 from gtx.tasks.metrics import masked_mean
 

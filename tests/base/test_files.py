@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gtx.files import whole_file, write_text
+from gtx.base.files import whole_file, write_text
 
 
 def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import IO, Any
 import yaml
 from filelock import FileLock, Timeout
 
-from gtx.errors import InputError
+from gtx.base.errors import InputError
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from gtx.errors import InputError, did_you_mean, printable
+from gtx.base.errors import InputError, did_you_mean, printable
 
 COLUMNS = ["smiles", "logS", "HOMO-LUMO gap"]
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import gtx.baselines
-from gtx.baselines import baselines, predict_baselines
+import gtx.workflow.baselines
 from gtx.data import featurise
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
+from gtx.workflow.baselines import baselines, predict_baselines
 from tests.report.conftest import SMILES, SPLIT, measured
 
 NUMBERS, CLASSES = (kind(("additive", "letters")) for kind in (Regression, BinaryClassification))
@@ -106,8 +106,8 @@ def test_a_target_never_measured_in_training_has_no_prediction(y):
 
 
 def test_of_many_rows_some_are_drawn(y, monkeypatch):
-    monkeypatch.setattr(gtx.baselines, "MAX_ROWS", 40)
-    monkeypatch.setattr(gtx.baselines, "MAX_ROWS_OF_A_TREE", 30)
+    monkeypatch.setattr(gtx.workflow.baselines, "MAX_ROWS", 40)
+    monkeypatch.setattr(gtx.workflow.baselines, "MAX_ROWS_OF_A_TREE", 30)
     found = baselines(SMILES, y, SPLIT, NUMBERS).scores
     assert found["ridge"]["settings"]["training_rows"] == 40
     assert found["random_forest"]["settings"]["rows_per_tree"] == 30

@@ -18,12 +18,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from gtx.closed_form import closed_form_targets, fit_closed_form, outputs_of
+from gtx.base.errors import printable
 from gtx.data import MoleculeStore
-from gtx.errors import printable
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.report.kinds import TITLES
 from gtx.tasks import MoleculeAtomBondTask
+from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of
 from gtx.tasks.molecule_atom_bond import join_baselines
 from gtx.tasks.numbers import NumericTask
 
