@@ -12,17 +12,19 @@ help:  ## what there is
 
 # torch first and by its exact version, so that the build at hand is taken and nothing larger is pulled in later
 $(VENV)/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
-	$(PIP) -e '.[serve]'
-	touch $@
+	@echo "installing gtx into $(VENV): torch (about 200 MB), RDKit and others, one to two minutes"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	@echo "torch is installed, the others follow"
+	@$(PIP) -e '.[serve]'
+	@touch $@
 
 $(VENV)/tested: $(VENV)/installed
 	$(PIP) -e '.[test]'
 	$(PIP) --no-deps soltrannet==1.0.0  # published weights to compare with; what it asks for breaks Python 3
 	touch $@
 
-demo: $(VENV)/installed  ## train on the bundled molecules, score beside baselines, write a report (about ten minutes)
+demo: $(VENV)/installed  ## install gtx into .venv and train a first model (about three minutes)
 	$(BIN)/gtx demo
 
 lint: $(VENV)/tested  ## style, format, plain code and types (a minute; with a cache, seconds)

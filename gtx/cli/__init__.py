@@ -30,7 +30,7 @@ COMMANDS = {
     "info": "show what a model file holds",
     "tune": "search for settings that are better than the defaults, on your table",
     "benchmark": "compare gtx with simple models on your table, by cross-validation",
-    "demo": "train on the molecules that come with gtx, and see all results",
+    "demo": "train a first model on an example table, and predict another",
     "models": "list the architectures",
 }
 """The commands of the core."""
