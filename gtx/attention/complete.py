@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
 from gtx.attention.definition import AttentionResult, AttentionRule, weigh_edges
 from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.attention.scores import required
-from gtx.elementwise import dropout
 from gtx.graph import CompleteGraph
 
 # --- How the heads become one vector.
@@ -163,7 +163,7 @@ def attend_receivers(
         weights = rule.normaliser(s if bias is None else s + bias, edges.features, into)
     else:
         weights, state = weigh_edges(query[:, :, None], key[:, None], rule, into)
-    kept = dropout(weights, rule.dropout)
+    kept = F.dropout(weights, rule.dropout)
     out = (kept.permute(0, 3, 1, 2) @ value.transpose(1, 2)).transpose(1, 2)
     if edges.value is not None:  # sum_s w W_V e = W_V sum_s w e
         out = out + torch.einsum("brhk,hdk->brhd", kept.transpose(2, 3) @ required(edges.features), edges.value)

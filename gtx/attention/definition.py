@@ -16,7 +16,6 @@ from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.receivers import EdgeListAggregator, ReceiverAggregator
 from gtx.attention.scores import ScaledDotScore, Score, required
-from gtx.elementwise import dropout
 
 
 class AttentionRule(NamedTuple):
@@ -80,7 +79,7 @@ def attend_edges(
     """
     sender, receiver = edge_index
     weights, state = weigh_edges(query[receiver], key[sender], rule, EdgeListAggregator(receiver, len(query)))
-    kept = dropout(weights, rule.dropout) if factor is None else weights * factor
+    kept = F.dropout(weights, rule.dropout) if factor is None else weights * factor
     messages = weigh_values(value[sender], kept, state, rule.edges)
     return AttentionResult(scatter(messages, receiver, 0, len(query), "sum"), weights, state)
 

@@ -1,4 +1,4 @@
-"""Compiled loops of the encodings: bonds of a batch, shortest paths and random walks."""
+"""Compiled loops of the encodings: bonds of a batch, the bonds along shortest paths, simple paths."""
 
 from __future__ import annotations
 
@@ -39,80 +39,7 @@ def neighbours(sender, receiver, num_nodes, once):
     return start, senders, edges
 
 
-# --- Compiled loops for shortest paths.
-
-
-@compiled_loop
-def distances(first, last, ptr, pair_ptr, start, sender, largest, codes):
-    r"""Return the codes of `gtx.encodings.ShortestPathLength`, molecule by molecule.
-
-    \(d_{rs} = \min(d_{rs}, 1 + d_{ms})\) for the neighbours m of r, over whole rows, until nothing changes. Nodes are
-    gone through forwards and backwards in turn: along a chain of consecutive numbers two turns do. At most `largest`
-    are needed, as turn k at the latest finds all distances k.
-
-    Args:
-        first: molecule.
-        last: molecule, not included.
-        ptr: `[B + 1]`.
-        pair_ptr: `[B + 1]`.
-        start: of `Neighbours`.
-        sender: of `Neighbours`.
-        largest: distance with a code of its own.
-        codes: `[num_pairs]`, the result.
-    """
-    most = 0
-    for graph in range(first, last):
-        most = max(most, ptr[graph + 1] - ptr[graph])
-    space, label = np.empty(most * most, np.int32), np.empty(most, np.int64)
-    for graph in range(first, last):
-        begin, pairs = ptr[graph], pair_ptr[graph]
-        n = ptr[graph + 1] - begin
-        far = np.int32(min(largest, n) + 1)
-        distance, result = space[: n * n], codes[pairs : pairs + n * n]
-        distance[:] = far
-        for r in range(n):
-            distance[r * n + r] = 0
-        changed, backwards = True, False
-        while changed:
-            changed = False
-            for i in range(n):
-                r = n - 1 - i if backwards else i
-                row, gain = distance[r * n : r * n + n], np.int32(0)
-                for at in range(start[begin + r], start[begin + r + 1]):
-                    other = distance[(sender[at] - begin) * n :][:n]
-                    for s in range(n):
-                        through = np.int32(other[s] + 1)
-                        least = through if through < row[s] else row[s]
-                        gain |= np.int32(row[s] - least)
-                        row[s] = least
-                changed |= gain != 0
-            backwards = not backwards
-        reached = True
-        for p in range(n * n):
-            result[p] = distance[p]
-            reached &= distance[p] < far
-        if not reached:
-            name_parts(begin, n, start, sender, label)
-            for r in range(n):
-                for s in range(n):
-                    if distance[r * n + s] == far:
-                        result[r * n + s] = largest + 1 + np.int64(label[r] != label[s])
-
-
-@njit
-def name_parts(begin, n, start, sender, label):
-    """Label each of the n nodes from `begin` with the smallest node of its connected component, from `begin`."""
-    for r in range(n):
-        label[r] = r
-    changed = True
-    while changed:
-        changed = False
-        for r in range(n):
-            for at in range(start[begin + r], start[begin + r + 1]):
-                s = sender[at] - begin
-                least = min(label[r], label[s])
-                if least < label[r] or least < label[s]:
-                    label[r], label[s], changed = least, least, True
+# --- Compiled loops for paths.
 
 
 @compiled_loop
@@ -129,7 +56,7 @@ def along(first, last, ptr, pair_ptr, start, sender, edge, bond, types, distance
         edge: of `Neighbours`.
         bond: `[E]`, the type of each bond.
         types: T, how many there are.
-        distance: `[num_pairs]`, of `distances`.
+        distance: `[num_pairs]`, codes of `ShortestPathLength`.
         farthest: distance that counts.
         counts: `[num_pairs, L * T]`, zeros, the result.
     """
@@ -220,53 +147,3 @@ def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths)
                     node[depth], place[depth], on_path[s] = s, start[begin + s], True
                     counts[pair_ptr[graph] + r * n + s, depth - 1] += 1
         paths[graph] = found
-
-
-# --- Compiled loops for random walks.
-
-
-@compiled_loop
-def walks(first, last, ptr, pair_ptr, start, sender, powers, back):
-    r"""Powers of \(M = D^{-1} A\), molecule by molecule.
-
-    Row r of \(M^{k+1} = M M^k\) is the mean of the rows of \(M^k\) that belong to the neighbours of r.
-
-    Args:
-        first: molecule.
-        last: molecule, not included.
-        ptr: `[B + 1]`.
-        pair_ptr: `[B + 1]`.
-        start: of `Neighbours`, each once.
-        sender: of `Neighbours`.
-        powers: `[R, num_pairs]`; power k goes to row k modulo R, for k below K. R is K, or 2 where they are not wanted.
-        back: `[N, K]`, the diagonals of the powers 1 to K.
-    """
-    steps, kept = back.shape[1], len(powers)
-    most = 0
-    for graph in range(first, last):
-        most = max(most, ptr[graph + 1] - ptr[graph])
-    spare, one = np.empty(most, back.dtype), back.dtype.type(1)
-    for graph in range(first, last):
-        begin, pairs = ptr[graph], pair_ptr[graph]
-        n = ptr[graph + 1] - begin
-        powers[0, pairs : pairs + n * n] = 0
-        for r in range(n):
-            powers[0, pairs + r * n + r] = 1
-        for k in range(steps):
-            now = powers[k % kept, pairs : pairs + n * n]
-            then = powers[(k + 1) % kept, pairs : pairs + n * n]
-            for r in range(n):
-                row = then[r * n : r * n + n] if k + 1 < steps else spare[:n]
-                low, high = start[begin + r], start[begin + r + 1]
-                if low == high:
-                    row[:] = 0
-                else:
-                    each = one / back.dtype.type(high - low)
-                    other = now[(sender[low] - begin) * n :][:n]
-                    for s in range(n):
-                        row[s] = other[s] * each
-                    for at in range(low + 1, high):
-                        other = now[(sender[at] - begin) * n :][:n]
-                        for s in range(n):
-                            row[s] += other[s] * each
-                back[begin + r, k] = row[r]

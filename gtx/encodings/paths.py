@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gtx.base.threads import run_in_threads
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
-from gtx.encodings.neighbours import compiled, neighbours, ragged
+from gtx.encodings.neighbours import check_edges, compiled, neighbours, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
 
@@ -24,7 +24,7 @@ class ShortestPathLength(Encoding):
 
     Codes 0 (a node with itself) to `largest` are distances; code `largest + 1` means farther, and `largest + 2` means
     not connected. For all molecules of similar size, the computation takes one batched matrix product per step, at most
-    `largest` steps. On a CPU a compiled loop instead updates the distances of each node from those of its neighbours.
+    `largest` steps.
 
     Source: the spatial encoding of Graphormer, Ying et al. 2021 (arXiv:2106.05234), eq. 6.
 
@@ -49,28 +49,11 @@ class ShortestPathLength(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        if compiled(data.edge_index, graph):
-            return None, self._asked(data.edge_index, graph)
-        return None, self._walked(data.edge_index, graph)
-
-    def _asked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
-        """Compute the codes by compiled loops."""
-        from gtx.encodings import kernels
-
-        start, sender, _ = neighbours(edge_index, graph)
-        codes = edge_index.new_empty(graph.num_pairs, 1, dtype=torch.long)
-        pair_ptr = graph.pair_ptr.numpy()
-        work = pair_ptr * 4
-        run_in_threads(
-            kernels.distances, work, graph.ptr.numpy(), pair_ptr, start, sender, self.largest, codes[:, 0].numpy()
-        )
-        return codes
-
-    def _walked(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
-        """Compute the codes by matrix products."""
+        check_edges(data.edge_index, graph)
         if graph.num_nodes == 0:
-            return edge_index.new_zeros(0, 1)
-        return flatten([self._codes(bonds) for bonds in adjacency(edge_index, graph)], graph).long().unsqueeze(1)
+            return None, data.edge_index.new_zeros(0, 1)
+        codes = [self._codes(bonds) for bonds in adjacency(data.edge_index, graph)]
+        return None, flatten(codes, graph).long().unsqueeze(1)
 
     def _codes(self, bonds: Tensor) -> Tensor:
         """`[b, n, n]` adjacency to codes."""

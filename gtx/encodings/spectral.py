@@ -9,10 +9,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
-from gtx.base.threads import run_in_threads
-from gtx.elementwise import GELU
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
-from gtx.encodings.neighbours import compiled, neighbours
+from gtx.encodings.neighbours import check_edges
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency
 
@@ -28,9 +26,6 @@ class RandomWalkProbabilities(Encoding):
 
     and the node r the probabilities of being back, \([M, M^2, \ldots, M^K]_{rr}\). A node without bonds has zeros
     (apart from I).
-
-    On a CPU a compiled loop over the molecules takes the mean over the neighbours' rows, step by step, in place
-    of products of matrices that are mostly zeros; sums may differ in the last digit.
 
     Sources: node part (RWSE) Dwivedi et al. 2022 (arXiv:2110.07875), eq. 4; pair part (RRWP) Ma et al. 2023, GRIT
     (arXiv:2305.17589), eq. 1.
@@ -59,24 +54,11 @@ class RandomWalkProbabilities(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
-        way = self._stepped if compiled(data.edge_index, graph) else self._multiplied
-        node, pair = way(data.edge_index, graph)
+        node, pair = self._nodes_and_pairs(data.edge_index, graph)
         return (None if self.node is None else node), (None if self.pair is None else pair)
 
-    def _stepped(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
-        """Nodes and pairs, by compiled loops."""
-        from gtx.encodings import kernels
-
-        start, sender, _ = neighbours(edge_index, graph, once=True)
-        nodes = torch.empty(graph.num_nodes, self.steps, device=edge_index.device)
-        powers = nodes.new_empty(2 if self.pair is None else self.steps, graph.num_pairs)
-        pair_ptr = graph.pair_ptr.numpy()
-        work = pair_ptr * (self.steps // 2 + 1)
-        run_in_threads(kernels.walks, work, graph.ptr.numpy(), pair_ptr, start, sender, powers.numpy(), nodes.numpy())
-        return nodes, powers.T
-
-    def _multiplied(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
-        """Nodes and pairs, by matrix products."""
+    def _nodes_and_pairs(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        check_edges(edge_index, graph)
         if graph.num_nodes == 0:
             return (torch.zeros(0, self.steps, device=edge_index.device),) * 2
         steps = [self._powers(bonds).flatten(1) for bonds in adjacency(edge_index, graph)]
@@ -124,8 +106,12 @@ class SignInvariant(nn.Module):
     def __init__(self, channels: int, hidden: int = 32) -> None:
         super().__init__()
         self.channels = channels
-        self.before: nn.Sequential = nn.Sequential(nn.Linear(2, hidden), GELU(), nn.Linear(hidden, hidden), GELU())
-        self.round: nn.Module = GINConv(nn.Sequential(nn.Linear(hidden, hidden), GELU(), nn.Linear(hidden, channels)))
+        self.before: nn.Sequential = nn.Sequential(
+            nn.Linear(2, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU()
+        )
+        self.round: nn.Module = GINConv(
+            nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, channels))
+        )
 
     def forward(self, vectors: Tensor, values: Tensor, edge_index: Tensor) -> Tensor:
         both = torch.stack([torch.stack([v, values], -1) for v in (vectors, -vectors)])  # [2, N, k, 2]

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.elementwise import GELU, Dropout
 from gtx.nn import Readout, SubstructureCountEmbedding
 from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
@@ -127,4 +126,4 @@ def make_head(width: int, channels: int, outputs: int, dropout: float = 0.0, zer
     if zero:
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-    return nn.Sequential(first, GELU(), Dropout(dropout), last)
+    return nn.Sequential(first, nn.GELU(), nn.Dropout(dropout), last)

@@ -14,7 +14,7 @@ from torch_geometric.nn import GINEConv
 from gtx.graph import CompleteGraph, add_virtual_nodes
 from gtx.nn.embedding import CategoricalEmbedding
 from gtx.nn.fast.bonds import sum_messages
-from gtx.nn.linear import MLP
+from gtx.nn.mlp import MLP
 
 # --- Message passing over the bonds, beside the attention.
 

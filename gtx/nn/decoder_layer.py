@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from gtx.attention.complete import attend_receivers
 from gtx.attention.receivers import CompleteGraphAggregator
-from gtx.elementwise import Dropout
 from gtx.encodings.sinusoidal import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
@@ -197,7 +196,7 @@ class DecoderLayer(nn.Module):
             nn.Linear(channels, hidden), activation or nn.ReLU(), nn.Linear(hidden, channels)
         )
         self.norms: nn.ModuleList = nn.ModuleList(nn.LayerNorm(channels) for _ in range(2 if cross is None else 3))
-        self.dropout: Dropout = Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
     def forward(

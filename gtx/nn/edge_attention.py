@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
@@ -17,10 +18,8 @@ from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax,
 from gtx.attention.definition import AttentionRule, weigh_edges, weigh_values
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.receivers import EdgeListAggregator
-from gtx.elementwise import dropout
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.embedding import ChunkedPairEmbedding
-from gtx.nn.linear import Linear
 
 
 class EdgeAttention(MessagePassing):
@@ -297,7 +296,7 @@ class EdgeAttention(MessagePassing):
 
     def message(self, value_j: Tensor, alpha: Tensor, state: Tensor, rule: AttentionRule) -> Tensor:
         """Compute the weighted value of every edge, `[E, H, C]`; `aggr="add"` then sums over the edges."""
-        return weigh_values(value_j, dropout(alpha, rule.dropout), state, rule.edges)
+        return weigh_values(value_j, F.dropout(alpha, rule.dropout), state, rule.edges)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, x.size(-1) // self.heads))

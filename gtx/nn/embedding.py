@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.elementwise import GELU
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.encoding import Feature
 from gtx.graph import BipartiteGraph, CompleteGraph
@@ -146,7 +145,7 @@ class PairEmbedding(nn.Module):
             self.width = sum(feature.channels for feature in values) or None
         elif features:
             self.parts = nn.ModuleList(make_embedding(feature, channels) for feature in features)
-            self.mlp = nn.Sequential(GELU(), nn.Linear(channels, channels), GELU()) if mlp else None
+            self.mlp = nn.Sequential(nn.GELU(), nn.Linear(channels, channels), nn.GELU()) if mlp else None
 
     def forward(self, features: Sequence[Tensor]) -> Tensor | None:
         if not features:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.elementwise import Dropout
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import hash_atom_environments
 
@@ -209,7 +208,7 @@ class SubstructureCountEmbedding(nn.Module):
         self.least = least
         self.atoms: list[int] | None = None if atoms is None else list(atoms)
         self.bonds: list[int] | None = None if bonds is None else list(bonds)
-        self.dropout: Dropout = Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
         self.embedding: nn.Linear = nn.Linear(folded, channels, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
         self.register_buffer("used", torch.ones(folded, dtype=torch.bool))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.utils import degree
 
-from gtx.elementwise import Dropout
 from gtx.graph import CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.linear import MLP
+from gtx.nn.mlp import MLP
 from gtx.nn.readout import LearnedDegreeScaling
 
 # --- The state of an edge, updated layer by layer.
@@ -52,7 +51,7 @@ class EdgeStateUpdate(nn.Module):
         self.lin_state: nn.Linear = nn.Linear(state_width, channels)
         self.norm_first = norm_first
         self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if hidden or not norm_first else nn.Identity()
-        self.dropout: Dropout = Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
         self.triplets = triplets
         self.norm_triplets: nn.Identity | nn.LayerNorm = nn.Identity() if triplets is None else nn.LayerNorm(channels)
         self.mlp: MLP | None = None
@@ -137,7 +136,7 @@ class GraphTransformerLayer(nn.Module):
             nn.LayerNorm(attention.edge_dim) if edge_update is not None and norm_first else None
         )
         self.mlp: MLP = MLP(channels, hidden, dropout)
-        self.dropout: Dropout = Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
         self.norm_first = norm_first
 
     def forward(
@@ -226,7 +225,7 @@ class GPSLayer(nn.Module):
         self.norm_attention: nn.LayerNorm = nn.LayerNorm(channels)
         self.norm_mlp: nn.LayerNorm = nn.LayerNorm(channels)
         self.mlp: MLP = MLP(channels, hidden, dropout)
-        self.dropout: Dropout = Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
 
     def forward(
         self,

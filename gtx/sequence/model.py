@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.elementwise import GELU, Dropout
 from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import GraphTransformer, LevelReadout, standard
 from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
@@ -67,11 +66,11 @@ class TokenTransformer(nn.Module):
 
         def layer() -> DecoderLayer:
             cross = None if source_channels is None else attention((source_channels, channels))
-            function = nn.ReLU() if activation == "relu" else GELU()
+            function = nn.ReLU() if activation == "relu" else nn.GELU()
             return DecoderLayer(attention(channels), cross, channels, hidden, dropout, norm_first, function)
 
         self.embedding: TokenEmbedding = TokenEmbedding(size, channels)
-        self.dropout: Dropout = Dropout(dropout)
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
         made = nn.ModuleList(layer() for _ in range(layers))
         self.layers = made  # type: ignore[assignment]  # a sequence that torch's stubs leave untyped
         self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if norm_first else nn.Identity()

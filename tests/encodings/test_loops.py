@@ -27,15 +27,6 @@ BOND_SIZES = Featuriser().bond_sizes
 ENCODINGS = [
     ShortestPathBonds(BOND_SIZES[0]),
     ShortestPathBonds(BOND_SIZES[0], 3, farthest=4),
-    ShortestPathOneHot(2),
-    RandomWalkProbabilities(1),
-    RandomWalkProbabilities(20),
-    RandomWalkProbabilities(1, pairs=False),
-    RandomWalkProbabilities(7, pairs=False),
-    RandomWalkProbabilities(6, nodes=False),
-    ShortestPathLength(),
-    ShortestPathLength(3),
-    ShortestPathLength(400),
     SimplePathCounts(3),
 ]
 
@@ -81,8 +72,7 @@ def data(request: pytest.FixtureRequest) -> Data:
 
 def by_definition(encoding: Encoding, data: Data, graph: CompleteGraph, monkeypatch: pytest.MonkeyPatch) -> tuple:
     with monkeypatch.context() as patch:
-        for module in ("paths", "spectral"):
-            patch.setattr(f"gtx.encodings.{module}.compiled", lambda edge_index, graph: False)
+        patch.setattr("gtx.encodings.paths.compiled", lambda edge_index, graph: False)
         return encoding(data, graph)
 
 
@@ -111,19 +101,6 @@ def test_threads_change_nothing(encoding: Encoding, monkeypatch: pytest.MonkeyPa
         found.append(encoding(several, graph))
     for one, other in zip(*found, strict=True):
         assert one is other is None or one.equal(other)
-
-
-def test_double_precision_is_kept(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_default_dtype(torch.float64)
-    try:
-        graph = CompleteGraph.from_ptr(data.ptr)
-        found = RandomWalkProbabilities(9)(data, graph)
-        expected = by_definition(RandomWalkProbabilities(9), data, graph, monkeypatch)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == torch.float64
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-14)
 
 
 def test_neighbours_are_the_columns_of_edge_index(data: Data) -> None:

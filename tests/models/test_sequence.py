@@ -141,7 +141,7 @@ def test_batch_mates_do_not_matter() -> None:
 def test_numbers_of_atoms_do_not_matter() -> None:
     made, batch = model(), whole_batch()
     other, _ = renumbered(batch)
-    torch.testing.assert_close(made(other, READ), made(batch, READ), rtol=0, atol=1e-10)
+    torch.testing.assert_close(made(other, READ), made(batch, READ), rtol=0, atol=1e-6)  # random walks in float32
 
 
 def test_the_molecule_and_the_order_of_read_tokens_matter() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, attend_edges
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 from gtx.base.threads import split_work
-from gtx.elementwise import dropout as drop
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 _SOURCE = Path(__file__).with_name("ragged.c")
@@ -66,7 +66,7 @@ def attention(
     Returns:
         o, `[N, H, D]`.
     """
-    factor = drop(query.new_ones(graph.num_pairs, query.shape[1]), dropout) if dropout else None
+    factor = F.dropout(query.new_ones(graph.num_pairs, query.shape[1]), dropout) if dropout else None
     used = (edges.features if edges.used_channels else None, edges.key, edges.value, edges.score, edges.bias)
     return _Attention.apply(query, key, value, *used, graph, factor)
 
