@@ -20,12 +20,10 @@ from tests.tables import unwrapped, write_shown
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs").glob("your-own-*.md")),
-    *(ROOT / "docs" / f"coming-from-{what}.md" for what in ("pyg", "scikit-learn")),
-    *(ROOT / "docs" / f"start-{who}.md" for who in ("lightning", "pyg", "sklearn")),
-    ROOT / "docs" / "attentions.md",
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
+            "attentions",
             "atoms-and-bonds",
             "batches",
             "components",
@@ -34,6 +32,9 @@ PAGES = [
             "explaining",
             "features",
             "foundation",
+            "from-lightning",
+            "from-pyg",
+            "from-scikit-learn",
             "how-good",
             "index",
             "molecules-in-space",
@@ -86,18 +87,17 @@ def read_page(name: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["coming-from-chemprop", "chemprop-training"])
-def test_what_replaces_an_option_of_chemprop_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_replaces_an_option_of_chemprop_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     write_data()
     Path("run").mkdir()
     shutil.copy(ROOT / "tests" / "prediction" / "golden" / "regression.gtx", "run/model.gtx")
-    rows = [row.split(" | ") for row in (ROOT / "docs" / f"{name}.md").read_text().splitlines() if row.startswith("| ")]
+    rows = [row.split(" | ") for row in read_page("from-chemprop").splitlines() if row.startswith("| ")]
     cells = [row[1] for row in rows if not row[1].startswith(("none", "not needed"))]
     commands = [found for cell in cells for found in re.findall(r"`gtx (\w+) ([^`]+)`", cell) if "." in found[1]]
     options = [words for cell in cells for words in re.findall(r"`(--[^`]+)`(?! of `gtx| \(the)", cell)]
-    assert len(options) > 20
+    assert len(options) > 50
     for words in options:
         target = "" if "target-columns" in words or "class-columns" in words else "--target-columns y"
         workers = "" if "--workers" in words else "--workers 0"

@@ -15,7 +15,7 @@ EARLIER_IN_SEARCH = {
     "uncertainty.md": 6,
     "network-and-kernel.md": 6,
     "install.md": 3,
-    "start-chemist.md": 6,
+    "from-csv.md": 6,
     "targets.md": 3,
 }
 """Guides that a search shows before pages that use their words, such as "interval", "kernel" and "units"."""
