@@ -74,7 +74,8 @@ class Neighbours(NamedTuple):
 
 def find_neighbours(graphs: Graphs) -> Neighbours:
     """Return the neighbours of all atoms."""
-    found = _find_neighbours(graphs.atoms, graphs.bonds, graphs.atom_ptr, graphs.bond_ptr, *graphs[9:12])
+    near = graphs.near_ptr, graphs.near_atoms, graphs.near_bonds
+    found = _find_neighbours(graphs.atoms, graphs.bonds, graphs.atom_ptr, graphs.bond_ptr, *near)
     return Neighbours(graphs.near_ptr, *found)
 
 

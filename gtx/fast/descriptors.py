@@ -173,7 +173,8 @@ def properties(graphs: Graphs, near: Neighbours, surface_areas: np.ndarray) -> n
     _sum_over_atoms(graphs.atom_ptr, graphs.atoms, counts, _WEIGHTS, values)
     _connectivity(graphs.atom_ptr, graphs.bond_ptr, graphs.atoms, graphs.ends, RADII, _ELECTRONS, values[:, 5:11])
     codes = graphs.atoms, graphs.bonds, graphs.ends
-    _count_rings(*graphs[5:9], *codes, graphs.rings, graphs.ring_bonds, values[:, 11:21])
+    pointers = graphs.atom_ptr, graphs.bond_ptr, graphs.ring_ptr, graphs.member_ptr
+    _count_rings(*pointers, *codes, graphs.rings, graphs.ring_bonds, values[:, 11:21])
     _count_groups(graphs.atom_ptr, graphs.atoms, *near[:3], counts, values[:, 21:])
     named = {**dict(zip(_COMPUTED, values.T, strict=True)), "labuteASA": surface_areas}
     return np.stack([named[name] for name in PROPERTY_NAMES], 1)

@@ -40,7 +40,6 @@ class Graphs(NamedTuple):
 
     Attributes:
         atoms: uint8 `[N, A]`, a code per atom and column of `ATOM_FEATURE_VALUES`.
-        tags: uint8 `[N]`, RDKit's `ChiralType`.
         bonds: uint8 `[M, F]`, a code per bond and column of `BOND_FEATURE_VALUES`.
         ends: int32 `[M, 2]`, the atoms of each bond.
         rings: int32, the atoms of each ring in order along it.
@@ -55,7 +54,6 @@ class Graphs(NamedTuple):
     """
 
     atoms: np.ndarray
-    tags: np.ndarray
     bonds: np.ndarray
     ends: np.ndarray
     rings: np.ndarray
@@ -181,7 +179,7 @@ def _decode(data, starts, atom_codes, bond_codes):
         bond_codes: uint8 `[2, 256]`, as a type, a flag.
 
     Returns:
-        How many molecules; then, as in `Graphs`, atoms, tags, bonds, ends, rings, the atoms before
+        How many molecules; then, as in `Graphs`, atoms, bonds, ends, rings, the atoms before
         each molecule, the bonds, the rings, and the atoms of rings before each ring.
     """
     count, n, m = 0, 0, 0
@@ -189,14 +187,14 @@ def _decode(data, starts, atom_codes, bond_codes):
         if not _version(data, starts[k], starts[k + 1]):
             break
         count, n, m = k + 1, n + _uint32(data, starts[k] + _N), m + _uint32(data, starts[k] + _M)
-    atoms, tags = np.ones((n, 10), np.uint8), np.zeros(n, np.uint8)
+    atoms = np.ones((n, 10), np.uint8)
     bonds, ends = np.ones((m, 4), np.uint8), np.zeros((m, 2), np.int32)
     rings, ring_ptr = np.zeros(len(data), np.int32), np.zeros(len(data) + 1, np.int64)
     before = np.zeros((3, count + 1), np.int64)
     for k in range(count):
         i, b, r = before[:, k]
         n_k, m_k = _uint32(data, starts[k] + _N), _uint32(data, starts[k] + _M)
-        at = _atoms(data, starts[k] + _START, starts[k + 1], atoms[i : i + n_k], tags[i : i + n_k], atom_codes)
+        at = _atoms(data, starts[k] + _START, starts[k + 1], atoms[i : i + n_k], atom_codes)
         if at >= 0:
             at = _bonds(data, at, starts[k + 1], n_k, bonds[b : b + m_k], ends[b : b + m_k], bond_codes)
         if at >= 0:
@@ -210,7 +208,6 @@ def _decode(data, starts, atom_codes, bond_codes):
     return (
         count,
         atoms[:n],
-        tags[:n],
         bonds[:m],
         ends[:m],
         rings[: ring_ptr[r]].copy(),
@@ -243,7 +240,7 @@ def _uint32(data, at):
 
 
 @njit
-def _atoms(data, at, end, atoms, tags, codes):
+def _atoms(data, at, end, atoms, codes):
     """Read atoms; return where the bonds begin, or -1 for a query, a dummy with a label, a residue, an isotope."""
     for i in range(len(atoms)):
         if at + 6 > end:
@@ -271,7 +268,6 @@ def _atoms(data, at, end, atoms, tags, codes):
         row[ELEMENT], row[CHARGE], row[HYDROGENS] = codes[0, element], codes[1, charge], codes[2, hydrogens & 255]
         row[HYBRIDISATION], row[AROMATIC] = codes[3, hybridisation], codes[4, flags >> 6]
         row[CHIRALITY], row[RADICAL] = codes[5, tag], codes[6, radical]
-        tags[i] = tag
     return at
 
 
@@ -339,11 +335,11 @@ _LARGEST_DEGREE, _LARGEST_RING, _INFINITE = 8, 24, 1_000_000
 
 
 @compiled_loop
-def _neighbours_and_rings(atoms, tags, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr):
+def _neighbours_and_rings(atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr):
     """Fill the columns "degree" and "ring" of atoms and "ring" of bonds, and list neighbours.
 
     Args:
-        atoms, tags, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr: as in `Graphs`.
+        atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr: as in `Graphs`.
 
     Returns:
         Its other arrays: near_ptr, near_atoms, near_bonds, atom_rings, bond_rings, ring_bonds.

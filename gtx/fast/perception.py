@@ -13,13 +13,10 @@ from rdkit import Chem, rdBase
 
 from gtx.fast.descriptors import tabulate
 from gtx.fast.graphs import CHIRALITY, STEREO, VERSION, Graphs, binary, form_version
-from gtx.fast.stereocentres import label_centres
 from gtx.molecules import perception as plain
 from gtx.molecules.coordinates import Conformer, make_conformer, without_hydrogens
 from gtx.molecules.descriptors import missing_descriptors
 from gtx.molecules.graphs import (
-    ATOM_FEATURE_VALUES,
-    LABEL,
     FeaturisedMolecules,
     assign_stereo_labels,
     atom_code,
@@ -32,8 +29,6 @@ from gtx.molecules.settings import Settings
 
 BATCH = 128
 """Number of texts to featurise at a time; more gain nothing."""
-
-_NO_CENTRE = atom_code("chirality", "none")
 
 
 class ParsedMolecule(NamedTuple):
@@ -139,7 +134,7 @@ def _describe(
     settings: Settings, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
 ) -> FeaturisedMolecules:
     """Describe molecules in arrays, from their graphs."""
-    warnings = _label(molecules, bare, written=smiles or settings.hydrogens)
+    warnings = _label(molecules, bare)
     mols = [molecule.bare for molecule in molecules]
     if settings.hydrogens:
         for k, molecule in enumerate(molecules):
@@ -169,23 +164,17 @@ def _describe(
     )
 
 
-def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs, written: bool) -> list[tuple[str, ...]]:
-    """Label the stereochemistry of molecules in their codes; return the warnings of each.
-
-    RDKit's molecules get the labels too if they are `written`, with hydrogen atoms or as canonical SMILES, in which the
-    order of atoms depends on the labels.
-    """
-    named, left = label_centres(graphs)
+def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[str, ...]]:
+    """Label the stereochemistry of molecules, in RDKit's and in their codes; return the warnings of each."""
     warnings: list[tuple[str, ...]] = [()] * len(molecules)
-    for k in np.flatnonzero(left).tolist():
+    centres, axes = np.flatnonzero(graphs.atoms[:, CHIRALITY] == 0), np.flatnonzero(graphs.bonds[:, STEREO] == 0)
+    of_centres = np.searchsorted(graphs.atom_ptr, centres, "right") - 1
+    of_axes = np.searchsorted(graphs.bond_ptr, axes, "right") - 1
+    for k in np.union1d(of_centres, of_axes).tolist():
         mol = _finished(molecules[k]).bare
         assign_stereo_labels(mol)
         if not encode_labels(mol, *graphs.codes(k)):
             warnings[k] = (plain.UNNAMED,)
-    for k in np.flatnonzero(named).tolist() if written else ():
-        mol, centre = molecules[k].bare, graphs.codes(k)[0][:, CHIRALITY]
-        for i in np.flatnonzero(centre != _NO_CENTRE).tolist():
-            mol.GetAtomWithIdx(i).SetProp(LABEL, ATOM_FEATURE_VALUES["chirality"][centre[i] - 1])
     return warnings
 
 

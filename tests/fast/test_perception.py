@@ -21,7 +21,7 @@ from rdkit.Chem import AllChem
 
 import gtx.fast
 from gtx.fast import perception as fast
-from gtx.molecules import FeaturisedMolecules, Featuriser, perception
+from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules, Featuriser, perception
 from gtx.molecules.perception import featurise_texts
 from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
 from tests.molecules_for_tests import SMILES
@@ -121,6 +121,25 @@ def test_coordinates_and_mol_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         assert differences(compiled, plain) == {} and 2 <= sum(error is not None for error in plain.errors) <= 4
     blocks = [Chem.MolToMolBlock(mol) for mol in mols]
     assert differences(*both(monkeypatch, Featuriser(), [*blocks, "\n" * 5])) == {}
+
+
+def test_with_and_without_canonical_smiles_the_codes_are_the_same() -> None:
+    with_smiles, without = (
+        featurise_texts(Featuriser(), [*SOME, *SYMMETRIC], smiles=smiles) for smiles in (True, False)
+    )
+    for name in ("atoms", "bonds", "bond_codes", "descriptors"):
+        assert np.array_equal(getattr(with_smiles, name), getattr(without, name), equal_nan=name == "descriptors"), name
+    assert with_smiles.warnings == without.warnings and set(without.smiles) == {None}
+
+
+def test_with_hydrogen_atoms_the_labels_are_the_same() -> None:
+    """Not RDKit's older ones, which it gives when it reads a SMILES: here R becomes S."""
+    text, column = "Cc1cc2ncn(C[C@@H](O)C[NH+](C)Cc3ccc(F)cc3)c2cc1C", list(ATOM_FEATURE_VALUES).index("chirality")
+    bare, full = (Featuriser(hydrogens=hydrogens, descriptors=False)(text) for hydrogens in (False, True))
+    older = [atom.GetPropsAsDict().get("_CIPCode", "none") for atom in Chem.MolFromSmiles(text).GetAtoms()]
+    names = np.array(["", *ATOM_FEATURE_VALUES["chirality"]])
+    ours = names[bare.atoms[:, column]].tolist()
+    assert names[full.atoms[: len(ours), column]].tolist() == ours != older and {"R", "S"} & set(ours)
 
 
 def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
