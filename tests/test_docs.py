@@ -28,18 +28,17 @@ PAGES = [
             "batches",
             "components",
             "conformers",
-            "domain",
             "explaining",
             "features",
             "foundation",
             "from-lightning",
             "from-pyg",
             "from-scikit-learn",
-            "how-good",
             "index",
             "molecules-in-space",
             "splits",
             "tuning",
+            "uncertainty",
             "with-a-forest",
         )
     ),
@@ -70,7 +69,7 @@ def test_commands_that_predict_and_select_run(tmp_path: Path, monkeypatch: pytes
     assert main(["train", "measured.csv", *words]) == 0
     commands = [
         shlex.split(line)
-        for name in ("domain", "exporting", "selecting")
+        for name in ("uncertainty", "exporting", "selecting")
         for line in re.findall("(?m)^(?:    )?gtx ((?:predict|select|export) .*)$", unwrapped(read_page(name)))
     ]
     assert {word for word, *_ in commands} == {"predict", "select", "export"}

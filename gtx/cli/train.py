@@ -35,7 +35,7 @@ FOLDER then holds model.gtx (all that prediction needs), report.html, metrics.js
 prediction and its part of the split), split.csv and config.yaml.
 
 For a numeric target, gtx train also prints how good the model can get: the noise of repeated measurements, and a
-forecast of the RMSE with twice the training rows, see docs/how-good.md.
+forecast of the RMSE with twice the training rows, see docs/uncertainty.md.
 
 Run the same command again to resume an interrupted run, or to print the scores of a finished one.
 
