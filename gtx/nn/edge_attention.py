@@ -277,7 +277,7 @@ class EdgeAttention(MessagePassing):
     def rule(self, edge_attr: Tensor | None = None) -> AttentionRule:
         """Collect what the layer does with queries, keys and values, for edges with these features, `[E, edge_dim]`."""
         bias = None if edge_attr is None else self.lin_edge_bias
-        linear = type(bias) is Linear and bias.bias is None
+        linear = bias is not None and type(bias) is Linear and bias.bias is None
         edges = ProjectedEdgeFeatures(
             edge_attr,
             None if bias is None or linear else bias(edge_attr),
