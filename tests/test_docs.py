@@ -37,7 +37,7 @@ PAGES = [
             "index",
             "molecules-in-space",
             "splits",
-            "tuning",
+            "training-options",
             "uncertainty",
             "with-a-forest",
         )
