@@ -1,8 +1,9 @@
-"""Check for expressions that are shorter than they are clear, and for torn docstrings; `make lint` runs it.
+"""Check for expressions that are shorter than they are clear, torn docstrings, private imports; `make lint` runs it.
 
 It reports a text or a list multiplied by a truth value, a slice that ends at a truth value, and an assignment (`:=`)
 within a comprehension. An `if` does the same in a line more. In docstrings it reports a line that is indented
-otherwise than its paragraph begins.
+otherwise than its paragraph begins. Of imports it reports private names of libraries (ruff's SLF001 those elsewhere)
+and modules that are no public interface of theirs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SECTION = re.compile(r"[A-Z][\w ]*:$")  # such as Args:, whose entries hang
 LIST_ITEM = re.compile(r"([*-]|\d+[.)])\s")
+INTERNAL = (
+    "numba.core",
+    "pandas.core",
+    "torch_geometric.data.",
+    "torch_geometric.nn.conv.",
+    "torch_geometric.nn.dense.",
+)
+NO_PUBLIC_NAME = ("torch.utils._pytree", "_typeshed")  # containers that torch.export takes; types of Python's own stubs
 PREDICATES = ("bool", "isinstance", "any", "all", "callable", "hasattr")
 
 
@@ -60,6 +69,16 @@ def torn_lines(docstring: str) -> Iterator[int]:
             yield index
 
 
+def internal_modules(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the modules and names of libraries in an import that the libraries do not offer to others."""
+    for alias in node.names:
+        module = alias.name if isinstance(node, ast.Import) else node.module or ""
+        parts = module.split(".") if isinstance(node, ast.Import) else [*module.split("."), alias.name]
+        own = parts[0] in ("gtx", "experiments", "__future__") or module in NO_PUBLIC_NAME
+        if not own and (module.startswith(INTERNAL) or any(part.startswith("_") for part in parts)):
+            yield ".".join(parts)
+
+
 def problems(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield line and description of everything that the check reports in a module."""
     for node in ast.walk(tree):
@@ -76,6 +95,9 @@ def problems(tree: ast.AST) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Slice):
             if any(end is not None and is_truth_value(end) for end in (node.lower, node.upper)):
                 yield getattr(node, "lineno", 0), "a slice that ends at a truth value"
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for name in internal_modules(node):
+                yield node.lineno, f"{name} is no public name of its library"
         elif isinstance(node, COMPREHENSIONS):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.NamedExpr):

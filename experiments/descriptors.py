@@ -118,7 +118,7 @@ class Rows:
         """Compare substructures of training rows with each other, and of validation rows with them."""
         store, kernel = self.run.dataset.store, TanimotoKernel(labels)
         kernel.set_references(store.subset(self.train))
-        return kernel._gram(), kernel.similarity(store.batch(torch.from_numpy(self.val)))
+        return kernel.compare_references(), kernel.similarity(store.batch(torch.from_numpy(self.val)))
 
     @cached_property
     def chosen(self) -> tuple[list[dict], DescriptorTerm]:
@@ -208,7 +208,7 @@ def costs() -> dict[str, tuple[float, float]]:
     ask = {name: rd.Properties(GROUPS[name]) for name in PROPERTIES} | {"properties": rd.Properties(PROPERTY_NAMES)}
     plain: dict[str, Callable[[Chem.Mol], object]] = {
         **{name: each.ComputeProperties for name, each in ask.items()},
-        "logP and MR": rd._CalcCrippenContribs,
+        "logP and MR": rd._CalcCrippenContribs,  # noqa: SLF001
         "SlogP_VSA": rd.SlogP_VSA_,
         "SMR_VSA": rd.SMR_VSA_,
         "PEOE_VSA": rd.PEOE_VSA_,

@@ -151,7 +151,7 @@ def kernels(note: Notes, device: torch.device, quick: bool) -> None:
     kinds = [(torch.float32, C) for C in (8, 16, 32, 64, 128)]
     kinds += [(torch.bfloat16, 16), (torch.bfloat16, 64), (torch.float16, 16)]
     for dtype, C in kinds[:1] if quick else kinds:
-        for tile in size_classes._TILES[:1] if quick else size_classes._TILES:
+        for tile in size_classes.TILES[:1] if quick else size_classes.TILES:
             if tile <= size_classes.limit(C, dtype, device):
                 verification.forget()
                 shape = ((dtype,) * 3, (2 if quick else 8, C, C, 8 if quick else 32), (True, True, True, not quick))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import glorot
 
 from gtx.attention.scores import Score, dots, required

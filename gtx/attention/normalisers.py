@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
-from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn import Linear
 from torch_geometric.utils import scatter
 
 from gtx.attention.receivers import ReceiverAggregator

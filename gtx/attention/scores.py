@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import glorot
 
 # --- Scores: how well the query of a receiver fits the key of a sender (phi^e, first half).

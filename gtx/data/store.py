@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch
 
 from gtx.base.files import whole_file
 
@@ -41,7 +40,6 @@ LEVELS = {
 """Tensors of a store and their levels: each has a row per atom, bond or molecule, but `bonds` a column per bond."""
 IN_BATCH = {"atoms": "x", "bonds": "edge_index", "bond_codes": "edge_attr", "descriptors": "u", "positions": "pos"}
 """PyG's names of some tensors in a batch; the others have the same name."""
-_EMPTY = Batch(_base_cls=Data)
 
 
 @dataclass(frozen=True)
@@ -308,8 +306,10 @@ def _offsets(counts: Sequence[int] | np.ndarray | Tensor) -> Tensor:
 
 
 def as_batch(contents: Mapping[str, object], **private: object) -> Batch:
-    """Make `Batch(_base_cls=Data, **contents)` with private attributes of PyG, at a tenth of the cost."""
-    batch = copy(_EMPTY)
-    batch._store._mapping.update(contents)
-    batch._store.__dict__.update(private)
-    return batch
+    """Make a batch from its tensors and from PyG's private attributes: PyG has no public way but a list of molecules.
+
+    Args:
+        contents: tensors by name.
+        private: `_num_graphs`, and for `to_data_list` also `_slice_dict` and `_inc_dict`.
+    """
+    return Batch(**contents, **private)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from gtx.graph import CompleteGraph
@@ -60,7 +59,6 @@ class Encoding(nn.Module):
         raise TypeError(f"{type(self).__name__} does not say what it computes")
 
 
-@functional_transform("gtx_add_encoding")
 class AddEncodingToData(BaseTransform):
     """PyG transform that adds the features of an encoding to a `Data`.
 

@@ -120,7 +120,7 @@ class TracedMatern(nn.Module):
     def __init__(self, kernel: DescriptorKernel) -> None:
         super().__init__()
         self.kernel = kernel
-        self.register_buffer("references", kernel._references)
+        self.register_buffer("references", kernel.references)
         self.register_buffer("share", kernel.share.double())
         varies = max(1, int(kernel.scaler.scale.count_nonzero()))
         self.slope: float = math.sqrt(3 / varies) / float(kernel.length)

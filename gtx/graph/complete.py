@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
-import torch.utils._pytree as pytree
+import torch.utils._pytree as pytree  # torch.export knows other containers by it alone
 from torch import Tensor
 
 from gtx.graph.packing import Buckets, FlatToPaddedMap, MoleculesBySize, SizeBucket

@@ -51,7 +51,8 @@ class TanimotoKernel(nn.Module):
     kind: Tensor
     count: Tensor
     row: Tensor
-    _cached: tuple[str, ...] = ("_inverted_index", "_frequent")
+    cached_names: tuple[str, ...] = ("_inverted_index", "_frequent")
+    """Properties computed once from the counts of the references."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class TanimotoKernel(nn.Module):
 
     def _clear_cache(self) -> None:
         """Drop what was computed from the counts of the references."""
-        for name in self._cached:
+        for name in self.cached_names:
             self.__dict__.pop(name, None)
 
     # reference molecules
@@ -99,9 +100,10 @@ class TanimotoKernel(nn.Module):
     def set_references(self, molecules: TrainingMolecules) -> None:
         """Set the reference molecules."""
         rows = torch.arange(len(molecules))
-        self._set_counts(self._count(molecules, rows), rows)
+        self.set_counts(self.count_substructures(molecules, rows), rows)
 
-    def _set_counts(self, counts: SubstructureCounts, rows: Tensor) -> None:
+    def set_counts(self, counts: SubstructureCounts, rows: Tensor) -> None:
+        """Set the references to these counts; `rows` are their indices among the training molecules."""
         kinds, kind = counts.kind.unique(return_inverse=True)
         self._set("kind_label", kinds)
         self._set("ptr", counts.ptr)
@@ -110,7 +112,8 @@ class TanimotoKernel(nn.Module):
         self._set("row", rows)
         self.check()
 
-    def _count(self, molecules: TrainingMolecules, rows: Tensor) -> SubstructureCounts:
+    def count_substructures(self, molecules: TrainingMolecules, rows: Tensor) -> SubstructureCounts:
+        """Count the substructures of the molecules `rows`, as `counts` does those of a batch."""
         parts = [self.counts(molecules.batch(some)) for some in rows.split(CHUNK)]
         return SubstructureCounts(
             offsets(torch.cat([part.ptr.diff() for part in parts])),
@@ -161,7 +164,7 @@ class TanimotoKernel(nn.Module):
         common = intersections(counts.restrict(self.kind_label), inverted, len(sizes))
         return common / (counts.sizes[:, None] + sizes - common)
 
-    def _gram(self) -> Tensor:
+    def compare_references(self) -> Tensor:
         """Compute the Gram matrix of the references, `[rows, rows]`."""
         inverted, sizes = self._inverted_index
         common = intersections(self.references, inverted, len(sizes))
@@ -178,7 +181,7 @@ class TanimotoKernel(nn.Module):
         return self.row[place], similarity
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in self._cached}
+        return {name: value for name, value in super().__getstate__().items() if name not in self.cached_names}
 
 
 # --- The Matérn kernel of feature vectors: descriptors, or the embedding by a pretrained network.
@@ -231,18 +234,19 @@ class DescriptorKernel(nn.Module):
 
     def gram(self, length: float) -> Tensor:
         """Compute the Gram matrix of the references with a given length, float64 `[rows, rows]`."""
-        return self._between(self._references, length)
+        return self._between(self.references, length)
 
     def forward(self, descriptors: Tensor) -> Tensor:
         return self._between(self.z_scores(descriptors), float(self.length))
 
     @property
-    def _references(self) -> Tensor:
+    def references(self) -> Tensor:
+        """The z-scores of the references, float64 `[rows, channels]`."""
         return self.steps.double() * STEP
 
     def _between(self, scores: Tensor, length: float) -> Tensor:
         varies = max(1, int(self.scaler.scale.count_nonzero()))
-        r = torch.cdist(scores, self._references) * (math.sqrt(3 / varies) / length)
+        r = torch.cdist(scores, self.references) * (math.sqrt(3 / varies) / length)
         return (1 + r) * torch.exp(-r)
 
     def __repr__(self) -> str:

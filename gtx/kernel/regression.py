@@ -85,7 +85,7 @@ class KernelRidge(TanimotoKernel):
     offset: Tensor
     ridge: Tensor
     scale: Tensor
-    _cached = (*TanimotoKernel._cached, "factors")
+    cached_names = (*TanimotoKernel.cached_names, "factors")
 
     def __init__(
         self,
@@ -127,17 +127,18 @@ class KernelRidge(TanimotoKernel):
     def kernel_names(self) -> list[str]:
         """Names of the kernels that are summed: substructures, descriptors, foundation."""
         names = {"descriptors": "descriptors", "embeddings": "foundation"}
-        return ["substructures", *(names[name] for name in self._feature_kernels)]
+        return ["substructures", *(names[name] for name in self.feature_kernels)]
 
     @property
-    def _feature_kernels(self) -> dict[str, DescriptorKernel]:
+    def feature_kernels(self) -> dict[str, DescriptorKernel]:
+        """Kernels of descriptors and of embeddings, those that there are, by the name of what they read."""
         both = {"descriptors": self.descriptors, "embeddings": self.embeddings}
         return {name: kernel for name, kernel in both.items() if kernel is not None}
 
     def check(self) -> None:
         """Raise an `InputError` unless counts, shares and lengths are in order."""
         super().check()
-        for name, kernel in self._feature_kernels.items():
+        for name, kernel in self.feature_kernels.items():
             if not 0 <= float(kernel.share) <= 1:
                 raise InputError(f"the kernel's share of {name}: expected 0 to 1, got {kernel.share:g}")
             if not float(kernel.length) > 0:
@@ -169,13 +170,13 @@ class KernelRidge(TanimotoKernel):
         y, left_out = y[drawn], torch.full_like(y, torch.nan)
         every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
         features = {}
-        for name, kernel in self._feature_kernels.items():
+        for name, kernel in self.feature_kernels.items():
             if (values := every[name]) is None:
                 raise ValueError(f"{name}: expected [{len(molecules)}, {kernel.steps.shape[1]}], got None")
             features[name] = values.cpu()[drawn]
             kernel.scaler.observe(features[name])
         self._choose(molecules, drawn, y, features)
-        left_out[drawn] = self._solve(self._count(molecules, drawn), features, y).left_out
+        left_out[drawn] = self._solve(self.count_substructures(molecules, drawn), features, y).left_out
         self._set("row", drawn[self.row])
         return left_out
 
@@ -192,13 +193,13 @@ class KernelRidge(TanimotoKernel):
             off = solve_kernel_ridge(kernel, torch.arange(len(few)), y).left_out - y
             return float(off.square().nanmean(0).mean())
 
-        for name, part in self._feature_kernels.items():
+        for name, part in self.feature_kernels.items():
             part.set_references(features[name][few])
         least, best, base = torch.inf, (self.labels, blends[0]), torch.zeros(0)
         for labels in self.alternatives:
             self.labels = labels
-            self._set_counts(self._count(molecules, drawn[few]), few)
-            similar = self._gram()
+            self.set_counts(self.count_substructures(molecules, drawn[few]), few)
+            similar = self.compare_references()
             for blend in blends:
                 kernel = similar
                 if self.descriptors is not None:
@@ -233,8 +234,8 @@ class KernelRidge(TanimotoKernel):
         """Learn from n molecules with `features` `[n, D]` each and `y` `[n, C]`; `row` numbers these molecules."""
         exact = len(y) <= MOST_EXACT and cost(y) <= MOST_COST
         chosen = draw(len(y), len(y) if exact else min(INDUCING, rows_of_equal_cost(2 * INDUCING, y)))
-        self._set_counts(counts.subset(chosen), chosen)
-        for name, part in self._feature_kernels.items():
+        self.set_counts(counts.subset(chosen), chosen)
+        for name, part in self.feature_kernels.items():
             part.set_references(features[name][chosen])
         kernel = torch.cat([*self._kernels(counts, features)])
         found = solve_kernel_ridge(kernel, chosen, y)
@@ -264,7 +265,7 @@ class KernelRidge(TanimotoKernel):
 
     def _blend(self, similar: Tensor, features: Mapping[str, Tensor] | None) -> Tensor:
         """Sum the kernels by their shares; without features, those of the references are taken."""
-        for name, part in self._feature_kernels.items():
+        for name, part in self.feature_kernels.items():
             near = part.gram(float(part.length)) if features is None else part(features[name])
             similar = similar.lerp(near, part.share.double())
         return similar
@@ -288,7 +289,7 @@ class KernelRidge(TanimotoKernel):
         """Compute the contribution of the kernels of features, float64 `[B, C]`, and the weight of substructures."""
         dual, rest = self.dual.double(), 1.0
         found = torch.zeros((), dtype=torch.float64, device=dual.device)
-        for name, part in reversed(self._feature_kernels.items()):
+        for name, part in reversed(self.feature_kernels.items()):
             share = float(part.share)
             found = found + rest * share * (part(features[name]) @ dual)
             rest *= 1 - share
@@ -388,7 +389,7 @@ class KernelRidge(TanimotoKernel):
 
     def gram(self) -> Tensor:
         """Compute the kernel between the references, float64 `[rows, rows]`."""
-        return self._blend(self._gram(), None)
+        return self._blend(self.compare_references(), None)
 
     def with_references(self, molecules: TrainingMolecules, embeddings: Tensor | None = None) -> KernelRidge:
         """Return the same kernel with other reference molecules, which compares molecules but does not predict.
@@ -398,9 +399,9 @@ class KernelRidge(TanimotoKernel):
             embeddings: `[n, width]`, for a kernel that compares embeddings.
         """
         found, rows = deepcopy(self), torch.arange(len(molecules))
-        found._set_counts(found._count(molecules, rows), rows)
+        found.set_counts(found.count_substructures(molecules, rows), rows)
         every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
-        for name, part in found._feature_kernels.items():
+        for name, part in found.feature_kernels.items():
             if (values := every[name]) is None:
                 raise ValueError(f"{name}: expected a row for each of {len(molecules)} molecules, got None")
             part.set_references(values.cpu())
@@ -418,6 +419,6 @@ class KernelRidge(TanimotoKernel):
 
     def __repr__(self) -> str:
         found = f"KernelRidge({len(self.row)} molecules, {len(self.kind_label)} substructures"
-        for name, kernel in self._feature_kernels.items():
+        for name, kernel in self.feature_kernels.items():
             found += f", {kernel.steps.shape[1]} {name} with a share of {kernel.share:g}"
         return f"{found})"

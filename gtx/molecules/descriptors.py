@@ -32,7 +32,7 @@ _ELECTROTOPOLOGICAL: dict[str, Callable[[np.ndarray], float]] = {
 
 _PLAIN = {
     name: function
-    for name, function in Descriptors._descList
+    for name, function in Descriptors.descList
     if name not in LEFT_OUT and name not in _ELECTROTOPOLOGICAL
 }
 
@@ -115,7 +115,8 @@ quantum numbers (Nguyen et al. 2009)."""
 
 def compute_descriptors(mol: Chem.Mol) -> np.ndarray:
     """Compute the descriptors of a molecule: float32 `[len(DESCRIPTOR_NAMES)]`, NaN where RDKit cannot compute one."""
-    contributions = np.array(rd._CalcCrippenContribs(mol)).reshape(-1, 2)
+    # RDKit has no public function of the contributions of single atoms
+    contributions = np.array(rd._CalcCrippenContribs(mol)).reshape(-1, 2)  # noqa: SLF001
     return to_float32(
         np.concatenate(
             [

@@ -243,9 +243,10 @@ class ClassTask(NumericTask, ClassOptions):
             task = replace(self, temperatures=tuple(fit_temperature(*pair) for pair in pairs))
         elif self.calibration == "isotonic":
             task = replace(self, curves=tuple(fit_isotonic(*pair) for pair in pairs))
-        return replace(task, margins=task._margins(task.corrected(answers.mean), y)) if self.sets else task
+        return replace(task, margins=task.fit_margins(task.corrected(answers.mean), y)) if self.sets else task
 
-    def _margins(self, mean: np.ndarray, y: np.ndarray) -> tuple[float | None, ...]:
+    def fit_margins(self, mean: np.ndarray, y: np.ndarray) -> tuple[float | None, ...]:
+        """Compute the margin of each target's sets from calibrated probabilities and the measured classes."""
         margins = []
         for t, column in enumerate(y.T):
             rows = ~np.isnan(column)

@@ -116,9 +116,10 @@ class WeightAverage(Callback):
 
     def _swap(self) -> None:
         with torch.no_grad():  # in place: a captured step refers to the memory of the weights
-            current = [weight.clone() for weight in self.parameters]
-            torch._foreach_copy_(self.parameters, self.average)
-            torch._foreach_copy_(self.average, current)
+            for weight, average in zip(self.parameters, self.average, strict=True):
+                current = weight.clone()
+                weight.copy_(average)
+                average.copy_(current)
 
     def state_dict(self) -> dict[str, Any]:
         with self.in_place():

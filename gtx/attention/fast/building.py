@@ -140,7 +140,7 @@ def are_plain(*tensors: Tensor, dtype: torch.dtype = torch.float32) -> bool:
     return (
         not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
-        and not torch._C._are_functorch_transforms_active()
+        and not are_transformed()
         and all(
             type(x.data if isinstance(x, torch.nn.Parameter) else x) is Tensor
             and x.device.type == "cpu"
@@ -148,6 +148,11 @@ def are_plain(*tensors: Tensor, dtype: torch.dtype = torch.float32) -> bool:
             for x in tensors
         )
     )
+
+
+def are_transformed() -> bool:
+    """Return whether `torch.func` transforms what runs now; torch has no public function that says so."""
+    return torch._C._are_functorch_transforms_active()  # noqa: SLF001
 
 
 def are_learned(*tensors: Tensor) -> bool:

@@ -15,6 +15,7 @@ from gtx.attention.complete import attend_pairs
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule
 from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.fast import operators, verification
+from gtx.attention.fast.building import are_transformed
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan
 from gtx.attention.scores import required
 from gtx.graph import BipartiteGraph, CompleteGraph
@@ -55,7 +56,7 @@ def can_run(graph: CompleteGraph, query: Tensor, value: Tensor, rule: AttentionR
         and not isinstance(graph, BipartiteGraph)
         and graph.num_pairs >= _LEAST_PAIRS
         and fits(graph, _limit(query, value, query.dtype))
-        and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
+        and (torch.compiler.is_compiling() or not are_transformed())
     )
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from gtx.graph import CompleteGraph
 from gtx.graph.packing import MoleculesBySize
 
-_TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
+TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
 LARGEST = 64  # of these are launched; larger ones spill registers, and were never measured against matrix products
 _ON_CHIP = 131_072  # bytes of shared memory that are used at most
 _COPIES = 8  # so many tiles [T, channels] the compiler lays into shared memory at most
@@ -28,7 +28,7 @@ def limit(channels: int, dtype: torch.dtype, device: torch.device) -> int:
     a card with 99 KiB 64 up to 32, 32 up to 64, 16 up to 128.
     """
     row = _COPIES * power_of_two(channels) * min(dtype.itemsize, 4)
-    fits = [tile for tile in _TILES if tile <= LARGEST and channels <= 128 and tile * row <= shared_memory(device)]
+    fits = [tile for tile in TILES if tile <= LARGEST and channels <= 128 and tile * row <= shared_memory(device)]
     return max([0, *fits])
 
 
@@ -88,7 +88,7 @@ def plan(graph: CompleteGraph, largest: int) -> Plan:
 def _classes(order: MoleculesBySize, largest: int) -> tuple[SizeClass, ...]:
     """Launch a range that straddles two tiles in both; there a program of the other tile ends at once."""
     classes = []
-    for least, tile in zip((0, *_TILES), _TILES, strict=False):
+    for least, tile in zip((0, *TILES), TILES, strict=False):
         inside = [r for r in order.ranges if r.most > least and r.least <= tile <= largest]
         if inside:
             classes.append(SizeClass(tile, least, inside[0].first, inside[-1].stop))
