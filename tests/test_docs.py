@@ -26,15 +26,14 @@ PAGES = [
             "attentions",
             "atoms-and-bonds",
             "batches",
-            "components",
             "conformers",
             "explaining",
-            "features",
             "foundation",
             "from-lightning",
             "from-pyg",
             "from-scikit-learn",
             "index",
+            "inputs",
             "molecules-in-space",
             "splits",
             "training-options",
@@ -69,7 +68,7 @@ def test_commands_that_predict_and_select_run(tmp_path: Path, monkeypatch: pytes
     assert main(["train", "measured.csv", *words]) == 0
     commands = [
         shlex.split(line)
-        for name in ("uncertainty", "exporting", "selecting")
+        for name in ("uncertainty", "serving", "selecting")
         for line in re.findall("(?m)^(?:    )?gtx ((?:predict|select|export) .*)$", unwrapped(read_page(name)))
     ]
     assert {word for word, *_ in commands} == {"predict", "select", "export"}

@@ -21,7 +21,7 @@ runs the file with onnxruntime.
 
 gtx compares the file with the model on training rows and unusual molecules, and writes no file if they differ.
 
-Models that predict numbers or classes of molecules can be exported; docs/exporting.md lists the others.
+Models that predict numbers or classes of molecules can be exported; docs/serving.md lists the others.
 """
 
 
