@@ -35,10 +35,10 @@ PAGES = [
             "index",
             "inputs",
             "molecules-in-space",
+            "results",
             "splits",
             "training-options",
             "uncertainty",
-            "with-a-forest",
         )
     ),
 ]
