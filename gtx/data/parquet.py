@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
 BATCH = 4096  # rows decoded at a time, at most
 NESTED_BATCH = 256  # the same where columns hold lists, whose lengths no file says beforehand
-UNPACKED = 2**28, 1000
-"""Bytes that the lists of a column may take in memory, in one row group; or so many times what they take in the file,
-as the zeros of a fingerprint do. A kilobyte may say that a row has a billion numbers, all the same."""
 _FAULTS = (OSError, MemoryError, ValueError, LookupError, TypeError, pa.ArrowException)
 """Exceptions of a damaged file; a name that is no text is a ValueError."""
 
@@ -41,7 +37,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
         schema = pa.schema([field.with_nullable(True) for field in file.schema_arrow], file.schema_arrow.metadata)
         leaves = [file.schema.column(i) for i in range(file.metadata.num_columns)]
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        heaviest = _unpacked(path, leaves)
+        width = _fixed_width(leaves)
         packed = pq.ParquetFile(path, metadata=file.metadata, pre_buffer=False, read_dictionary=texts)
         names = schema.names
     except _FAULTS as reason:
@@ -54,7 +50,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
 
     def first_rows() -> list[tuple[str, ...]]:
         try:
-            first = (batch.select(others).slice(0, FIRST_ROWS) for batch, _ in _batches(packed, schema, heaviest))
+            first = (batch.select(others).slice(0, FIRST_ROWS) for batch, _ in _batches(packed, schema, width))
             return list(zip(*map(strings, next(first).columns), strict=True))
         except StopIteration:
             return []
@@ -66,7 +62,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
     def rows() -> Iterator[Row]:
         number = 0
         try:
-            for batch, kept in _batches(packed, schema, heaviest):
+            for batch, kept in _batches(packed, schema, width):
                 record = batch.select(others)
                 table = zip(*map(strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
@@ -102,9 +98,9 @@ def gather(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.Chunk
     return pa.Table.from_batches(runs, schema).columns
 
 
-def _batches(file: pq.ParquetFile, schema: pa.Schema, heaviest: float) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
+def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tuple[pa.RecordBatch, list[bool]]]:
     """Yield some rows at a time: the decoded rows within the limits, and a flag for every row."""
-    size = _batch_size(file.metadata, schema, heaviest)
+    size = _batch_size(file.metadata, schema, width)
     groups = range(file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
     for batch in chain.from_iterable(file.iter_batches(size, row_groups=[group]) for group in groups):
         weights = _weights(batch)
@@ -116,91 +112,24 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, heaviest: float) -> Iterat
             yield _decoded(part, schema), mask.tolist()
 
 
-def _unpacked(path: str, leaves: Sequence[pq.ColumnSchema]) -> float:
-    """Estimate the memory of the lists and the texts of fixed length of a row, in bytes.
-
-    It is the mean of the heaviest row group. Nothing is decoded: the metadata has the number of values of each group.
+def _fixed_width(leaves: Sequence[pq.ColumnSchema]) -> int:
+    """Return the bytes of the texts of fixed length in a row.
 
     Raises:
-        InputError: a column is beyond `UNPACKED`, or holds longer texts than a row may have characters.
+        InputError: one of them is longer than a row may be.
     """
-    fixed = [leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" for leaf in leaves]
-    listed = [leaf.max_repetition_level > 0 for leaf in leaves]
-    if not any(fixed + listed):  # numbers; or texts, which are weighed before they are unpacked
-        return 0.0
-    heaviest = 0.0
-    for group in _footer(path)[4]:
-        for i, column in enumerate(group[1]):
-            name, width = printable(leaves[i].path), leaves[i].length if fixed[i] else 8
-            if width > limits.LONGEST_ROW:
-                raise InputError(f"column {name!r} holds {width:,} bytes in each row")
-            packed, size = column[3][7], width * column[3][5]
-            if listed[i] and not 0 <= size <= max(UNPACKED[0], UNPACKED[1] * packed):
-                raise InputError(f"column {name!r} would grow from {packed:,} to {size:,} bytes")
-            if fixed[i] or listed[i]:
-                heaviest = max(heaviest, size / max(group[3], 1))
-    return heaviest
+    fixed = [leaf for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]
+    for leaf in fixed:
+        if leaf.length > limits.LONGEST_ROW:
+            raise InputError(f"column {printable(leaf.path)!r} holds {leaf.length:,} bytes in each row")
+    return sum(leaf.length for leaf in fixed)
 
 
-def _footer(path: str) -> dict[int, Any]:
-    """Read the metadata of a file, by the field numbers of the Parquet format.
-
-    pyarrow 26 aborts the process where it is asked for a column whose description is damaged.
-    """
-    with open(path, "rb") as file:
-        file.seek(-8, os.SEEK_END)
-        size = int.from_bytes(file.read(4), "little")
-        file.seek(-8 - size, os.SEEK_END)
-        return _Thrift(file.read(size)).value(12)
-
-
-class _Thrift:
-    """Values in Thrift's compact protocol; a structure is a dictionary, and texts are passed over.
-
-    Definition: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def value(self, kind: int) -> Any:
-        if kind in (4, 5, 6):
-            number = self._number()
-            return number >> 1 ^ -(number & 1)
-        if kind in (7, 8):  # a number of eight bytes, a text
-            length = 8 if kind == 7 else self._number()
-            self.at += length
-            return None
-        if kind in (9, 10):
-            head = self._byte()
-            count = self._number() if head >> 4 == 15 else head >> 4
-            return [self.value(3 if head & 15 < 3 else head & 15) for _ in range(count)]
-        if kind == 12:
-            fields, number = {}, 0
-            while head := self._byte():
-                number = number + (head >> 4) if head >> 4 else self.value(4)
-                fields[number] = None if head & 15 < 3 else self.value(head & 15)
-            return fields
-        if kind == 3:
-            return self._byte()
-        raise ValueError(f"its footer has a value of the unknown kind {kind}")
-
-    def _byte(self) -> int:
-        self.at += 1
-        return self.data[self.at - 1]
-
-    def _number(self) -> int:
-        number, shift = 0, 0
-        while (byte := self._byte()) > 127:
-            number, shift = number | (byte & 127) << shift, shift + 7
-        return number | byte << shift
-
-
-def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, heaviest: float) -> int:
+def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, width: int) -> int:
     """Choose the number of rows with some `gtx.data.limits.HEAVIEST` bytes, by the metadata of the file."""
     groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
     most = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=0)
-    most = max(most, heaviest) + 50 * len(schema)  # what the string of a cell takes
+    most = max(most, width) + 50 * len(schema)  # what the string of a cell takes
     nested = any(types.is_nested(field.type) for field in schema)
     return int(np.clip(limits.HEAVIEST / most, 1, NESTED_BATCH if nested else BATCH))
 

@@ -41,7 +41,8 @@ def is_main_process() -> bool:
     """Return True in the main process (rank 0), which alone writes files and messages.
 
     A rank counts only if a launcher that Lightning supports has set it: `SLURM_PROCID` of an interactive SLURM session,
-    for instance, is ignored.
+    for instance, is ignored. Lightning's own `rank_zero_only` is right only when a trainer exists: before, it takes
+    the main process of a second machine (`NODE_RANK=1`) and rank 1 of Open MPI for the main one.
 
     Raises:
         InputError: Lightning does not work with the launcher's settings.
