@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -11,23 +11,17 @@ from typing import Any
 import numba
 
 
-def compiled_loop(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function with `numba.njit(cache=True, nogil=True)`, and survive a damaged cache.
+def compiled_loop(function: Callable) -> Callable:
+    """Compile a function with `numba.njit(cache=True)`, without Python's lock and with division as in numpy.
 
     numba keeps the machine code in the folder `NUMBA_CACHE_DIR`, or beside the source, or in the user's cache. It
-    notices a change of the function's own file, so the function must call compiled functions of that file only. Where
-    no folder can be written, the function is compiled in every run.
-
-    Args:
-        function: function to compile.
-        options: further options of `numba.njit`.
+    notices a change of the function's own file, so the function must call compiled functions of that file only. A
+    damaged file is made anew; where no folder can be written, the function is compiled in every run.
     """
-    if function is None:
-        return partial(compiled_loop, **options)
     try:
-        loop = numba.njit(cache=True, nogil=True, **options)(function)
+        loop = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # no folder can be written
-        return numba.njit(nogil=True, **options)(function)
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:

@@ -421,7 +421,7 @@ for _key, _abc in {
     PARAMETERS[_key] = _abc
 
 
-@compiled_loop(error_model="numpy")
+@compiled_loop
 def charges(graphs, parameters):
     """Compute the charges of atoms: float64 `[N]`, in e; without meaning in a molecule that lacks parameters.
 
@@ -513,7 +513,7 @@ RADII = np.array([Chem.GetPeriodicTable().GetRb0(element) for element in range(1
 """Radius of each element, in Å; element 0 is a dummy atom."""
 
 
-@compiled_loop(error_model="numpy")
+@compiled_loop
 def surfaces(graphs, radii):
     """Compute the surface of each atom and of each molecule: float64 `[N]` and `[m]`, in Å².
 

@@ -283,7 +283,7 @@ def _polar_oxygen(atom, H, n):
     return max(28.5 - degree * 8.6 + H * 1.5, 0.0)
 
 
-@compiled_loop(error_model="numpy")
+@compiled_loop
 def _connectivity(atom_ptr, bond_ptr, atoms, ends, radii, electrons, values):
     """Compute chi of orders 0 and 1 by valence and by outer electrons, alpha, and kappa of order 1: `[m, 6]`."""
     valence, outer = np.zeros(len(atoms)), np.zeros(len(atoms))
