@@ -173,7 +173,7 @@ def check_score(score: Score, edge_dim: int | None = None) -> None:
     Raises:
         GuaranteeError: see `check_attention`; also if the score of `[5, H, C]` is not `[5, H]`.
     """
-    page = "docs/your-own-score.md"
+    page = "docs/your-own.md"
     with _Guarantee(str(score), "a score is an instance of a class derived from Score", "", page) as guarantee:
         guarantee.require(isinstance(score, Score), "an instance, such as Distance()", repr(score))
     heads, channels = score.heads or 3, score.channels or 4
@@ -339,7 +339,7 @@ def check_encoding(
     names = ("node features", "pair features")
 
     def guarantee(name: str, lesson: str) -> _Guarantee:
-        return _Guarantee(str(encoding), name, lesson, "docs/your-own-encoding.md")
+        return _Guarantee(str(encoding), name, lesson, "docs/your-own.md")
 
     with guarantee("an encoding is an instance of a class derived from Encoding", "") as instance:
         instance.require(isinstance(encoding, Encoding), "an instance, such as GaussianDistance()", repr(encoding))
@@ -438,7 +438,7 @@ def check_model(
     model = deepcopy(model).eval()
 
     def guarantee(what: str, lesson: str) -> _Guarantee:
-        return _Guarantee(name, what, lesson, "docs/your-own-loss.md")
+        return _Guarantee(name, what, lesson, "docs/your-own.md")
 
     batch = example_batch(featuriser, positions=positions)
     with guarantee("one row per molecule", "A readout pools the atoms by `batch.batch`.") as shapes:

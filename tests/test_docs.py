@@ -19,14 +19,13 @@ from tests.tables import unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    *sorted((ROOT / "docs").glob("your-own-*.md")),
+    *sorted((ROOT / "docs").glob("your-own*.md")),
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
             "attentions",
             "atoms-and-bonds",
             "batches",
-            "conformers",
             "explaining",
             "foundation",
             "from-lightning",

@@ -53,7 +53,7 @@ class OverTheBatch(nn.Module):
 def test_broken_scores() -> None:
     check_score(ScaledDotScore())
     for score, message in (
-        (TwoForms(), r"edge list and complete graph agree: expected .* difference of .*docs/your-own-score.md"),
+        (TwoForms(), r"edge list and complete graph agree: expected .* difference of .*docs/your-own.md"),
         (AllHeads(), r"one number per edge and head: expected \[5, 3\], got \[5\]"),
         (Idle(), r"every parameter has a gradient: .*score.forgotten"),
         (Detached(), r"the gradient is that of the output: .*GradcheckError"),
@@ -137,7 +137,7 @@ def test_broken_encodings() -> None:
         (ReadsNumbers(), False, "renumbering the atoms renumbers the features: .*order_matters=True"),
         (OverBatch(), False, "batch-mates do not matter: .* Only atoms and pairs of one molecule"),
         (Elsewhere(), False, "it is computed where the batch lives"),
-        (Maximum(), False, "a batch without atoms yields nothing: .*docs/your-own-encoding.md"),
+        (Maximum(), False, "a batch without atoms yields nothing: .*docs/your-own.md"),
         (Lowered(), False, "autocast costs no digits"),
         (Drawn(), True, "what is fixed is the same in a second call"),
     ):
@@ -212,7 +212,7 @@ class Placed(Pooled):
 def test_broken_models() -> None:
     check_model(Pooled())
     for model, message in (
-        (ByNumber(), "renumbering the atoms changes nothing: .*docs/your-own-loss.md"),
+        (ByNumber(), "renumbering the atoms changes nothing: .*docs/your-own.md"),
         (NormedOverTheBatch(), "batch-mates do not matter: .*Norms over a batch"),
         (Counted(), "a batch without molecules: expected a result, got .*Error"),
         (MeanOfBonds(), "batch-mates do not matter|one atom: expected finite outputs, got NaN"),
