@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.learning import SETS, curve
 from experiments.models import MODELS, PARTS, WHOLE
 from experiments.summary import HIGHER, TITLES, ModelRuns, difference_text, markdown, ranked, rows, score_text, verdict
 from experiments.tables import RESULTS, ROOT, predicted_runs
@@ -204,7 +203,7 @@ def results_page(results: Path, data: bool = True) -> str:
     found = gather(results)
     order = [folder for folder in AIMS if folder in found] + sorted(set(found) - set(AIMS))
     parts = [INTRODUCTION, overview(found)]
-    parts += [section(folder, found[folder], results, data) for folder in order]
+    parts += [section(folder, found[folder], data) for folder in order]
     return "\n".join(parts)
 
 
@@ -279,8 +278,8 @@ def into(page: str, begin: str, table: str) -> str:
     )
 
 
-def section(folder: str, models: Sequence[ModelRuns], results: Path, data: bool) -> str:
-    """Write a set: its table, its learning curves, and what each part is worth."""
+def section(folder: str, models: Sequence[ModelRuns], data: bool) -> str:
+    """Write a set: its table, and what each part is worth."""
     aim, metric = AIMS.get(folder), models[0].metric
     quoted = published(folder, metric)
     ours = next((row for row in models if row.model == "gtx"), None)
@@ -301,32 +300,9 @@ def section(folder: str, models: Sequence[ModelRuns], results: Path, data: bool)
     lines.append("")
     if quoted:
         lines.append(f"Source of the published scores: {SOURCES.get(folder, MUBEN)}; not measured here.\n")
-    lines += learnt(folder, results)
     if parts and ours:
         lines += ablation(parts, ours, data)
     return "\n".join(lines)
-
-
-def learnt(folder: str, results: Path) -> list[str]:
-    """Write the learning curves of a set, in numbers."""
-    points = curve(folder, results) if folder in SETS else []
-    if not points:
-        return []
-    models = list(dict.fromkeys(point.model for point in points))
-    cells = []
-    for size in sorted({point.rows for point in points}):
-        scores = {point.model: point.scores for point in points if point.rows == size}
-        texts = {model: f"{statistics.mean(s):.3f} ± {statistics.stdev(s):.3f}" for model, s in scores.items()}
-        cells.append([f"{size:,}", *(texts.get(model, "") for model in models)])
-    heads = f"training molecules | {' | '.join(MODELS[model].title for model in models)}"
-    return [
-        "Validation scores for different numbers of training rows, for three random samples of each size (mean ± sd):",
-        "",
-        *markdown(heads, "r" * (1 + len(models)), cells),
-        "",
-        f"`python -m experiments.learning --sets {folder} --models {' '.join(models)}`",
-        "",
-    ]
 
 
 def ablation(parts: Sequence[ModelRuns], ours: ModelRuns, data: bool) -> list[str]:
