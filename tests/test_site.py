@@ -11,7 +11,6 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
-import gtx
 from docs.hooks.reference import PACKAGES, exported
 from gtx.cli import COMMANDS, annexes
 
@@ -83,10 +82,6 @@ def test_every_name_of_the_reference_is_public(package: str) -> None:
     names = exported(package, ROOT)
     module = pytest.importorskip(package)
     assert names and not [name for name in names if not hasattr(module, name)]
-
-
-def test_how_to_cite_names_this_version() -> None:
-    assert f"version = {{{gtx.__version__}}}" in (ROOT / "docs" / "versions.md").read_text()
 
 
 def test_a_broken_link_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
