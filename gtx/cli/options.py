@@ -192,10 +192,9 @@ def add_run(parser: Parser) -> Group:
         "--out",
         required=True,
         metavar="FOLDER",
-        help="the output folder; it is created if necessary. Its subfolder cache contains the SMILES of the table: "
-        "delete it before you share the folder, if the molecules are secret",
+        help="the output folder; its subfolder cache holds the SMILES of the table",
     )
-    group.add_argument("--overwrite", action="store_true", help="delete the run in the output folder and start again")
+    group.add_argument("--overwrite", action="store_true", help="delete the run in the output folder first")
     return group
 
 

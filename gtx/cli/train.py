@@ -72,8 +72,7 @@ def add(parser: Parser) -> None:
     run.add_argument(
         "--from",
         metavar="MODEL",
-        help="fine-tune this model file, or foundation, the pretrained model that comes with gtx; its architecture "
-        "is kept and, for targets of the same name, its outputs and scales",
+        help="fine-tune this model file, or foundation, the pretrained model that comes with gtx",
     )
     run.add_argument(
         "--new-head",

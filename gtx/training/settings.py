@@ -107,8 +107,7 @@ class TrainSettings:
     )
     ensemble: int = option(
         1,
-        "Number of networks with different seeds; their mean is the prediction. On a CPU, one is trained per core at a "
-        "time.",
+        "Number of networks with different seeds; their mean is the prediction.",
         whole(1, 1000),
     )
 

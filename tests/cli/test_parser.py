@@ -112,7 +112,7 @@ def test_help_fits_a_page_and_all_of_it_names_every_option(
     short, full = (shown([command, "--help", *more], capsys) for more in ([], ["all"]))
     parser = Parser(f"gtx {command}")
     command_module(command).add(parser)
-    assert len(short) <= 70 and max(map(len, short + full)) <= 80
+    assert len(short) <= 60 and max(map(len, short + full)) <= 80
     assert "example" in "".join(short[:6])  # before the options
     for option in parser.options:
         names = [name for name in option.names if name.startswith("-")] or [option.action.metavar]
