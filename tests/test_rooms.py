@@ -9,7 +9,6 @@ import subprocess
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ ROOMS = {
     "base": set(),
     "lazy": {"base"},
     "schema": {"base"},
+    "settings": {"base", "lazy", "schema"},
     "graph": {"base"},
     "attention": {"base", "graph"},
     "encodings": {"base", "graph"},
@@ -30,10 +30,10 @@ ROOMS = {
     "molecules": {"base", "schema"},
     "fast": {"base", "molecules"},
     "data": {"base", "graph", "kernel", "molecules"},
-    "tasks": {"base", "data", "kernel", "molecules", "schema"},
+    "tasks": {"base", "data", "kernel", "molecules", "schema", "settings"},
     "training_data": {"base", "data", "molecules", "tasks"},
     "report": {"base", "data", "kernel", "molecules", "tasks", "training_data"},
-    "training": {"base", "data", "kernel", "nn", "schema", "tasks", "training_data"},
+    "training": {"base", "data", "kernel", "nn", "schema", "settings", "tasks", "training_data"},
     "prediction": {"base", "data", "kernel", "models", "molecules", "schema", "tasks"},
     "explain": {"base", "data", "graph", "models", "molecules", "prediction", "tasks"},
     "sequence": {
@@ -45,6 +45,7 @@ ROOMS = {
         "nn",
         "report",
         "schema",
+        "settings",
         "tasks",
         "training_data",
     },
@@ -85,6 +86,7 @@ ROOMS = {
         "molecules",
         "prediction",
         "report",
+        "settings",
         "tasks",
         "training",
         "training_data",
@@ -114,17 +116,14 @@ def parsed(file: Path) -> ast.Module:
 
 @cache
 def imports(file: Path, types: bool = False) -> set[str]:
-    """Dotted names a file imports at run time; what stands under `if TYPE_CHECKING` is not run, but `types` counts.
-
-    In an `__init__` that stands for the names which the package imports when they are asked for, and never counts.
-    """
+    """Dotted names a file imports at run time; what stands under `if TYPE_CHECKING` is not run, but `types` counts."""
     tree = parsed(file)
     found = set()
     skipped = {
         id(inner)
         for node in ast.walk(tree)
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        if not types or file.name == "__init__.py"
+        if not types
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -204,25 +203,10 @@ def test_no_circle_of_files_within_a_room_by_annotations_either() -> None:
     assert len(list(TopologicalSorter(known).static_order())) == len(known)
 
 
-LAZY = [file for file in FILES if file.name == "__init__.py" and "lazy_names(" in file.read_text()]
-
-
-@pytest.mark.parametrize("file", LAZY, ids=module_name)
-def test_editors_see_the_names_that_a_package_imports_late(file: Path) -> None:
-    """`__all__` has the names of the package, those imported late too, but for those of an annex."""
-    tree, package = parsed(file), module_name(file)
-    late = [each for block in tree.body if isinstance(block, ast.If) for each in block.body]
-    imports = [each for each in [*tree.body, *late] if isinstance(each, ast.ImportFrom)]
-    own = {name.asname or name.name for each in imports if each.module.startswith(f"{package}.") for name in each.names}
-    found = import_module(package)
-    assert {*found.__all__} == own - {"lazy_names"} and own <= set(dir(found))
-    assert all(getattr(found, name) is not None for name in own)
-
-
 def test_the_word_of_a_task_stands_in_tasks_and_on_the_command_line_alone() -> None:
     """Elsewhere a task is an object, so that a new one touches nothing else."""
     for file in FILES:
-        if file.relative_to(ROOT / "gtx").parts[0] in ("tasks", "sequence", "cli"):
+        if file.relative_to(ROOT / "gtx").parts[0] in ("tasks", "settings", "sequence", "cli"):
             continue
         found = re.findall(r"""(["'])(regression|classification|multiclass|sequence)\1""", file.read_text())
         assert not found, file
@@ -239,7 +223,6 @@ HEAD = "import sys; from contextlib import suppress"
             ("from gtx.cli import main", "torch rdkit pandas numpy"),
             ("with suppress(SystemExit): main(['train', '--help'])", "torch rdkit pandas sklearn matplotlib"),
             ("import gtx.molecules", "torch pandas sklearn numba matplotlib"),
-            ("import gtx.tasks, gtx.training; gtx.training.TrainSettings()", "torch"),
         ],
         [
             ("sys.modules['triton'] = None; import gtx.nn, gtx.models", "rdkit pytorch_lightning"),

@@ -8,7 +8,6 @@ Another package adds a command by an entry point of the group `gtx.commands`.
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 import warnings
@@ -21,7 +20,6 @@ import gtx
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.termination import Terminated, raise_on_sigterm
 from gtx.cli.printing import be_quiet, in_words, say
-from gtx.lazy import Postponed
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
@@ -55,7 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # PyG's import calls torch.jit.script; from torch 2.14 on that is a warning to users, who can do nothing about it
     warnings.filterwarnings("ignore", r".torch\.jit\.script. is deprecated", FutureWarning)
-    _start_fast()
     _share_cores()
     in_words(sys.stdout)
     in_words(sys.stderr)
@@ -93,17 +90,6 @@ def _speaks() -> bool:
     from gtx.training.ranks import is_main_process
 
     return is_main_process()
-
-
-def _start_fast() -> None:
-    """Import less, and look for garbage less often: of the five seconds of a small prediction this saves half.
-
-    PyG imports its data sets, its layers and torch's compiler, of which gtx uses a few layers. The imports make a
-    million objects that stay, and Python looks for garbage among them after every 700 new ones.
-    """
-    gc.set_threshold(100_000)
-    of_pyg = [f"torch_geometric.{name}" for name in ("datasets", "nn", "explain", "llm")]
-    Postponed("torch._dynamo", "torch.onnx.ops", *of_pyg)
 
 
 def _share_cores() -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gtx.base.errors import InputError
 from gtx.cli.parser import Group, Parser, Texts, choices_of, file_of_rows, option_of
-from gtx.data import SPLIT_METHODS
-from gtx.tasks.options import TASKS, chosen
-from gtx.training import TrainSettings
+from gtx.settings.tasks import TASKS, chosen
+from gtx.settings.training import TrainSettings
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns
@@ -31,6 +30,14 @@ COLUMNS = {
 """The option that names the columns of a task of atoms or bonds."""
 SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", "logger": "logging and progress"}
 """The first field of `TrainSettings` in each group of options."""
+
+
+SPLITS = (
+    "random: rows drawn at random; scaffold: molecules of one ring system together, rare ones tested; cluster: similar "
+    "molecules together, by Butina's clusters; group: rows with one cell in --split-by together"
+)
+"""What the methods of `gtx.data.SPLIT_METHODS` do; the commands check a name when they have read the options."""
+TIME_SPLIT = "time: the oldest by --split-by train, the latest are test"
 
 
 def add_table(parser: Parser) -> Group:
@@ -201,13 +208,8 @@ def add_run(parser: Parser) -> Group:
 def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
     """Add the options of the split; with `folds` only methods that have folds."""
     group = parser.add_argument_group(title)
-    able = {name: one for name, one in SPLIT_METHODS.items() if one.groups or not folds}
-    group.add_argument(
-        "--split",
-        **choices_of(list(able)),
-        help="; ".join(f"{name}: {one.about}" for name, one in able.items())
-        + ("" if folds else "; default: the split of a public data set that has one, else random"),
-    )
+    methods = "" if folds else f"; {TIME_SPLIT}; default: the split of a public data set that has one, else random"
+    group.add_argument("--split", metavar="NAME", help=SPLITS + methods)
     group.add_argument("--split-by", metavar="NAME", help="the column of groups or times for --split group or time")
     group.add_argument("--split-seed", type=int, metavar="N", help="random seed of the split; default: --seed")
     return group

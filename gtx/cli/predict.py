@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gtx.base.errors import InputError, printable
 from gtx.base.termination import Terminated
+from gtx.cli.imports import importing
 from gtx.cli.options import add_molecule_columns, add_on_error, add_workers
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, shows_progress
@@ -145,6 +146,8 @@ def run(arguments: Namespace) -> int:
                 raise InputError(f"--{name} is for a folder of molecules, and {printable(str(molecules))} is none")
     elif arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
+    with importing():
+        from gtx.prediction import predict_table
     options = {
         "smiles_column": arguments.smiles_column,
         "smiles_columns": arguments.smiles_columns,
@@ -163,8 +166,6 @@ def run(arguments: Namespace) -> int:
     )
     if folder:
         return _run_folder(predictor, molecules, arguments, options)
-    from gtx.prediction import predict_table
-
     outcome = predict_table(predictor, molecules, arguments.out, **options)
     for line in outcome_lines(outcome, predictor.header, options["selection"]):
         note(line)

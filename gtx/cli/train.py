@@ -6,13 +6,14 @@ from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gtx.cli.imports import importing
 from gtx.cli.options import add_parts, add_reading, add_run, add_settings, add_table, add_task, settings_from
 from gtx.cli.parser import Parser
-from gtx.cli.printing import note, say
-from gtx.tasks.options import TASKS
+from gtx.cli.printing import note, say, score_table
+from gtx.settings.tasks import TASKS
 
 if TYPE_CHECKING:
-    from gtx.training import TrainSettings
+    from gtx.settings.training import TrainSettings
     from gtx.training_data import DataSettings
 
 EXAMPLES = """
@@ -106,6 +107,8 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
+    with importing():
+        import gtx.workflow  # noqa: F401  # and all that it imports
     given = vars(arguments)
     how = {
         "overwrite": given["overwrite"],
@@ -126,7 +129,6 @@ def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
 
 def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:
     """Train, and print what was found of the data, the scores beside the baselines, and where the files are."""
-    from gtx.cli.printing import score_table
     from gtx.workflow import train_model
 
     outcome = train_model(data, settings, out, tell=note, **options)

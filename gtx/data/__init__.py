@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from gtx.data.batches import PairBudgetSampler
+from gtx.data.columns import Row, Table
+from gtx.data.feature_columns import FeatureColumns
+from gtx.data.featurising import FeaturisationResult, featurise, from_pyg
+from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
+from gtx.data.row_log import RowLog
+from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
+from gtx.data.split_settings import SplitSettings
+from gtx.data.splits import (
+    SPLIT_METHODS,
+    Split,
+    compute_group_labels,
+    cross_validation_splits,
+    make_group_split_method,
+    random_split,
+    repeated_cross_validation_splits,
+)
+from gtx.data.store import MoleculeStore
+from gtx.data.table_writer import TableWriter
+from gtx.data.tables import open_table
 
-from gtx.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from gtx.data.batches import PairBudgetSampler
-    from gtx.data.columns import Row, Table
-    from gtx.data.feature_columns import FeatureColumns
-    from gtx.data.featurising import FeaturisationResult, featurise, from_pyg
-    from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
-    from gtx.data.row_log import RowLog
-    from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
-    from gtx.data.split_settings import SplitSettings
-    from gtx.data.splits import (
-        SPLIT_METHODS,
-        Split,
-        compute_group_labels,
-        cross_validation_splits,
-        make_group_split_method,
-        random_split,
-        repeated_cross_validation_splits,
-    )
-    from gtx.data.store import MoleculeStore
-    from gtx.data.table_writer import TableWriter
-    from gtx.data.tables import open_table
-
-
-# tables need no torch
-__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "PUBLIC_DATASETS",
     "SPLIT_METHODS",

@@ -396,7 +396,6 @@ class SplitMethod:
     """Method that divides rows into training, validation and test rows.
 
     Attributes:
-        about: short description of the method.
         divide: function that divides the rows in train, val and test.
         groups: function that returns a label for each row; rows with the same label are in one part. None for a method
             without groups and folds.
@@ -407,7 +406,6 @@ class SplitMethod:
         seeded: whether the result depends on a seed.
     """
 
-    about: str
     divide: Callable[[RowsToSplit], Split]
     groups: Callable[[RowsToSplit], Sequence[str]] | None = None
     reads: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]] | None = None
@@ -416,7 +414,7 @@ class SplitMethod:
     seeded: bool = True
 
 
-def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], about: str, **more: Any) -> SplitMethod:
+def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], **more: Any) -> SplitMethod:
     """Make a split method from a function that groups rows: groups are shuffled, and no group is divided.
 
     Each group of rows goes to the first of train, val and test that has room for the group.
@@ -430,7 +428,7 @@ def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], abou
         split = random_split(len(labels), rows.sizes, rows.seed, [labels[i] for i in order])
         return {part: np.sort(order[index]) for part, index in split.items()}
 
-    return SplitMethod(about, divide, groups, **more)
+    return SplitMethod(divide, groups, **more)
 
 
 def _random(rows: RowsToSplit) -> Split:
@@ -454,21 +452,15 @@ def _times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 SPLIT_METHODS = {
-    "random": SplitMethod("rows drawn at random", _random, lambda rows: rows.smiles, spreads=True),
+    "random": SplitMethod(_random, lambda rows: rows.smiles, spreads=True),
     "scaffold": SplitMethod(
-        "molecules of one ring system together, rare ones tested",
         lambda rows: scaffold_split(_scaffolds(rows), rows.sizes),
         _scaffolds,
         seeded=False,
     ),
-    "cluster": make_group_split_method(
-        lambda rows: group_by_butina(rows.smiles), "similar molecules together, by Butina's clusters"
-    ),
-    "group": make_group_split_method(
-        lambda rows: rows.values.tolist(), "rows with one cell in --split-by together", reads=_labels
-    ),
+    "cluster": make_group_split_method(lambda rows: group_by_butina(rows.smiles)),
+    "group": make_group_split_method(lambda rows: rows.values.tolist(), reads=_labels),
     "time": SplitMethod(
-        "the oldest by --split-by train, the latest are test",
         lambda rows: time_split(rows.values, rows.sizes),
         reads=_times,
         expects="a number or a date such as 2024-05-17",

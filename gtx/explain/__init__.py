@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from gtx.explain.attribution import Attribution, compute_attribution
+from gtx.explain.explanation import Explanation, explain_prediction
+from gtx.explain.relevance import average_attention_by_distance
 
-from gtx.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from gtx.explain.attribution import Attribution, compute_attribution
-    from gtx.explain.explanation import Explanation, explain_prediction
-    from gtx.explain.relevance import average_attention_by_distance
-
-
-# the command line reads names without torch
-__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "Attribution",
     "Explanation",

@@ -16,8 +16,8 @@ examples:
 """
 NOTES = """
 The file contains the networks, the kernel model and the scales of the targets; it predicts the same as gtx predict. Its
-inputs are the arrays of one molecule, as gtx.molecules makes them with RDKit and numpy. gtx.export.ExportedModel
-runs the file with onnxruntime.
+inputs are the arrays of one molecule, as gtx.molecules makes them with RDKit and numpy.
+gtx.export.running.ExportedModel runs the file with onnxruntime.
 
 gtx compares the file with the model on training rows and unusual molecules, and writes no file if they differ.
 

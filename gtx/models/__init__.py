@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gtx.lazy import lazy_names
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.assembly import LayerSettings, graph_transformer
 from gtx.models.catalogue import ARCHITECTURES, Architecture, build_model
@@ -16,13 +13,6 @@ from gtx.models.readouts import LevelOutput, LevelReadout, make_head
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
 
-if TYPE_CHECKING:
-    from gtx.sequence.model import CrossAttentionMaps as CrossAttentionMaps
-    from gtx.sequence.model import MoleculeToSequenceModel as MoleculeToSequenceModel
-    from gtx.sequence.model import TokenTransformer as TokenTransformer
-    from gtx.sequence.model import molecule_to_sequence as molecule_to_sequence
-
-__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ARCHITECTURES",
     "Architecture",

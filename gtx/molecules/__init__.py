@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gtx.lazy import lazy_names
 from gtx.molecules.coordinates import Conformer, make_conformer
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES
+from gtx.molecules.drawing import draw_attention, draw_molecule
+from gtx.molecules.fragments import (
+    butina_clusters,
+    morgan_counts,
+    murcko_scaffold,
+)
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules, Molecule
 from gtx.molecules.perception import Featuriser
 from gtx.molecules.reading import MoleculeError, read_smiles
 
-if TYPE_CHECKING:
-    from gtx.molecules.drawing import draw_attention, draw_molecule
-    from gtx.molecules.fragments import (
-        butina_clusters,
-        morgan_counts,
-        murcko_scaffold,
-    )
-
-
-# worker processes that only featurise need none of these
-__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "ATOM_FEATURE_VALUES",
     "BOND_FEATURE_VALUES",

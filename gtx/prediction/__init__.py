@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from gtx.prediction.extended import NeighbourReportingPredictor
+from gtx.prediction.folders import FolderOutcome, predict_folder
+from gtx.prediction.frames import DataFramePredictor
+from gtx.prediction.loading import load_predictor
+from gtx.prediction.model_file import ModelFileHeader, save_model
+from gtx.prediction.predictor import Predictor
+from gtx.prediction.streaming import RowSelection, TableOutcome, predict_table
 
-from gtx.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from gtx.prediction.extended import NeighbourReportingPredictor
-    from gtx.prediction.folders import FolderOutcome, predict_folder
-    from gtx.prediction.frames import DataFramePredictor
-    from gtx.prediction.loading import load_predictor
-    from gtx.prediction.model_file import ModelFileHeader, save_model
-    from gtx.prediction.predictor import Predictor
-    from gtx.prediction.streaming import RowSelection, TableOutcome, predict_table
-
-
-# the command line reads names without torch
-__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "DataFramePredictor",
     "FolderOutcome",

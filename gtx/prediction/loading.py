@@ -37,7 +37,8 @@ def load_predictor(
     Args:
         path: path of a model file, or `foundation`, the pretrained model that comes with gtx.
         device: name of a torch device; by default a GPU if there is one.
-        beams: width of the beam search for a model that generates sequences, see `gtx.tasks.SequenceGenerationTask`.
+        beams: width of the beam search for a model that generates sequences, see
+            `gtx.sequence.task.SequenceGenerationTask`.
         model: for a file with the weights of your own module: a module of the same shape, or a function that makes the
             module.
         task: for a task of your own: the class of the task.

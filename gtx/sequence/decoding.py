@@ -31,7 +31,7 @@ class State(Protocol):
 
 
 class Writer(Protocol):
-    """A model that writes, as `gtx.models.MoleculeToSequenceModel` does."""
+    """A model that writes, as `gtx.sequence.model.MoleculeToSequenceModel` does."""
 
     def begin(self, source: Any, limit: int) -> State:
         """Start one empty row per source; at most `limit` steps will follow."""

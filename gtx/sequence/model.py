@@ -265,7 +265,9 @@ class MoleculeToSequenceModel(MoleculeModel):
         return CrossAttentionMaps(logits, edges.edge_index, weights)
 
     def begin(self, source: Batch | SequenceBatch | None, limit: int) -> Writing:
-        """Sequences to be written, one per source; one if there is no source. See `gtx.sequence.greedy_search`.
+        """Sequences to be written, one per source; one if there is no source.
+
+        See `gtx.sequence.decoding.greedy_search`.
 
         Args:
             source: what is read.

@@ -19,8 +19,8 @@ from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
+from gtx.settings.tasks import SequenceOptions, learned
 from gtx.tasks.metrics import smoothed_cross_entropy
-from gtx.tasks.options import SequenceOptions, learned
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class SequenceGenerationTask(Task, SequenceOptions):
     At each position the model predicts the next token after the true tokens before it.
 
     The model maps a molecule and the tokens so far to logits of the next token
-    (`gtx.sequence.MoleculeToSequenceModel`). A target in a store is the number of its text in `texts`.
+    (`gtx.sequence.model.MoleculeToSequenceModel`). A target in a store is the number of its text in `texts`.
 
     Args:
         targets: the name of the one target column.

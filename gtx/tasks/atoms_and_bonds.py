@@ -17,12 +17,12 @@ from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.feature_columns import parse_labels, parse_list, split_list
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number, one_of
+from gtx.settings.tasks import AtomOptions, LevelClassOptions, LevelOptions, learned
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification
 from gtx.tasks.labels import check_count, in_order, label_indices, listed, written
 from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds
 from gtx.tasks.metrics import LOSSES, Target, constants
 from gtx.tasks.numbers import parse_bound
-from gtx.tasks.options import AtomOptions, LevelClassOptions, LevelOptions, learned
 from gtx.tasks.regression import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.tasks.task import Metric, Task

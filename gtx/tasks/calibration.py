@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gtx.schema import Value
-from gtx.tasks.options import isotonic_regression, minimize_scalar
 
 # --- Split-conformal prediction: intervals of numbers, and sets of classes.
 
@@ -166,6 +165,8 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
         scaled = tempered(p, np.exp(log_temperature))
         return -np.log(scaled[np.arange(len(y)), y] + TINY).mean()
 
+    from scipy.optimize import minimize_scalar
+
     fit = minimize_scalar(surprise, bounds=(np.log(COOLEST), np.log(HOTTEST)), method="bounded")
     return float(np.exp(fit.x))
 
@@ -194,8 +195,10 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
     """
     if len(y) < FEWEST:
         return None
+    from sklearn.isotonic import IsotonicRegression
+
     least = 1 / (len(y) + 2)
-    fits = [isotonic_regression(y_min=least, y_max=1 - least).fit(column, y == c) for c, column in enumerate(p.T)]
+    fits = [IsotonicRegression(y_min=least, y_max=1 - least).fit(column, y == c) for c, column in enumerate(p.T)]
     return [[fit.X_thresholds_.tolist(), fit.y_thresholds_.tolist()] for fit in fits]
 
 

@@ -15,6 +15,11 @@ from torch import Tensor, nn
 from gtx.base.errors import InputError
 from gtx.data.targets import no_numbers
 from gtx.schema import Kind, ListOf, OrNone, Record, flag, number, one_of, text
+from gtx.settings.tasks import (
+    BinaryOptions,
+    ClassOptions,
+    learned,
+)
 from gtx.tasks.calibration import (
     BETWEEN_0_AND_1,
     LEVEL,
@@ -43,19 +48,18 @@ from gtx.tasks.labels import (
     same_label,
     written,
 )
-from gtx.tasks.metrics import constants, has_values, mean_scores, varies
-from gtx.tasks.numbers import NumericTask
-from gtx.tasks.options import (
-    BinaryOptions,
-    ClassOptions,
-    binary_accuracy,
-    binary_auroc,
-    binary_average_precision,
-    learned,
-    multiclass_accuracy,
-    multiclass_f1_score,
-    multiclass_matthews_corrcoef,
+from gtx.tasks.metrics import (
+    accuracy,
+    average_precision,
+    constants,
+    has_values,
+    macro_f1,
+    matthews_correlation,
+    mean_scores,
+    roc_auc,
+    varies,
 )
+from gtx.tasks.numbers import NumericTask
 from gtx.tasks.task import Metric, Predictions, Task, targets_of
 from gtx.tasks.uncertainty import needs_gradients
 
@@ -359,9 +363,9 @@ class BinaryClassification(ClassTask, BinaryOptions):
     discrete: ClassVar[bool] = True
     linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
-        "roc_auc": Metric("ROC-AUC", lambda p, y: binary_auroc(p, y.long()), varies),
-        "pr_auc": Metric("PR-AUC", lambda p, y: binary_average_precision(p, y.long()), varies),
-        "accuracy": Metric("accuracy", lambda p, y: binary_accuracy(p, y.long()), has_values),
+        "roc_auc": Metric("ROC-AUC", roc_auc, varies),
+        "pr_auc": Metric("PR-AUC", average_precision, varies),
+        "accuracy": Metric("accuracy", accuracy, has_values),
     }
 
     unsaved: ClassVar[frozenset[str]] = ClassTask.unsaved | {"positive"}
@@ -467,11 +471,6 @@ class BinaryClassification(ClassTask, BinaryOptions):
 # --- One of several classes, for each of several targets.
 
 
-def _roc_auc(p: Tensor, y: Tensor) -> Tensor:
-    """Average the ROC-AUC of each class that occurs against the rest (Provost & Domingos 2001, unweighted)."""
-    return torch.stack([binary_auroc(p[:, k], (y == k).long()) for k in y.long().unique()]).mean()
-
-
 @dataclass(frozen=True)
 class MulticlassClassification(ClassTask):
     r"""Task of predicting one of C classes per target, by a softmax of C outputs and cross-entropy: \(-\ln p_y\).
@@ -490,12 +489,10 @@ class MulticlassClassification(ClassTask):
     discrete: ClassVar[bool] = True
     linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
-        "roc_auc": Metric("macro ROC-AUC", _roc_auc, varies),
-        "accuracy": Metric(
-            "accuracy", lambda p, y: multiclass_accuracy(p, y.long(), p.shape[1], average="micro"), has_values
-        ),
-        "f1": Metric("macro F1", lambda p, y: multiclass_f1_score(p, y.long(), p.shape[1]), has_values),
-        "mcc": Metric("Matthews", lambda p, y: multiclass_matthews_corrcoef(p, y.long(), p.shape[1]), varies),
+        "roc_auc": Metric("macro ROC-AUC", roc_auc, varies),
+        "accuracy": Metric("accuracy", accuracy, has_values),
+        "f1": Metric("macro F1", macro_f1, has_values),
+        "mcc": Metric("Matthews", matthews_correlation, varies),
     }
 
     classes: tuple[tuple[str, ...], ...] = learned()

@@ -16,9 +16,9 @@ from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
 from gtx.data.targets import parse_number
 from gtx.schema import OrNone, Record, flag
-from gtx.tasks.metrics import has_values
+from gtx.settings.tasks import FractionOptions
+from gtx.tasks.metrics import has_values, mean_absolute_error, root_mean_squared_error
 from gtx.tasks.numbers import BAD_TARGET, NumericTask
-from gtx.tasks.options import FractionOptions, mean_absolute_error, mean_squared_error
 from gtx.tasks.task import Metric, Task, targets_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class FractionRegression(NumericTask, FractionOptions):
     linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
         "kl": Metric("KL divergence", lambda p, y: divergence(p, y).mean(), has_values, lower=True, summed=True),
-        "rmse": Metric("RMSE", lambda p, y: mean_squared_error(p, y, squared=False), has_values, lower=True),
+        "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True),
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True),
     }
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gtx.base.errors import InputError
 from gtx.data.row_log import plural
 from gtx.data.targets import comma_advice, has_comma
+from gtx.settings.tasks import TASKS, chosen
 from gtx.tasks.classification import ZERO_ONE, BinaryClassification
 from gtx.tasks.labels import count_labels, in_order, label, listed, main_labels, numbers_among
 from gtx.tasks.numbers import parse_bound
-from gtx.tasks.options import TASKS, chosen
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 

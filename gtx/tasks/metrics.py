@@ -73,7 +73,67 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
     return torch.where(labelled, each, 0.0).sum() / labelled.sum().clamp(min=1)
 
 
-# --- Scores of predictions, in the targets' own units.
+# --- Scores of predictions `[n]`, or probabilities `[n]` or `[n, C]`. Prediction needs no scikit-learn, slow to import.
+
+
+def mean_absolute_error(prediction: Tensor, y: Tensor) -> Tensor:
+    """Compute the mean absolute error."""
+    return (prediction - y).abs().mean()
+
+
+def root_mean_squared_error(prediction: Tensor, y: Tensor) -> Tensor:
+    """Compute the root of the mean squared error."""
+    return (prediction - y).square().mean().sqrt()
+
+
+def r2_score(prediction: Tensor, y: Tensor) -> float:
+    """Compute the coefficient of determination."""
+    from sklearn.metrics import r2_score
+
+    return r2_score(y.numpy(), prediction.numpy())
+
+
+def accuracy(p: Tensor, y: Tensor) -> Tensor:
+    """Compute the share of rows whose likeliest class is the true one."""
+    likeliest = p > 0.5 if p.dim() == 1 else p.argmax(1)
+    return (likeliest == y).double().mean()
+
+
+def roc_auc(p: Tensor, y: Tensor) -> float:
+    """Compute the ROC-AUC; of C classes the mean of each class that occurs against the rest.
+
+    Source: Provost & Domingos 2001, unweighted.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    if p.dim() == 1:
+        return roc_auc_score(y.numpy(), p.numpy())
+    classes = y.long().unique().tolist()
+    return sum(roc_auc_score((y == k).numpy(), p[:, k].numpy()) for k in classes) / len(classes)
+
+
+def average_precision(p: Tensor, y: Tensor) -> float:
+    """Compute the average precision, the area under the curve of precision and recall."""
+    from sklearn.metrics import average_precision_score
+
+    return average_precision_score(y.numpy(), p.numpy())
+
+
+def macro_f1(p: Tensor, y: Tensor) -> float:
+    """Compute the mean F1 score of the classes that occur or are predicted."""
+    from sklearn.metrics import f1_score
+
+    return f1_score(y.numpy(), p.argmax(1).numpy(), average="macro")
+
+
+def matthews_correlation(p: Tensor, y: Tensor) -> float:
+    """Compute the correlation of true and likeliest classes."""
+    from sklearn.metrics import matthews_corrcoef
+
+    return matthews_corrcoef(y.numpy(), p.argmax(1).numpy())
+
+
+# --- Scores by name, in the targets' own units.
 
 
 class Metric(NamedTuple):
@@ -90,7 +150,7 @@ class Metric(NamedTuple):
     """
 
     title: str
-    function: Callable[[Tensor, Tensor], Tensor] | None = None
+    function: Callable[[Tensor, Tensor], Tensor | float] | None = None
     defined: Callable[[Tensor], bool] | None = None
     lower: bool = False
     in_units: bool = False

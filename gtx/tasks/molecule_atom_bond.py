@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from gtx.base.errors import InputError
 from gtx.data.columns import Row
 from gtx.schema import ListOf, Record, one_of
+from gtx.settings.tasks import MoleculeAtomBondOptions, learned
 from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
 from gtx.tasks.levels import LevelTask
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.options import MoleculeAtomBondOptions, learned
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Answers, Metric, Scores, Task
 

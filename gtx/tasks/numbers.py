@@ -20,9 +20,9 @@ from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog, named
 from gtx.data.targets import BLANK_WORDS, BLANKS, comma_advice, has_comma, no_numbers, parse_number
 from gtx.schema import shown
+from gtx.settings.tasks import WeightOptions
 from gtx.tasks.calibration import LEVEL, Reach
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
-from gtx.tasks.options import WeightOptions
 from gtx.tasks.task import (
     Predictions,
     ScoredCells,

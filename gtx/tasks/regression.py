@@ -16,8 +16,17 @@ from gtx.data.delimited import LIMIT, too_large
 from gtx.data.row_log import RowLog, format_row_message
 from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of, text
+from gtx.settings.tasks import NumberOptions, learned
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
-from gtx.tasks.metrics import LOSSES, has_values, masked_mean, varies
+from gtx.tasks.metrics import (
+    LOSSES,
+    has_values,
+    masked_mean,
+    mean_absolute_error,
+    r2_score,
+    root_mean_squared_error,
+    varies,
+)
 from gtx.tasks.numbers import (
     RELATION_WORDS,
     NumericTask,
@@ -28,7 +37,6 @@ from gtx.tasks.numbers import (
     read_bounds,
     with_bounds,
 )
-from gtx.tasks.options import NumberOptions, learned, mean_absolute_error, mean_squared_error, r2_score
 from gtx.tasks.scaling import (
     EXTENSIVE,
     TargetScaler,
@@ -80,11 +88,9 @@ class Regression(NumericTask, NumberOptions):
 
     name: ClassVar[str] = "regression"
     metrics: ClassVar[dict[str, Metric]] = {
-        "rmse": Metric(
-            "RMSE", lambda p, y: mean_squared_error(p, y, squared=False), has_values, lower=True, in_units=True
-        ),
+        "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True, in_units=True),
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
-        "r2": Metric("R²", lambda p, y: r2_score(y.numpy(), p.numpy()), varies),
+        "r2": Metric("R²", r2_score, varies),
     }
 
     supports: ClassVar[frozenset[str]] = NumericTask.supports | {"outliers"}

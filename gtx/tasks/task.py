@@ -15,8 +15,8 @@ from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, find_column
 from gtx.data.table_writer import find_unused_column_name
 from gtx.schema import ListOf, Record, text
+from gtx.settings.tasks import chosen
 from gtx.tasks.metrics import Metric
-from gtx.tasks.options import chosen
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore

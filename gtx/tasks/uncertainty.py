@@ -14,9 +14,8 @@ from scipy.special import ndtr
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.tasks.calibration import LEVEL
+from gtx.tasks.calibration import LEVEL, ranking
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.options import minimize_scalar, roc_auc_score, spearmanr
 
 # --- The interface of all methods.
 
@@ -329,6 +328,8 @@ def _slope(error: np.ndarray, distance: np.ndarray) -> float:
         scale = np.mean(size * np.exp(-slope * far))
         return len(size) * np.log(scale) + slope * far.sum() + slope**2 / (2 * PRIOR**2)
 
+    from scipy.optimize import minimize_scalar
+
     return float(minimize_scalar(unlikely, bounds=(0, STEEPEST), method="bounded").x)
 
 
@@ -453,9 +454,11 @@ def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
         "miscalibration_area": float(np.trapezoid(np.abs(observed - levels), levels)),
     }
     if len(np.unique(std)) > 1 and len(np.unique(size)) > 1:
+        from scipy.stats import spearmanr
+
         large = size > np.quantile(size, 1 - WORST)
         scores["spearman"] = float(spearmanr(std, size).statistic)
-        scores["auroc"] = float(roc_auc_score(large, std)) if 0 < large.sum() < len(large) else None
+        scores["auroc"] = ranking(large, std)
     return {name: value if value is not None and np.isfinite(value) else None for name, value in scores.items()}
 
 

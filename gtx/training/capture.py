@@ -18,10 +18,10 @@ from gtx.base.errors import printable
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.nn import MoleculeModel
+from gtx.settings.training import TrainSettings
 from gtx.training.data import MoleculeDataModule, fixed_features_of
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw
-from gtx.training.settings import TrainSettings
 
 WARM_UP = 3
 """Number of steps before one is captured, in which libraries allocate their workspaces."""

@@ -14,8 +14,8 @@ from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, PrecomputedEncodings, precompute_encodings
 from gtx.nn import MoleculeModel
+from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
-from gtx.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from gtx.training_data import DataSettings

@@ -27,6 +27,7 @@ from gtx.data import MoleculeStore
 from gtx.data.featurising import open_process_pool
 from gtx.kernel import KernelRidge
 from gtx.nn import MoleculeModel
+from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.tasks.closed_form import fit_closed_form
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture, on_side_stream
@@ -44,9 +45,15 @@ from gtx.training.logging import (
 from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
 from gtx.training.pretrained_weights import TRANSFER_MATCHING, PretrainedWeightLoader, TrainedEnsembleMember
-from gtx.training.ranks import are_several, distributed_group, is_main_process, lock_output_folder, run_in_main_process
+from gtx.training.ranks import (
+    are_several,
+    distributed_group,
+    is_main_process,
+    lock_output_folder,
+    machines,
+    run_in_main_process,
+)
 from gtx.training.run import RunFolder, TerminationCallback, collect_run_config, interruptible, quiet, torch_threads
-from gtx.training.settings import TrainSettings
 
 TRAINING_LOCK = threading.RLock()
 """Lock of the training in progress: torch has one random generator per process, so fits in threads take turns."""
@@ -99,7 +106,7 @@ def fit(
             target has no training value, there are no training molecules, the model, the precision or `keep_by` does
             not suit the task, or training diverged.
     """
-    settings = settings.resolved(task.epochs)
+    settings = settings.resolved(task.epochs, machines())
     if isinstance(model, nn.Module) and settings.ensemble > 1:
         raise InputError(f"an ensemble of {settings.ensemble} needs a function that makes a model, not one module")
     if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):

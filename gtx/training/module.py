@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.base.errors import InputError
+from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.training.checkpoints import readable
 from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine
-from gtx.training.settings import TrainSettings
 
 
 class TrainingModule(LightningModule):

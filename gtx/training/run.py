@@ -22,9 +22,9 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from gtx.base.errors import InputError
 from gtx.base.files import check_same, claim, discard, write_text
 from gtx.base.termination import Terminated, raise_on_sigterm, raise_terminated
+from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.training.ranks import is_main_process
-from gtx.training.settings import TrainSettings
 
 # --- SIGTERM while Lightning trains, in one process or in several.
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from gtx.workflow.fine_tuning import PretrainedModel
+from gtx.workflow.outputs import RunResult
+from gtx.workflow.pipeline import train_model
+from gtx.workflow.run import Run
 
-from gtx.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from gtx.workflow.fine_tuning import PretrainedModel
-    from gtx.workflow.outputs import RunResult
-    from gtx.workflow.pipeline import train_model
-    from gtx.workflow.run import Run
-
-
-# the command line must not wait for any of it
-__getattr__, __dir__ = lazy_names(__name__)
 __all__ = [
     "PretrainedModel",
     "Run",

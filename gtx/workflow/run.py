@@ -29,7 +29,7 @@ from gtx.tasks.task import Answers
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.logging import Watch
 from gtx.training.pretrained_weights import PretrainedWeightLoader
-from gtx.training.ranks import are_several, share_store
+from gtx.training.ranks import are_several, machines, share_store
 from gtx.training.run import RunFolder, collect_run_config
 from gtx.training_data import Dataset, DataSettings
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
@@ -114,7 +114,7 @@ class Run:
         begin = time.perf_counter()
         data, settings, fine_tuning = prepare(data, settings, start, new_head)
         molecules = read(data)
-        settings = settings.resolved(molecules.task.epochs)
+        settings = settings.resolved(molecules.task.epochs, machines())
         task = molecules.fitted()
         task = task if fine_tuning is None else fine_tuning.adopted(task)
         check_training_rows_option(task, settings)

@@ -10,7 +10,7 @@ import pytest
 from gtx.base.errors import InputError
 from gtx.cli import COMMANDS, annexes, command_module, main
 from gtx.cli.parser import Parser, option_of
-from gtx.tasks.options import TASKS, chosen
+from gtx.settings.tasks import TASKS, chosen
 
 pytestmark = pytest.mark.usefixtures("data_csv")
 

@@ -17,12 +17,12 @@ import pytest
 import torch
 
 import gtx
-import gtx.export
 import gtx.export.exporting
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
 from gtx.export.program import check_exportable
+from gtx.export.running import ExportedModel
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, foundation, save_model
@@ -106,7 +106,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compare(folder: Path, tolerance: float = 1e-5) -> pd.DataFrame:
     """Hold the answers of the exported file equal to those of the model for new molecules."""
-    exported, smiles = gtx.export.ExportedModel(folder / "model.onnx"), [*NEW, "C(("]
+    exported, smiles = ExportedModel(folder / "model.onnx"), [*NEW, "C(("]
     ours, theirs = gtx.load(folder / "model.gtx", "cpu").predict(smiles), exported.predict(smiles)
     for column in exported.columns:
         np.testing.assert_allclose(ours[column].to_numpy(float), theirs[column], rtol=tolerance, atol=tolerance)
@@ -163,7 +163,7 @@ def test_a_file_answers_as_the_model_does(name: str, tmp_path: Path, capsys: pyt
 def test_the_file_of_a_kernel_alone_runs_without_torch(alone: Path) -> None:
     compare(alone, 1e-6)
     code = (
-        "import sys; from gtx.export import ExportedModel; "
+        "import sys; from gtx.export.running import ExportedModel; "
         "print(ExportedModel('model.onnx').predict(['CCO'])['gap_pred'][0]); assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=alone, capture_output=True, text=True, check=True)
@@ -184,7 +184,7 @@ def test_a_file_that_would_answer_otherwise_is_not_written(
     monkeypatch.setattr(type(model), "predict", other)
     monkeypatch.setattr(gtx.export.exporting, "_to_onnx", lambda *_: (alone / "model.onnx").read_bytes())
     with pytest.raises(InputError, match=r"gap_pred of C would be .* and not 0"):
-        gtx.export.export_model(model, tmp_path / "model.onnx")
+        gtx.export.exporting.export_model(model, tmp_path / "model.onnx")
     assert not (tmp_path / "model.onnx").exists()
 
 
@@ -206,6 +206,6 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path, capsys: pytest.Capture
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_text("no such thing")
     with pytest.raises(InputError, match="cannot be used by onnxruntime"):
-        gtx.export.ExportedModel(tmp_path / "model.onnx")
+        ExportedModel(tmp_path / "model.onnx")
     with pytest.raises(InputError, match="there is no file"):
-        gtx.export.ExportedModel(tmp_path / "absent.onnx")
+        ExportedModel(tmp_path / "absent.onnx")

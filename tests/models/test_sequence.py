@@ -6,16 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gtx.models import (
-    GraphTransformer,
-    MoleculeToSequenceModel,
-    molecule_to_sequence,
-    standard,
-)
+from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
-from gtx.sequence import TokenSequenceEncoder, TokenVocabulary, greedy_search
-from gtx.sequence.decoding import beam_search
-from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
+from gtx.sequence.decoding import beam_search, greedy_search
+from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder, molecule_to_sequence
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, TokenVocabulary
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
 VOCABULARY = TokenVocabulary.of(SMILES)

@@ -15,14 +15,12 @@ import torch
 import gtx
 from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.models import molecule_to_sequence
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor, save_model
-from gtx.sequence import TokenVocabulary
 from gtx.sequence.decoding import beam_search
-from gtx.sequence.sequences import CHARACTER_TOKENIZER
-from gtx.sequence.task import scores
-from gtx.tasks import GeneratedTexts, SequenceGenerationTask
+from gtx.sequence.model import molecule_to_sequence
+from gtx.sequence.sequences import CHARACTER_TOKENIZER, TokenVocabulary
+from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, scores
 from tests.tables import read, write
 
 FEATURISER = Featuriser(descriptors=False)

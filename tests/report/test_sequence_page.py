@@ -9,7 +9,7 @@ from gtx.data import featurise
 from gtx.molecules import Featuriser
 from gtx.report import DatasetCard
 from gtx.sequence.report import SequenceReport, write_sequence_report
-from gtx.tasks import SequenceGenerationTask
+from gtx.sequence.task import SequenceGenerationTask
 
 from .test_page import Page
 

@@ -12,9 +12,15 @@ import torch
 from torch import Tensor
 
 from gtx.base.errors import InputError
-from gtx.sequence import TokenVocabulary, greedy_search
-from gtx.sequence.decoding import GeneratedSequence, beam_search
-from gtx.sequence.sequences import CHARACTER_TOKENIZER, END_TOKEN, SMILES_TOKENIZER, START_TOKEN, SequenceBatch
+from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
+from gtx.sequence.sequences import (
+    CHARACTER_TOKENIZER,
+    END_TOKEN,
+    SMILES_TOKENIZER,
+    START_TOKEN,
+    SequenceBatch,
+    TokenVocabulary,
+)
 from tests.molecules_for_tests import SMILES
 from tests.molecules_for_tests import SMILES as MOLECULES
 

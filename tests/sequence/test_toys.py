@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from gtx.data.public_datasets import load_public_dataset
-from gtx.models import MoleculeToSequenceModel
-from gtx.sequence import SequenceDataset, TokenSequenceEncoder, TokenVocabulary, exact_match_accuracy, greedy_search
-from gtx.sequence.sequences import CHARACTER_TOKENIZER
-from gtx.tasks import SequenceGenerationTask
+from gtx.sequence.decoding import greedy_search
+from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder
+from gtx.sequence.sequences import CHARACTER_TOKENIZER, SequenceDataset, TokenVocabulary
+from gtx.sequence.task import SequenceGenerationTask, exact_match_accuracy
 from gtx.training import TrainSettings, fit
 
 pytestmark = pytest.mark.slow

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from rdkit import Chem
 from torch import Tensor
 
+from gtx.sequence.task import SequenceGenerationTask
 from gtx.tasks import (
     AtomClassification,
     AtomRegression,
@@ -25,7 +26,6 @@ from gtx.tasks import (
     MulticlassClassification,
     NumericTask,
     Regression,
-    SequenceGenerationTask,
     Task,
 )
 from gtx.tasks.inferred import InferredTask

@@ -13,11 +13,11 @@ from torch import nn
 
 from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.models import MoleculeToSequenceModel, standard
-from gtx.sequence import SequenceDataset, TokenSequenceEncoder, TokenVocabulary, greedy_search
-from gtx.sequence.sequences import SequenceBatch
-from gtx.sequence.task import count, exact_match_accuracy, metrics
-from gtx.tasks import SequenceGenerationTask
+from gtx.models import standard
+from gtx.sequence.decoding import greedy_search
+from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder
+from gtx.sequence.sequences import SequenceBatch, SequenceDataset, TokenVocabulary
+from gtx.sequence.task import SequenceGenerationTask, count, exact_match_accuracy, metrics
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.training import TrainingModule, TrainSettings, fit
 from tests.training.task import FEATURISER, SMILES

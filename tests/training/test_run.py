@@ -287,12 +287,12 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_S
 
 
 def test_torchrun_says_how_many_machines_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert machines() == 1 and TrainSettings().resolved(5).num_nodes is None
-    assert TrainSettings(num_nodes=1).resolved(5).num_nodes is None  # as in the config of a run of one machine
+    assert machines() == 1 and TrainSettings().resolved(5, machines()).num_nodes is None
+    assert TrainSettings(num_nodes=1).resolved(5, machines()).num_nodes is None  # as in a config
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
-    assert machines() == 2 and TrainSettings().resolved(5).num_nodes == 2
-    assert TrainSettings(num_nodes=3).resolved(5).num_nodes == 3
+    assert machines() == 2 and TrainSettings().resolved(5, machines()).num_nodes == 2
+    assert TrainSettings(num_nodes=3).resolved(5, machines()).num_nodes == 3
 
 
 def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from gtx.base.errors import InputError
-from gtx.tasks import BinaryClassification, FractionRegression, Regression, SequenceGenerationTask
+from gtx.sequence.task import SequenceGenerationTask
+from gtx.tasks import BinaryClassification, FractionRegression, Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training.optimise import check_selection, validation_scorer
 

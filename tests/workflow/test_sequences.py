@@ -11,7 +11,7 @@ import pytest
 
 import gtx
 from gtx.base.errors import InputError
-from gtx.tasks import SequenceGenerationTask
+from gtx.sequence.task import SequenceGenerationTask
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import RunResult, train_model

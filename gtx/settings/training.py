@@ -171,11 +171,9 @@ class TrainSettings:
         """Return the maximum number of molecules in a batch, for a number of training rows."""
         return self.batch_molecules or min(128, max(16, round(rows**0.5)))
 
-    def resolved(self, epochs: int) -> TrainSettings:
+    def resolved(self, epochs: int, machines: int = 1) -> TrainSettings:
         """Fill in the number of epochs and of machines, if they are None; a single machine stays None."""
-        from gtx.training.ranks import machines
-
-        nodes = self.num_nodes or machines()
+        nodes = self.num_nodes or machines
         return replace(self, epochs=self.epochs or epochs, num_nodes=nodes if nodes > 1 else None)
 
     def decisive(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Options of tasks, as fields of their classes."""
+"""Tasks by the words that the command line and model files use, and the options of each, as fields of its class."""
 
 from __future__ import annotations
 
@@ -6,28 +6,7 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
-from gtx.lazy import LateFunction, annex
-
-# --- Functions that fit and score. Their packages take three seconds to import; prediction needs none.
-
-_NUMBERS, _CLASSES = "torchmetrics.functional.regression", "torchmetrics.functional.classification"
-
-mean_absolute_error: LateFunction = LateFunction(_NUMBERS, "mean_absolute_error")
-mean_squared_error: LateFunction = LateFunction(_NUMBERS, "mean_squared_error")
-binary_accuracy: LateFunction = LateFunction(_CLASSES, "binary_accuracy")
-binary_auroc: LateFunction = LateFunction(_CLASSES, "binary_auroc")
-binary_average_precision: LateFunction = LateFunction(_CLASSES, "binary_average_precision")
-multiclass_accuracy: LateFunction = LateFunction(_CLASSES, "multiclass_accuracy")
-multiclass_f1_score: LateFunction = LateFunction(_CLASSES, "multiclass_f1_score")
-multiclass_matthews_corrcoef: LateFunction = LateFunction(_CLASSES, "multiclass_matthews_corrcoef")
-spearmanr: LateFunction = LateFunction("scipy.stats", "spearmanr")
-r2_score: LateFunction = LateFunction("sklearn.metrics", "r2_score")  # torchmetrics takes small variances for none
-roc_auc_score: LateFunction = LateFunction("sklearn.metrics", "roc_auc_score")
-minimize_scalar: LateFunction = LateFunction("scipy.optimize", "minimize_scalar")
-isotonic_regression: LateFunction = LateFunction("sklearn.isotonic", "IsotonicRegression")
-
-
-# --- The tasks by the words that the command line and model files use, and the options of each; read without torch.
+from gtx.lazy import annex
 
 
 def option(default: Any, text: str) -> Any:

@@ -1,0 +1,1 @@
+"""Settings and options that the command line, the estimators and model files share; read without PyTorch."""
