@@ -67,6 +67,15 @@ def add_table(parser: Parser) -> Group:
             )
     add_molecule_columns(group)
     group.add_argument(
+        "--reaction-mode",
+        metavar="NAME",
+        help="codes of a reaction: reactants-products, reactants-difference or products-difference; with -balanced at "
+        "the end, an atom that one side lacks has the same codes on both; default: reactants-products",
+    )
+    group.add_argument(
+        "--agents", action="store_true", help="read the agents over the arrow too, as molecules that do not change"
+    )
+    group.add_argument(
         "--relation-column",
         metavar="NAME",
         help="a column with the relation of each value of the one target, such as ChEMBL's Standard Relation: = or ~ "
@@ -109,8 +118,32 @@ def add_molecule_columns(group: Parser | Group, usual: str = "", several: str = 
         "--smiles-columns",
         nargs="+",
         metavar="NAME",
-        help=f"the columns of several molecules per row, such as solute solvent{several}",
+        help=f"the columns of several molecules per row, such as solute solvent{several}; with a reaction, those "
+        "beside it",
     )
+    group.add_argument("--reaction-column", metavar="NAME", help="the column with atom-mapped reaction SMILES")
+    group.add_argument(
+        "--reaction-columns", nargs=2, metavar="NAME", help="the columns with the reactants and the products"
+    )
+
+
+def molecule_columns(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the column of molecules or reactions, if the options name it, and the columns of several components.
+
+    Raises:
+        InputError: it is named twice.
+    """
+    named = [name for name in ("smiles_column", "reaction_column", "reaction_columns") if given[name]]
+    if len(named) > 1:
+        raise InputError(f"{' and '.join('--' + name.replace('_', '-') for name in named)}: give one of them")
+    several = tuple(given["smiles_columns"] or ())
+    column = given["smiles_column"] or reaction_column(given)
+    return (None, (column, *several)) if reaction_column(given) and column and several else (column, several)
+
+
+def reaction_column(given: dict[str, Any]) -> str | None:
+    """Return the column of reactions; of both sides in two columns, their names with an arrow between them."""
+    return given["reaction_column"] or ">>".join(given["reaction_columns"] or ()) or None
 
 
 def add_on_error(group: Parser | Group) -> None:
@@ -305,6 +338,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
     named = resolve(given["data"])
     if named and "split_column" in more and not any(_divided(given, more)):
         more["split_column"] = named.default_split
+    column, several = molecule_columns(given)
     targets = tuple(given["target_columns"] or (named and named.targets) or ())
     task, known = task_from(given, targets), named.units if named else {}
     features = features_from(given)
@@ -313,7 +347,7 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
     data = DataSettings(
         str(named.path) if named else given["data"],
         getattr(task, "targets", targets),
-        smiles_column=given["smiles_column"] or (named.smiles_column if named else None),
+        smiles_column=column or (named.smiles_column if named and not several else None),
         task=task,
         split=given["split"] or "random",
         split_by=given["split_by"],
@@ -350,8 +384,11 @@ def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
 def featuriser_from(given: dict[str, Any]) -> Featuriser:
     """Make the featuriser of the options."""
     from gtx.molecules import Featuriser
+    from gtx.molecules.reactions import MODES
 
-    return Featuriser(**{name: given[name] for name in _FEATURISER}, components=tuple(given["smiles_columns"] or ()))
+    reaction = (given["reaction_mode"] or MODES[0]) if reaction_column(given) else None
+    settings = {name: given[name] for name in _FEATURISER}
+    return Featuriser(**settings, components=molecule_columns(given)[1], reaction=reaction)
 
 
 def features_from(given: dict[str, Any]) -> FeatureColumns | None:
@@ -365,7 +402,7 @@ def features_from(given: dict[str, Any]) -> FeatureColumns | None:
 
 _FEATURISER = (
     *("max_atoms", "standardise", "coordinates", "hydrogens", "descriptors", "conformers", "molecule_features"),
-    *("ignore_stereo", "atom_order"),
+    *("ignore_stereo", "atom_order", "agents"),
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gtx.base.errors import InputError, printable
 from gtx.base.termination import Terminated
 from gtx.cli.imports import importing
-from gtx.cli.options import add_molecule_columns, add_on_error, add_workers
+from gtx.cli.options import add_molecule_columns, add_on_error, add_workers, molecule_columns
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, shows_progress
 from gtx.lazy import annex
@@ -148,9 +148,10 @@ def run(arguments: Namespace) -> int:
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
     with importing():
         from gtx.prediction import predict_table
+    column, several = molecule_columns(vars(arguments))
     options = {
-        "smiles_column": arguments.smiles_column,
-        "smiles_columns": arguments.smiles_columns,
+        "smiles_column": column,
+        "smiles_columns": several,
         "on_error": arguments.on_error,
         "selection": selected(arguments),
         "workers": arguments.workers,

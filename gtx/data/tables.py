@@ -60,7 +60,8 @@ def open_table(
     Args:
         source: path of a file, "-" for standard input, a SMILES, a list of SMILES, or an open binary stream. A text
             that is the path of an existing file is always a file.
-        smiles_column: name of the column of molecules, if the table has several columns.
+        smiles_column: name of the column of molecules, if the table has several columns; for reactions whose sides are
+            in two columns, their names with the arrow between them: `reactants>>products`.
         usual_column: name of the column of molecules if `smiles_column` is not given. If the table has no such column,
             gtx takes the column called "smiles" (in any case), or else the only column whose name contains "smiles", or
             else the only column whose first rows can be read as molecules.
@@ -69,6 +70,8 @@ def open_table(
         InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,
             or a list with the name of a file.
     """
+    if ARROW in (smiles_column or usual_column or ""):
+        return _read_sides(source, smiles_column, usual_column)
     wanted = MoleculeColumn(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
         return _read_stream(source, wanted, "the table")
@@ -84,6 +87,23 @@ def open_table(
 
         return read_parquet(name, wanted, name)
     return _opened(name, wanted)
+
+
+ARROW = ">>"
+"""Arrow of a reaction, between the texts of its sides or the names of their columns."""
+
+
+def _read_sides(
+    source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader, requested: str | None, usual: str | None
+) -> Table:
+    """Read a table with the two sides of reactions in two columns, `requested` or else `usual`; see `open_table`."""
+    reactants, _, products = (requested or usual or "").partition(ARROW)
+    table = open_table(source, requested and reactants, reactants)
+    if requested is None and not {reactants, products} <= set(table.columns):
+        return table
+    first, second = table.index(reactants), table.index(products)
+    rows = (row._replace(text=f"{row.cells[first]}{ARROW}{row.cells[second]}") for row in table.rows)
+    return replace(table, smiles_column=f"{reactants}{ARROW}{products}", rows=rows)
 
 
 def _opened(name: str, wanted: MoleculeColumn) -> Table:
@@ -384,10 +404,11 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
     near = did_you_mean(name, [*sets, *_sibling_files(name)])
     if isinstance(source, os.PathLike) or _looks_like_path(name):
         raise InputError(f"no such file: {name}{near}")
-    from gtx.molecules import MoleculeError, read_smiles
+    from gtx.molecules import MoleculeError
+    from gtx.molecules.reactions import read_sides
 
     try:
-        read_smiles(name)
+        read_sides(name)
     except MoleculeError as reason:
         public = " and no public data set of that name" if sets else ""
         as_smiles = near or f"; as a SMILES it {reason}"

@@ -11,6 +11,7 @@ from gtx.encodings.distance import (
 )
 from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.paths import ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
+from gtx.encodings.sides import BothSides
 from gtx.encodings.sinusoidal import SinusoidalPosition
 from gtx.encodings.space import NeighbourAtomTypes, NeighbourDistancesAndAngles, PairUnitVector
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
@@ -20,6 +21,7 @@ __all__ = [
     "AtomTypes",
     "BesselDistance",
     "BondFeatures",
+    "BothSides",
     "CategoricalFeatureSpec",
     "ContinuousFeatureSpec",
     "Encoding",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
-from gtx.graph.edge_selectors import hash_atom_environments
+from gtx.graph.sides import UNCHANGED, label_environments
 from gtx.kernel.counts import SubstructureCounts, intersections, offsets
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 
@@ -29,13 +29,13 @@ class TanimotoKernel(nn.Module):
     \[ k(a, b) = \frac{\sum_s \min(a_s, b_s)}{\sum_s \max(a_s, b_s)} \]
 
     The reference molecules of the kernel are training molecules. The counts are those of the labels of
-    `hash_atom_environments`, without folding.
+    `label_environments`, without folding.
 
     The kernel is positive definite. Source: Ralaivola et al. 2005 (https://doi.org/10.1016/j.neunet.2005.07.009).
 
     Args:
-        labels: definition of the substructures: one or more sets of arguments of `hash_atom_environments` by
-            name. The labels of all sets are counted.
+        labels: definition of the substructures: one or more schemes of
+            `gtx.graph.sides.label_environments`, all counted.
         rows, kinds, entries: numbers of reference molecules, of kinds of substructures, and of counts above 0; 0 before
             there are references.
 
@@ -125,9 +125,12 @@ class TanimotoKernel(nn.Module):
 
     def counts(self, batch: Batch) -> SubstructureCounts:
         """Count the substructures in each molecule of a batch; a kind is a label of 64 bits."""
-        schemes = enumerate(self.labels)
-        labels = torch.cat([hash_atom_environments(batch, **one) + scheme for scheme, one in schemes])
-        found = SubstructureCounts.from_labels(labels.flatten(), batch.batch.repeat(len(labels)), batch.num_graphs)
+        labels = torch.cat(label_environments(batch, self.labels))
+        owner = batch.batch.expand_as(labels)
+        if any("sides" in one for one in self.labels):
+            counted = labels != UNCHANGED
+            labels, owner = labels[counted], owner[counted]
+        found = SubstructureCounts.from_labels(labels.flatten(), owner.flatten(), batch.num_graphs)
         return SubstructureCounts(found.ptr, found.kind, found.count.clamp(max=LARGEST_COUNT))
 
     @property

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
-from gtx.graph.edge_selectors import hash_atom_environments
+from gtx.graph.sides import label_environments
 from gtx.kernel.counts import SubstructureCounts
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
 from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
@@ -351,11 +351,12 @@ class KernelRidge(TanimotoKernel):
         atoms = dual.new_zeros(molecule.num_nodes, dual.shape[1])
         bonds = torch.eye(molecule.num_nodes, dtype=torch.float64)
         bonds[tuple(molecule.edge_index)] = 1
-        for scheme, one in enumerate(self.labels):
+        for environments in label_environments(molecule, self.labels):
             within = torch.eye(molecule.num_nodes, dtype=torch.float64)
-            for labels in hash_atom_environments(molecule, **one) + scheme:
-                place = torch.searchsorted(counts.kind, labels)
-                part = rest * of_kind[place] / counts.count[place, None]
+            for labels in environments:
+                place = torch.searchsorted(counts.kind, labels).clamp(max=len(counts.kind) - 1)
+                counted = (counts.kind[place] == labels)[:, None]
+                part = rest * counted * of_kind[place] / counts.count[place, None]
                 atoms += within.T @ (part / within.sum(1, keepdim=True))
                 within = (within @ bonds > 0).double()
         return atoms, brought

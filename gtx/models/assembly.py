@@ -13,6 +13,7 @@ from torch import nn
 
 from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
+from gtx.encodings.sides import of_both_sides
 from gtx.graph import EdgeSelector
 from gtx.models.checks import check_arguments
 from gtx.models.embedding import MoleculeEmbedding
@@ -120,6 +121,7 @@ def graph_transformer(
     also: Mapping[Level, int] | None = None,
     atom_features: int = 0,
     bond_features: int = 0,
+    reaction: bool = False,
 ) -> GraphTransformer:
     r"""Make a graph transformer from its settings: the embedding, the layers, the readout and the head.
 
@@ -171,11 +173,15 @@ def graph_transformer(
         bond_features: number of extra features of each bond in `batch.bond_features`, equal for both directions. The
             features are added to the bond embeddings that `local` reads and to the pair embeddings; the head of a bond
             also reads them.
+        reaction: whether atoms and bonds have codes of both sides of a reaction; the encodings of paths, walks and
+            rings are then those of each side, see `gtx.encodings.BothSides`.
 
     Raises:
         ValueError: arguments contradict each other, or `layer` would ignore an argument.
     """
     check_arguments(locals(), signature(graph_transformer).parameters)
+    if reaction:
+        encodings = of_both_sides(encodings, atom_sizes, bond_sizes)
     embeds_pairs = layer is None or bond_tokens or any(encoding.pair for encoding in encodings)
     embedding = MoleculeEmbedding(
         atom_sizes,

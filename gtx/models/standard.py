@@ -109,6 +109,7 @@ def kernel_ridge(
     kinds: int = 0,
     entries: int = 0,
     foundation: Mapping[str, Any] | None = None,
+    reaction: bool = False,
 ) -> KernelRidge:
     """Make the kernel model: kernel ridge regression on circular substructures, descriptors and embeddings.
 
@@ -123,14 +124,20 @@ def kernel_ridge(
         num_descriptors: number of descriptors; with 0, the default, the kernel is the Tanimoto kernel of substructures
             (Ralaivola et al. 2005).
         labels, rows, kinds, entries, foundation: see `gtx.kernel.KernelRidge`.
+        reaction: whether atoms and bonds have codes of both sides of a reaction; substructures that the reaction
+            destroys or forms are then counted too.
 
     Raises:
         ValueError: `labels` has an unknown column or an unknown argument.
     """
     elements = {"atoms": [0], "bonds": [0]}
+    if reaction and not labels:
+        sides = {"sides": [list(atom_sizes or ()), list(bond_sizes or ())]}
+        types = {"atoms": [0], "bonds": [0, len(bond_sizes or ()) // 2]}
+        labels = [[{"radius": r, **types}, {"radius": 1}, {"radius": r, **elements, **sides}] for r in (2, 3)]
     labels = labels or [[{"radius": 2, **elements}], [{"radius": 3, **elements}, {"radius": 1}]]
     for one in (one for alternative in labels for one in alternative):
-        if unknown := set(one) - {"radius", "atoms", "bonds"}:
+        if unknown := set(one) - {"radius", "atoms", "bonds", "sides"}:
             raise ValueError(f"labels: expected radius, atoms and bonds, got {sorted(unknown)}")
         if not 0 <= one["radius"] <= FARTHEST:
             raise ValueError(f"labels: expected a radius from 0 to {FARTHEST}, got {one['radius']}")

@@ -12,6 +12,9 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.base.errors import InputError
+from gtx.molecules.coordinates import without_hydrogens
+from gtx.molecules.graphs import quietly
+from gtx.molecules.reactions import REACTION, condensed_molecule, is_reaction, read_reaction
 from gtx.molecules.reading import read_smiles
 
 Colour = tuple[float, float, float]
@@ -48,13 +51,12 @@ def draw_molecule(
         ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
-        mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
-        drawing = _draw(mol, title, size)
+        drawing = _draw_input(_read(molecule), title, size)
         return drawing.svg(over=drawing.rings(ringed) + (drawing.numbers() if numbers else ""))
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
     colours = [_diverging(value / span) for value in values]
-    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours)
+    drawing = _draw_input(_with_atoms(molecule, len(values)), title, size, colours)
     over = drawing.rings(ringed) + (drawing.numbers() if numbers else "")
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
     return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks))
@@ -98,7 +100,7 @@ def draw_attention(
     low, high = (row.min(), row.max()) if ends is None else ends
     top, signed = float(max(abs(low), abs(high))) or 1.0, low < 0
     shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
-    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
+    drawing = _draw_input(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
     over = drawing.rings([receiver]) + (drawing.numbers() if numbers else "")
     return drawing.svg(over=over, scale=_colour_scale(size, shade, ticks))
 
@@ -143,8 +145,8 @@ class _Drawing(NamedTuple):
             for x, y in (self.positions[atom] for atom in atoms)
         )
 
-    def numbers(self) -> str:
-        """Draw every atom's number beside it, from 0."""
+    def numbers(self, labels: Sequence[int] | None = None) -> str:
+        """Draw every atom's number beside it, from 0, or its label."""
         font = float(np.clip(0.36 * self.bond_length, 7, 11))
         paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
         letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
@@ -153,8 +155,68 @@ class _Drawing(NamedTuple):
         return "".join(
             f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
             f'font-size="{font:.1f}" fill="#444">{i}</text>'
-            for i, (x, y) in enumerate(middles)
+            for i, (x, y) in zip(labels or range(len(middles)), middles, strict=True)
         )
+
+
+class _ReactionDrawing(NamedTuple):
+    """Drawn reaction: both sides, the places of the atoms of its graph on each, agents, a title and the size."""
+
+    sides: tuple[_Drawing, _Drawing]
+    places: np.ndarray
+    agents: str
+    title: str | None
+    size: tuple[int, int]
+
+    def svg(self, over: str = "", scale: str = "") -> str:
+        (width, height), text = self.size, 'text-anchor="middle" font-family="sans-serif" fill="#111"'
+        middle, left, right = height / 2, 0.455 * width, 0.545 * width
+        longest = width // 6
+        agents = self.agents if len(self.agents) <= longest else f"{self.agents[: longest - 1]}…"
+        arrow = (
+            f'<path d="M{left:.1f} {middle}H{right:.1f}m-6 -4l6 4l-6 4" fill="none" stroke="#111" stroke-width="1.5"/>'
+            f'<text x="{width / 2}" y="11" font-size="10" {text}>{escape(agents)}</text>'
+            f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{escape(self.title or "")}</text>'
+        )
+        body = self._beside([side.body for side in self.sides]) + arrow
+        return _svg(width, height + (SCALE if scale else 0), body + over + scale)
+
+    def _beside(self, parts: Sequence[str]) -> str:
+        """Place a part of the picture on each side of the arrow."""
+        return f'{parts[0]}<g transform="translate({0.55 * self.size[0]:.1f})">{parts[1]}</g>'
+
+    def rings(self, atoms: Sequence[int]) -> str:
+        on_sides = [[int(place[atom]) for atom in atoms if place[atom] >= 0] for place in self.places]
+        return self._beside([side.rings(own) for side, own in zip(self.sides, on_sides, strict=True)])
+
+    def numbers(self) -> str:
+        """Draw beside every atom its number in the graph, from 0, on both sides."""
+        labels = [_in_order(place).tolist() for place in self.places]
+        return self._beside([side.numbers(own) for side, own in zip(self.sides, labels, strict=True)])
+
+
+def _in_order(place: np.ndarray) -> np.ndarray:
+    """List the atoms of a graph that a side has, in the order of its own atoms."""
+    return place.argsort(kind="stable")[(place < 0).sum() :]
+
+
+def _draw_reaction(
+    text: str, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None
+) -> _ReactionDrawing:
+    """Draw a reaction; hydrogens are drawn only if the atoms of its graph have colours, one each."""
+    with quietly():
+        reaction = read_reaction(text)
+        if colours is not None and len(colours) != reaction.places.shape[1]:
+            reaction = read_reaction(text, agents=True)
+    drawings, places = [], reaction.places.copy()
+    for mol, place in zip(reaction.molecules, places, strict=True):
+        own = None if colours is None else [colours[atom] for atom in _in_order(place)]
+        if colours is None:
+            mol, order = without_hydrogens(mol)
+            back = {before: after for after, before in enumerate(order)}
+            place[:] = [back.get(atom, -1) for atom in place.tolist()]
+        drawings.append(_draw(mol, None, (int(0.45 * size[0]), size[1]), own))
+    return _ReactionDrawing((drawings[0], drawings[1]), places, reaction.agents, title, size)
 
 
 def _corners(points: np.ndarray) -> np.ndarray:
@@ -162,6 +224,22 @@ def _corners(points: np.ndarray) -> np.ndarray:
     (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
     middle = ((left + right) / 2, (top + bottom) / 2)
     return np.array([(left, top), (right, top), (left, bottom), (right, bottom), middle])
+
+
+def _read(molecule: str | Chem.Mol) -> Chem.Mol:
+    """Return the RDKit molecule of a SMILES, or that of the graph of a reaction."""
+    if not isinstance(molecule, str):
+        return molecule
+    return condensed_molecule(molecule) if is_reaction(molecule) else read_smiles(molecule)
+
+
+def _draw_input(
+    mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None
+) -> _Drawing | _ReactionDrawing:
+    """Draw a molecule, or the reaction from which an RDKit molecule was made."""
+    if mol.HasProp(REACTION):
+        return _draw_reaction(mol.GetProp(REACTION), title, size, colours)
+    return _draw(mol, title, size, colours)
 
 
 def _draw(
@@ -208,11 +286,12 @@ def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
 
 
 def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
-    mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
+    mol = _read(molecule)
+    if mol.GetNumAtoms() == count:
+        return mol
     full = Chem.AddHs(mol)
-    for form in (mol, full):
-        if form.GetNumAtoms() == count:
-            return form
+    if full.GetNumAtoms() == count:
+        return full
     raise ValueError(f"{count} values came for {mol.GetNumAtoms()} atoms ({full.GetNumAtoms()} with hydrogens)")
 
 

@@ -14,7 +14,8 @@ from rdkit.DataStructs import ExplicitBitVect
 from rdkit.ML.Cluster.Butina import ClusterData
 from scipy import sparse
 
-from gtx.molecules.reading import MoleculeError, molecule_text, read_smiles
+from gtx.molecules.reactions import is_reaction, read_sides
+from gtx.molecules.reading import MoleculeError, molecule_text
 
 # --- Fingerprints, for baselines and splits.
 
@@ -23,7 +24,7 @@ def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
     """Compute Morgan count fingerprints: uint8 `[len(texts), bits]`, clipped at 255.
 
     The fingerprints are Morgan fingerprints (Rogers and Hahn 2010, 10.1021/ci100050t) with counts, folded, without
-    chirality.
+    chirality. Those of a reaction are those of its reactants, in the first half of the bits, and of its products.
 
     Args:
         texts: SMILES or RDKit molecules: a list, an array, a column, or a table or array of one column.
@@ -33,21 +34,27 @@ def morgan_counts(texts: Any, radius: int = 2, bits: int = 2048) -> np.ndarray:
     Raises:
         MoleculeError: a SMILES cannot be read; the message names it.
     """
-    generator = GetMorganGenerator(radius=radius, fpSize=bits)
-    molecules = list(_read(texts))
-    counts = np.zeros((len(molecules), bits), dtype=np.uint8)
-    for row, mol in zip(counts, molecules, strict=True):
-        row[:] = np.minimum(generator.GetCountFingerprintAsNumPy(mol), 255)
+    inputs = list(_read(texts))
+    counts = np.zeros((len(inputs), bits), dtype=np.uint8)
+    for row, sides in zip(counts, inputs, strict=True):
+        for half, mol in zip(np.array_split(row, len(sides)), sides, strict=True):
+            generator = GetMorganGenerator(radius=radius, fpSize=len(half))
+            half[:] = np.minimum(generator.GetCountFingerprintAsNumPy(mol), 255)
     return counts
 
 
 def morgan_bits(texts: Any) -> list[ExplicitBitVect]:
-    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors."""
-    generator = GetMorganGenerator(radius=2, fpSize=2048)
-    return [generator.GetFingerprint(mol) for mol in _read(texts)]
+    """Compute binary Morgan fingerprints (radius 2, 2048 bits) as RDKit bit vectors, of reactions too."""
+    prints = []
+    for sides in _read(texts):
+        generator = GetMorganGenerator(radius=2, fpSize=2048 // len(sides))
+        first, *others = map(generator.GetFingerprint, sides)
+        prints.append(first + others[0] if others else first)
+    return prints
 
 
-def _read(texts: Any) -> Iterator[Chem.Mol]:
+def _read(texts: Any) -> Iterator[tuple[Chem.Mol, ...]]:
+    """Yield the molecule of each text, or the two sides of a reaction."""
     column = np.asarray(texts if hasattr(texts, "__array__") else list(texts), dtype=object)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -55,7 +62,7 @@ def _read(texts: Any) -> Iterator[Chem.Mol]:
         raise MoleculeError(f"expected SMILES [n], or a table of one column, got one of shape {list(column.shape)}")
     for i, text in enumerate(column):
         try:
-            yield text if isinstance(text, Chem.Mol) else read_smiles(molecule_text(text) or "")
+            yield (text,) if isinstance(text, Chem.Mol) else read_sides(molecule_text(text) or "")
         except MoleculeError as reason:
             raise MoleculeError(f"number {i}, counted from 0: {text!r} {reason}") from None
 
@@ -67,12 +74,14 @@ def murcko_scaffold(molecule: str | Chem.Mol) -> str:
     """Return the Bemis-Murcko scaffold of a molecule as canonical SMILES without stereochemistry; empty without a ring.
 
     The scaffold of Bemis and Murcko (1996, 10.1021/jm9602928) as MoleculeNet uses it: rings, the chains between them
-    and atoms doubly bonded to either.
+    and atoms doubly bonded to either. The scaffold of a reaction is that of its largest reactant.
 
     Raises:
         MoleculeError: the SMILES cannot be read, or what is left of it is no molecule for RDKit.
     """
-    mol = read_smiles(molecule) if isinstance(molecule, str) else molecule
+    mol = read_sides(molecule)[0] if isinstance(molecule, str) else molecule
+    if isinstance(molecule, str) and is_reaction(molecule):
+        mol = max(Chem.GetMolFrags(mol, asMols=True), key=lambda one: (one.GetNumHeavyAtoms(), Chem.MolToSmiles(one)))
     try:
         with rdBase.BlockLogs():
             return MurckoScaffoldSmiles(mol=mol)

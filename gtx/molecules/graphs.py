@@ -141,7 +141,10 @@ def name_code(kind: str, column: int, code: int) -> str:
         column: place of the column in `ATOM_FEATURE_VALUES` or `BOND_FEATURE_VALUES`.
         code: as in `encode_atoms` or `encode_bonds`; 0 stands for any value the column does not list.
     """
-    name, values = list((ATOM_FEATURE_VALUES if kind == "atom" else BOND_FEATURE_VALUES).items())[column]
+    columns = list((ATOM_FEATURE_VALUES if kind == "atom" else BOND_FEATURE_VALUES).items())
+    name, values = columns[column % len(columns)]
+    if code > len(values):  # of a reaction, which has the columns twice
+        return f"{kind} {name} of an atom or bond that one side lacks, or that stays the same"
     if name == "element":
         return f"element {Chem.GetPeriodicTable().GetElementSymbol(values[code - 1]) if code else 'unknown'}"
     return f"{kind} {name} {values[code - 1]}" if code else f"{kind} {name} of another kind"
@@ -151,6 +154,9 @@ def name_code(kind: str, column: int, code: int) -> str:
 
 LABEL = "_CIPCode"
 """RDKit's property of atoms and bonds that holds their label."""
+
+UNNAMED = "stereochemistry that CIP rules could not name is ignored"
+"""Warning for a molecule with a label that is `UNDECIDED`."""
 
 UNDECIDED = "?"
 """Label of a centre or double bond whose configuration is specified but could not be named."""

@@ -24,10 +24,9 @@ from gtx.molecules.coordinates import (
 )
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES, compute_descriptors, missing_descriptors, with_molecule_features
 from gtx.molecules.graphs import (
-    ATOM_FEATURE_VALUES,
     ATOM_INDEX,
-    BOND_FEATURE_VALUES,
     BOND_INDEX,
+    UNNAMED,
     FeaturisedMolecules,
     Molecule,
     assign_stereo_labels,
@@ -38,6 +37,8 @@ from gtx.molecules.graphs import (
     encode_bonds,
     quietly,
 )
+from gtx.molecules.reaction_graphs import describe_reaction
+from gtx.molecules.reactions import condensed_molecule, is_reaction
 from gtx.molecules.reading import (
     NUMBER,
     RELATIVE_STEREO,
@@ -74,6 +75,9 @@ class Featuriser(Settings):
             the same molecule.
         atom_order: order of the nodes, and so of lists of values of atoms and bonds, see `list_order`; None is
             "hydrogens-last", unless `list_order_doubt` is asked.
+        reaction: codes of reactions, one of `gtx.molecules.reactions.MODES`: the text, or that of the first component,
+            is an atom-mapped reaction SMILES. None for molecules.
+        agents: whether agents over the arrow of a reaction are read, as molecules that stay as they are.
     """
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
@@ -95,6 +99,8 @@ class Featuriser(Settings):
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """Return the RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
+        if self.reaction and is_reaction(text):
+            return condensed_molecule(text, self.agents)
         with quietly():
             mol, _ = read_molecule(self, text, coordinates)
         return mol
@@ -124,17 +130,18 @@ def featurise_texts(
         return without_hydrogens(mol)[0] if featuriser.hydrogens else mol
 
     with quietly():
-        fast = annex("fast") if os.environ.get("GTX_FAST") != "0" else None
+        fast = annex("fast") if os.environ.get("GTX_FAST") != "0" and not featuriser.reaction else None
         flat = (featurise_with_rdkit if fast is None else fast.featurise_with_compiled_code)(
             featuriser, molecules, positions, smiles
         )
-        for i, text in enumerate(molecules):
+        for i, text in enumerate(() if featuriser.reaction else molecules):
             parts = ignored_parts(text)
             if featuriser.ignore_stereo:
                 parts = tuple(part for part in parts if part != RELATIVE_STEREO)
             if parts and flat.errors[i] is None:
                 flat.warnings[i] = (*parts, *flat.warnings[i])
-        _sort_bonds(featuriser, molecules, flat)
+        if not featuriser.reaction:
+            _sort_bonds(featuriser, molecules, flat)
         if featuriser.molecule_features:
             flat = with_molecule_features(featuriser.molecule_features, flat, bare)
     return join_components(names, molecules, flat) if names else flat
@@ -272,8 +279,6 @@ def _sort_bonds(featuriser: Featuriser, texts: Sequence[str], flat: FeaturisedMo
 
 # --- The definition: RDKit's functions, one molecule after the other.
 
-UNNAMED = "stereochemistry that CIP rules could not name is ignored"
-
 
 def featurise_with_rdkit(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
@@ -287,8 +292,13 @@ def featurise_with_rdkit(
     parts = [no_molecules(settings)]
     for i, text in enumerate(texts):
         try:
-            mol, _ = read_molecule(settings, text, None if coordinates is None else coordinates[i])
-            parts.append(FeaturisedMolecules.of(describe(settings, mol, smiles)))
+            if settings.reaction:
+                first = i % max(1, len(settings.components)) == 0
+                molecule = describe_reaction(settings, text, first, smiles)
+            else:
+                mol, _ = read_molecule(settings, text, None if coordinates is None else coordinates[i])
+                molecule = describe(settings, mol, smiles)
+            parts.append(FeaturisedMolecules.of(molecule))
         except (RuntimeError, ValueError) as error:  # RDKit may give up on a molecule that it has read
             parts.append(no_molecules(settings, error_message(error)))
     return FeaturisedMolecules.join(parts)
@@ -322,10 +332,10 @@ def no_molecules(settings: Settings, *errors: str) -> FeaturisedMolecules:
         errors: why each cannot be read.
     """
     return FeaturisedMolecules(
-        np.zeros((0, len(ATOM_FEATURE_VALUES)), np.uint8),
+        np.zeros((0, len(settings.atom_sizes)), np.uint8),
         np.zeros((2, 0), np.int32),
-        np.zeros((0, len(BOND_FEATURE_VALUES)), np.uint8),
-        np.zeros((0, len(DESCRIPTOR_NAMES) if settings.descriptors else 0), np.float32),
+        np.zeros((0, len(settings.bond_sizes)), np.uint8),
+        np.zeros((0, settings.sides * len(DESCRIPTOR_NAMES) if settings.descriptors else 0), np.float32),
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
         np.zeros((0, 3), np.float32) if settings.coordinates else None,

@@ -15,6 +15,7 @@ from gtx.base.errors import InputError, printable
 from gtx.molecules.coordinates import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES, MOLECULE_FEATURES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules
+from gtx.molecules.reactions import MODES, code_sizes, join_texts
 from gtx.schema import plain_fields, whole
 
 # --- Rows of several molecules, such as a solute and a solvent: read one by one, joined to one row of arrays.
@@ -87,7 +88,7 @@ def join_components(names: Sequence[str], texts: Sequence[str], molecules: Featu
     for start in range(0, len(texts), count):
         row = range(start, start + count)
         written = [text for text in molecules.smiles[start : start + count] if text is not None]
-        smiles.append(".".join(written) if len(written) == count else None)
+        smiles.append(join_texts(written) if len(written) == count else None)
         reasons = ((i, molecules.errors[i]) for i in row)
         errors.append("; ".join(attribute(i, reason) for i, reason in reasons if reason) or None)
         warnings.append(tuple(attribute(i, warning) for i in row for warning in molecules.warnings[i]))
@@ -126,6 +127,8 @@ class Settings:
     components: tuple[str, ...] = ()
     ignore_stereo: bool = False
     atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None
+    reaction: str | None = None
+    agents: bool = False
 
     def __post_init__(self) -> None:
         plain_fields(self, max_atoms=whole(0, 2**31))
@@ -134,10 +137,25 @@ class Settings:
         if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
             raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
+        self._check_reaction()
+
+    def _check_reaction(self) -> None:
+        """Raise an `InputError` if a setting contradicts those of reactions."""
+        if self.reaction is None:
+            if self.agents:
+                raise InputError("--agents is for reactions: give --reaction-column, or leave it out")
+            return
+        if self.reaction not in MODES:
+            raise InputError(f"--reaction-mode: expected one of {', '.join(MODES)}, got {self.reaction!r}")
+        unread = ("standardise", "coordinates", "hydrogens", "molecule_features", "atom_order")
+        if given := [name for name in unread if getattr(self, name)]:
+            option = given[0].replace("_", "-")
+            raise InputError(f"reactions are read as they are written and mapped: leave out --{option}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, for JSON; without the order of atoms if it is the usual one."""
-        values = {name: value for name, value in asdict(self).items() if name != "atom_order" or value is not None}
+        """Return the settings as plain values, for JSON; without those of atom order and reactions unless set."""
+        rare = ("atom_order", "reaction", "agents")
+        values = {name: value for name, value in asdict(self).items() if name not in rare or value}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
@@ -180,29 +198,36 @@ class Settings:
 
     @property
     def example(self) -> str | tuple[str, ...]:
-        """A text that can be read: methane."""
-        return ("C",) * len(self.components) or "C"
+        """A text that can be read: methane, or a reaction in which it stays as it is."""
+        first = "[CH4:1]>>[CH4:1]" if self.reaction else "C"
+        return (first, *("C",) * (len(self.components) - 1)) if self.components else first
+
+    @property
+    def sides(self) -> int:
+        """Number of sides that an input has: 2 for reactions."""
+        return 2 if self.reaction else 1
 
     @property
     def num_descriptors(self) -> int:
         """D, the number of global descriptors, further features included; of several components, of each."""
         further = sum(len(MOLECULE_FEATURES[kind].names) for kind in self.molecule_features)
-        return (len(DESCRIPTOR_NAMES) if self.descriptors else 0) + further
+        return (self.sides * len(DESCRIPTOR_NAMES) if self.descriptors else 0) + further
 
     @property
     def atom_sizes(self) -> tuple[int, ...]:
         """Codes per atom column, "other" included."""
-        return tuple(len(values) + 1 for values in ATOM_FEATURE_VALUES.values())
+        return code_sizes(ATOM_FEATURE_VALUES, self.sides)
 
     @property
     def bond_sizes(self) -> tuple[int, ...]:
         """Codes per bond column, "other" included."""
-        return tuple(len(values) + 1 for values in BOND_FEATURE_VALUES.values())
+        return code_sizes(BOND_FEATURE_VALUES, self.sides)
 
     @property
     def constitution(self) -> dict[str, list[int]]:
         """Numbers of the columns of "atoms" and of "bonds" without those of stereochemistry."""
+        atoms, bonds = (list(values) * self.sides for values in (ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES))
         return {
-            "atoms": [i for i, name in enumerate(ATOM_FEATURE_VALUES) if name != "chirality"],
-            "bonds": [i for i, name in enumerate(BOND_FEATURE_VALUES) if name != "stereo"],
+            "atoms": [i for i, name in enumerate(atoms) if name != "chirality"],
+            "bonds": [i for i, name in enumerate(bonds) if name != "stereo"],
         }

@@ -180,8 +180,9 @@ def components_spec(
 
 
 def input_sizes(featuriser: Featuriser) -> dict[str, Any]:
-    """Return the numbers of codes of atoms and bonds, as arguments of a model."""
-    return {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    """Return the numbers of codes of atoms and bonds, and whether they are those of reactions, as model arguments."""
+    sizes: dict[str, Any] = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
+    return sizes | {"reaction": True} if featuriser.reaction else sizes
 
 
 def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> int:
@@ -192,14 +193,15 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
     """Return the inputs of the kernel: substructures, descriptors, foundation.
 
-    By default all that can be: the foundation reads neither rows of several molecules nor hydrogens as atoms.
+    By default all that can be: the foundation reads no rows of several molecules, hydrogens as atoms, or reactions.
 
     Raises:
         InputError: substructures are left out, or the foundation cannot read such molecules.
     """
     parts = settings.kernel_parts
     unread = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"
-    readable = not (featuriser.components or featuriser.hydrogens)
+    unread = "reactions" if featuriser.reaction else unread
+    readable = not (featuriser.components or featuriser.hydrogens or featuriser.reaction)
     if parts is None:
         return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if readable else 2]
     if "substructures" not in parts:

@@ -1,0 +1,233 @@
+"""Reactions: atom-mapped reaction SMILES, read and written; `gtx/molecules/reaction_graphs.py` makes them arrays.
+
+The graph is the condensed graph of reaction (Varnek et al. 2005, https://doi.org/10.1007/s10822-005-9008-0; with neural
+networks Heid and Green 2022, https://doi.org/10.1021/acs.jcim.1c00975): its atoms are those of both sides, its bonds
+those of either side. A molecule beside a reaction, such as a solvent, is a reaction in which nothing changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from rdkit import Chem
+
+from gtx.molecules.graphs import quietly
+from gtx.molecules.reading import NUMBER, MoleculeError, parse_smiles, read_smiles, shortened, split_extension
+
+# --- Reading: the two sides of a reaction, and which atom is which.
+
+SIDES = ("reactants", "products")
+AGENTS = "agents over the arrow are left out, see --agents: "
+"""Beginning of the warning about agents that the model does not read."""
+
+_ARROW = re.compile(r"(?<!-)>")  # "->" is a dative bond
+_KEEP_NUMBERED = Chem.RemoveHsParameters()
+_KEEP_NUMBERED.removeMapped = False  # type: ignore[assignment]  # RDKit's stubs type no setting
+_KEEP_NUMBERED.updateExplicitCount = True  # type: ignore[assignment]
+
+
+class Reaction(NamedTuple):
+    """Two sides of a reaction.
+
+    Attributes:
+        molecules: reactants and products; agents that the model reads are on both sides.
+        places: index of each of the n atoms of the graph on both sides, int `[2, n]`; -1 where it is absent.
+        agents: the agents over the arrow, which are no part of the graph.
+        warnings: messages for the user.
+    """
+
+    molecules: tuple[Chem.Mol, Chem.Mol]
+    places: np.ndarray
+    agents: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def is_reaction(text: str) -> bool:
+    """Return whether a text is a reaction SMILES rather than a molecule."""
+    return len(_ARROW.split(split_extension(text.strip())[0])) > 1
+
+
+def join_texts(texts: Sequence[str]) -> str:
+    """Join the SMILES of the components of a row to one text; molecules beside a reaction stand over its arrow."""
+    if not is_reaction(texts[0]):
+        return ".".join(texts)
+    before, _, after = _ARROW.split(texts[0])
+    return f"{before}>{'.'.join(texts[1:])}>{after}"
+
+
+def read_sides(text: str) -> tuple[Chem.Mol, ...]:
+    """Read the molecule of a SMILES, or the reactants and the products of a reaction, without map numbers.
+
+    Raises:
+        MoleculeError: a molecule cannot be read, or a side is missing.
+    """
+    if not is_reaction(text):
+        return (read_smiles(text),)
+    parts = _ARROW.split(text.strip())
+    return read_smiles(parts[0]), read_smiles(parts[-1])
+
+
+def read_reaction(text: str, agents: bool = False) -> Reaction:
+    """Read an atom-mapped reaction SMILES, `reactants>agents>products`, within `quietly`.
+
+    Atoms with the same map number are the same atom. Hydrogens are atoms where both sides have them with one number;
+    all others are counted with their neighbours. An atom without a number, or with a number that only one side has, is
+    an atom of that side alone; where that leaves open which atom is which, the reaction is refused.
+
+    Args:
+        text: the reaction.
+        agents: whether agents over the arrow are molecules of both sides.
+
+    Raises:
+        MoleculeError: a side is missing or cannot be read, or it is not clear which atom is which.
+    """
+    smiles, extension = split_extension(text.strip())
+    parts = [part.strip() for part in _ARROW.split(smiles)]
+    if len(parts) != 3:
+        raise MoleculeError(f"is no reaction: expected reactants>agents>products, with two >, got {len(parts) - 1}")
+    reactants, between, products = parts
+    before, after = (_read_side(part, side) for part, side in zip((reactants, products), SIDES, strict=True))
+    before, after = _without_lone_hydrogens(before, after), _without_lone_hydrogens(after, before)
+    places, warnings = _match(before, after)
+    if extension:
+        warnings.append(f"the extension {shortened(extension)} of the reaction is ignored")
+    if between and agents:
+        beside = _without_lone_hydrogens(_read_side(between, "agents"), Chem.Mol())
+        own = np.arange(beside.GetNumAtoms())
+        shifts = np.array([[before.GetNumAtoms()], [after.GetNumAtoms()]])
+        before, after = (_sanitised(Chem.CombineMols(side, beside)) for side in (before, after))
+        return Reaction((before, after), np.concatenate([places, own + shifts], 1), "", tuple(warnings))
+    if between:
+        warnings.append(f"{AGENTS}{shortened(between)}")
+    return Reaction((before, after), places, between, tuple(warnings))
+
+
+def unchanged(text: str) -> Reaction:
+    """Read a molecule as a reaction in which nothing changes, within `quietly`."""
+    mol = parse_smiles(text)
+    return Reaction((mol, mol), np.arange(mol.GetNumAtoms()) + np.zeros((2, 1), int))
+
+
+def _read_side(text: str, side: str) -> Chem.Mol:
+    if not text:
+        raise MoleculeError(f"is no reaction with two sides: there are no {side}")
+    try:
+        return parse_smiles(text, remove_hydrogens=False)
+    except MoleculeError as reason:
+        raise MoleculeError(f"{reason} (in the {side})") from None
+
+
+def _numbers(mol: Chem.Mol) -> list[int]:
+    return [atom.GetIntProp(NUMBER) if atom.HasProp(NUMBER) else 0 for atom in mol.GetAtoms()]
+
+
+def _without_lone_hydrogens(mol: Chem.Mol, other: Chem.Mol) -> Chem.Mol:
+    """Make the hydrogens implicit that have no number which the other side has too."""
+    shared = set(_numbers(other))
+    for atom, number in zip(mol.GetAtoms(), _numbers(mol), strict=True):
+        atom.SetAtomMapNum(number if number in shared else 0)
+    mol = Chem.RemoveHs(mol, _KEEP_NUMBERED)
+    for atom in mol.GetAtoms():
+        atom.SetAtomMapNum(0)
+    return mol
+
+
+def _sanitised(mol: Chem.Mol) -> Chem.Mol:
+    Chem.SanitizeMol(mol)
+    return mol
+
+
+def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
+    """Match the atoms of two sides by their numbers: places `[2, n]` as in `Reaction`, and warnings."""
+    mols, numbers = (before, after), (_numbers(before), _numbers(after))
+    for side, own in zip(SIDES, numbers, strict=True):
+        if twice := sorted(number for number in set(own) if number and own.count(number) > 1):
+            raise MoleculeError(f"has the map number {twice[0]} on two atoms of the {side}")
+    place = [{number: i for i, number in enumerate(own) if number} for own in numbers]
+    pairs = [(place[0][number], place[1][number]) for number in numbers[0] if number in place[1]]
+    alone = [[i for i, number in enumerate(numbers[k]) if number not in place[1 - k]] for k in (0, 1)]
+    warnings = []
+    for k, side in enumerate(SIDES):
+        bare = [i for i in alone[k] if not numbers[k][i]]
+        if bare and alone[1 - k]:
+            atom = f"atom {bare[0]} ({mols[k].GetAtomWithIdx(bare[0]).GetSymbol()}) of the {side}, counted from 0,"
+            other = f"the {SIDES[1 - k]} have {len(alone[1 - k])} without a partner"
+            raise MoleculeError(f"lacks atom map numbers: {atom} has none, and {other}: which atom becomes which?")
+        if bare:
+            many = f"{len(bare)} atoms" if len(bare) > 1 else "1 atom"
+            warnings.append(f"{many} of the {side} without a map number: read as absent from the {SIDES[1 - k]}")
+    for i, j in pairs:
+        one, other = before.GetAtomWithIdx(i), after.GetAtomWithIdx(j)
+        if one.GetAtomicNum() != other.GetAtomicNum():
+            elements = f"{one.GetSymbol()} in the reactants and {other.GetSymbol()} in the products"
+            raise MoleculeError(f"has the map number {numbers[0][i]} on {elements}")
+    return np.array([*pairs, *((i, -1) for i in alone[0]), *((-1, j) for j in alone[1])], int).reshape(
+        -1, 2
+    ).T, warnings
+
+
+# --- Codes of both sides: the modes, and the values beside those of molecules.
+
+MODES = (
+    *("reactants-products", "reactants-difference", "products-difference"),
+    *("reactants-products-balanced", "reactants-difference-balanced", "products-difference-balanced"),
+)
+"""What the two halves of the codes are. Where an atom or a bond is as before, a difference has the code "same". An atom
+of one side only has the code "absent" on the other, or, balanced, the codes of its own side."""
+
+EXTRA = ("absent", "same")
+"""Values of every column of a reaction beside those of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, after them."""
+
+
+def code_sizes(values: dict[str, tuple], sides: int) -> tuple[int, ...]:
+    """Return the number of codes of each column, "other" included: of molecules, or of both sides of reactions."""
+    extra = len(EXTRA) if sides > 1 else 0
+    return tuple(len(one) + 1 + extra for one in values.values()) * sides
+
+
+# --- Text of a reaction, by map numbers.
+
+
+def write_reaction(reaction: Reaction, numbers: Sequence[int]) -> str:
+    """Write a reaction SMILES with a map number for each atom of the graph."""
+    texts = []
+    for mol, place in zip(reaction.molecules, reaction.places, strict=True):
+        copy = Chem.Mol(mol)
+        for number, i in zip(numbers, place.tolist(), strict=True):
+            if i >= 0:
+                copy.GetAtomWithIdx(i).SetAtomMapNum(number)
+        texts.append(Chem.MolToSmiles(copy))
+    return ">>".join(texts)
+
+
+# --- An RDKit molecule with the atoms of the graph, for pictures and explanations.
+
+REACTION = "_reaction"
+"""Property of an RDKit molecule made from a reaction: the text of the reaction."""
+
+
+def condensed_molecule(text: str, agents: bool = False) -> Chem.Mol:
+    """Return an RDKit molecule whose atoms are those of the graph; bonds of the products alone have no order."""
+    with quietly():
+        reaction = read_reaction(text, agents)
+        (before, after), places = reaction.molecules, reaction.places
+        mol = Chem.RWMol(before)
+        node = {i: atom for atom, i in enumerate(places[1].tolist()) if i >= 0}
+        order = [i for i in places[0].tolist() if i >= 0]
+        place = {i: atom for atom, i in enumerate(places[0].tolist()) if i >= 0}
+        at = {place[i]: i for i in order}
+        for atom, j in enumerate(places[1].tolist()):
+            if atom not in at:
+                at[atom] = mol.AddAtom(after.GetAtomWithIdx(j))
+        for bond in after.GetBonds():
+            ends = at[node[bond.GetBeginAtomIdx()]], at[node[bond.GetEndAtomIdx()]]
+            if mol.GetBondBetweenAtoms(*ends) is None:
+                mol.AddBond(*ends, Chem.BondType.ZERO)
+        found = Chem.RenumberAtoms(mol.GetMol(), [at[atom] for atom in range(places.shape[1])])
+        found.UpdatePropertyCache(strict=False)
+        Chem.GetSymmSSSR(found)
+    found.SetProp(REACTION, text)
+    return found
