@@ -12,7 +12,8 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
 from docs.hooks.reference import PACKAGES, exported
-from gtx.cli import COMMANDS, annexes
+from gtx.base.annexes import additions
+from gtx.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,7 +64,7 @@ def test_notebooks_and_formulas_are_drawn(site: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_of_commands_and_the_reference_show_what_can_be_set(site: Path) -> None:
-    for name in COMMANDS | annexes():
+    for name in COMMANDS | additions("commands"):
         assert f'<h1 id="gtx-{name}">gtx {name}' in (site / "commands" / f"{name}.html").read_text()
     assert "--split-sizes" in (site / "commands" / "train.html").read_text()
     assert "random_state" in (site / "reference" / "gtx.html").read_text()  # an estimator's parameter

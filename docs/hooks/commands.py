@@ -7,13 +7,14 @@ import html
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from gtx.cli import COMMANDS, annexes, command_module
+from gtx.base.annexes import additions
+from gtx.cli import COMMANDS, command_module
 from gtx.cli.parser import Parser
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add `commands.md`, a list of the commands, and a page for each, with a list per group of options."""
-    commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
+    commands = COMMANDS | {name: module.ABOUT for name, module in additions("commands").items()}
     rows = [f"| [`gtx {name}`](commands/{name}.md) | {about} |" for name, about in commands.items()]
     head = "# Commands\n\n`gtx COMMAND --help all` prints the same options.\n\n| command | |\n|---|---|\n"
     files.append(File.generated(config, "commands.md", content=head + "\n".join(rows)))

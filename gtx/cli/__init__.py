@@ -1,8 +1,7 @@
 """The command line `gtx`. Each command is a module with `add(parser)` and `run(arguments)`.
 
-An annex of gtx is a subpackage that no other part of gtx imports, and that may be deleted: `gtx/NAME` with a module
-`command`, which also defines `NAME`, the name of the command, and `ABOUT`, the text about the command in `gtx --help`.
-Another package adds a command by an entry point of the group `gtx.commands`.
+An annex adds a command by an entry point of the group `gtx.commands`, see `gtx.base.annexes`: a module that also
+defines `ABOUT`, the text about the command in `gtx --help`.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import gtx
+from gtx.base.annexes import additions
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.termination import Terminated, raise_on_sigterm
 from gtx.cli.printing import be_quiet, in_words, say
@@ -102,24 +101,13 @@ def _share_cores() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 
-def annexes() -> dict[str, ModuleType]:
-    """Import the commands of the installed annexes, by name."""
-    files = sorted(Path(gtx.__file__).parent.glob("*/command.py"))
-    modules = [import_module(f"gtx.{file.parent.name}.command") for file in files]
-    return {module.NAME: module for module in modules}
-
-
 def command_module(command: str) -> ModuleType | None:
     """Import the module of a command, and no other, so that `gtx --help` is fast."""
     if command in COMMANDS:
         return import_module(f"gtx.cli.{command}")
     if not command or command.startswith("-"):
         return None
-    if module := annexes().get(command):
-        return module
-    from importlib.metadata import entry_points  # which takes some 50 ms: the last to be asked
-
-    return next((one.load() for one in entry_points(group="gtx.commands", name=command)), None)
+    return additions("commands").get(command)
 
 
 def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
@@ -143,7 +131,7 @@ def _refuse_or_help(word: str) -> int:
     """Print the help or the version of gtx; raise an `InputError` for an unknown command."""
     from gtx.cli.parser import Parser
 
-    commands = COMMANDS | {name: module.ABOUT for name, module in annexes().items()}
+    commands = COMMANDS | {name: module.ABOUT for name, module in additions("commands").items()}
     if word and not word.startswith("-"):
         raise InputError(f"there is no command {word!r}{did_you_mean(word, commands)} (gtx --help)")
     parser = Parser("gtx", "Graph transformers for molecules: from a CSV to honest predictions.")

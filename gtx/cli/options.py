@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gtx.base.errors import InputError
 from gtx.cli.parser import Group, Parser, Texts, choices_of, file_of_rows, option_of
-from gtx.settings.tasks import TASKS, chosen
+from gtx.settings.options import chosen
+from gtx.settings.tasks import TASKS
 from gtx.settings.training import TrainSettings
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | InferredT
         return _together(given["task"], {"regression": targets} | of_parts, options)
     if given["task"] is None:
         return InferredTask(targets, **options) if options else None
-    return tasks.make_task(getattr(tasks, TASKS[given["task"]].task), targets, options)
+    return tasks.make_task(TASKS[given["task"]].load(), targets, options)
 
 
 def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
@@ -219,7 +220,7 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
     if unknown := options.keys() - set().union(*known.values()):
         raise InputError(f"{min(unknown)}: {' and '.join(targets)} have no such option; leave it out")
     made = [
-        tasks.make_task(getattr(tasks, TASKS[name].task), names, {k: v for k, v in options.items() if k in known[name]})
+        tasks.make_task(TASKS[name].load(), names, {k: v for k, v in options.items() if k in known[name]})
         for name, names in targets.items()
     ]
     return made[0] if len(made) == 1 else tasks.MoleculeAtomBondTask(tasks=tuple(made))

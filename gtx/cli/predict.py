@@ -13,7 +13,6 @@ from gtx.cli.imports import importing
 from gtx.cli.options import add_molecule_columns, add_on_error, add_workers, molecule_columns
 from gtx.cli.parser import Parser
 from gtx.cli.printing import note, shows_progress
-from gtx.lazy import annex
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,14 +83,12 @@ def add(parser: Parser) -> None:
     )
     several = ", in the order of training; default: the names in training"
     add_molecule_columns(parser, "its name in training, or ", several)
-    parser.set_defaults(beams=None)
-    if annex("sequence"):
-        parser.add_argument(
-            "--beams",
-            type=int,
-            metavar="N",
-            help="for a model that writes sequences: width of the beam search; default: 1",
-        )
+    parser.add_argument(
+        "--beams",
+        type=int,
+        metavar="N",
+        help="for a model that writes sequences: width of the beam search; default: 1",
+    )
     parser.add_argument(
         "--members",
         action="store_true",

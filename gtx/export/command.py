@@ -7,7 +7,6 @@ from argparse import Namespace
 from gtx.cli.parser import Parser
 from gtx.cli.printing import say, stages
 
-NAME = "export"
 ABOUT = "write a trained model to an ONNX file, which runs without torch"
 EXAMPLES = """
 examples:

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from gtx.base.annexes import additions
 from gtx.base.errors import InputError
 from gtx.kernel import KernelRidge
-from gtx.lazy import annex
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.assembly import graph_transformer
 from gtx.models.composites import MultiComponentModel
-from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
@@ -29,9 +28,11 @@ class Architecture(NamedTuple):
 
     Attributes:
         make: makes the model: `make(out_channels, atom_sizes=..., bond_sizes=..., coordinates=..., ...)`.
+        further: function or class that gets the arguments which `make` does not name.
     """
 
-    make: Callable[..., GraphTransformer]
+    make: Callable[..., nn.Module]
+    further: Callable[..., nn.Module] = graph_transformer
 
     @property
     def about(self) -> str:
@@ -75,9 +76,6 @@ ARCHITECTURES = {make.__name__: Architecture(make) for make in _MAKERS}
 CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel_ridge, "tanimoto": kernel_ridge}
 """Models that are solved in closed form, by the names that `--model` takes; "tanimoto" has no descriptors."""
 
-WRITER = "molecule_to_sequence"
-"""Model of `gtx train --task sequence`, `gtx.sequence.model.molecule_to_sequence` of an annex."""
-
 SPEC = Record(
     {"name": text(), "arguments": MappingOf(anything())},
     {"components": Record({"count": whole(2, 10)}, {"separate": flag(), "further": whole()})},
@@ -88,9 +86,9 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """Make the untrained network that a specification (name and arguments) describes.
 
     Args:
-        spec: `{"name": one of ARCHITECTURES or CLOSED_FORM_MODELS, or WRITER, "arguments": {...}}`, see `gtx models`;
-            for rows of several molecules, also `"components"`, the arguments of `gtx.models.MultiComponentModel`, in
-            which the model encodes each molecule of a row.
+        spec: `{"name": one of ARCHITECTURES or CLOSED_FORM_MODELS, or of an annex, "arguments": {...}}`, see `gtx
+            models`; for rows of several molecules, also `"components"`, the arguments of
+            `gtx.models.MultiComponentModel`, in which the model encodes each molecule of a row.
 
     Raises:
         InputError: the name of the model is unknown, or an argument has the wrong type.
@@ -98,18 +96,17 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """
     SPEC.check(spec, "model")
     name, arguments = spec["name"], spec["arguments"]
-    makers: dict[str, Callable[..., nn.Module]] = {name: entry.make for name, entry in ARCHITECTURES.items()}
-    makers |= CLOSED_FORM_MODELS
-    further: Callable[..., nn.Module] = graph_transformer
-    if name == WRITER:
-        model = annex("sequence.model", f"the model {name}")
-        makers, further = {name: model.molecule_to_sequence}, model.TokenTransformer
-    if name not in makers:
-        raise InputError(f"its model {name!r} is unknown; gtx has {', '.join([*makers, WRITER])}")
-    _check(makers[name], further, arguments, "model.arguments")
+    closed = {name: Architecture(make) for name, make in CLOSED_FORM_MODELS.items()}
+    known = ARCHITECTURES | closed
+    if name not in known:
+        known |= additions("models")
+    if name not in known:
+        raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(known)}")
+    make, further = known[name]
+    _check(make, further, arguments, "model.arguments")
     if "components" in spec:
-        return MultiComponentModel(partial(makers[name], **arguments), **spec["components"])
-    return makers[name](**arguments)
+        return MultiComponentModel(partial(make, **arguments), **spec["components"])
+    return make(**arguments)
 
 
 def _check(

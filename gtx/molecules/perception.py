@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from rdkit import Chem
 
-from gtx.lazy import annex
+from gtx.base.annexes import additions
 from gtx.molecules.coordinates import (
     Conformer,
     make_conformer,
@@ -130,10 +130,9 @@ def featurise_texts(
         return without_hydrogens(mol)[0] if featuriser.hydrogens else mol
 
     with quietly():
-        fast = annex("fast") if os.environ.get("GTX_FAST") != "0" and not featuriser.reaction else None
-        flat = (featurise_with_rdkit if fast is None else fast.featurise_with_compiled_code)(
-            featuriser, molecules, positions, smiles
-        )
+        compiled = {} if featuriser.reaction or os.environ.get("GTX_FAST") == "0" else additions("featurisers")
+        featurise = next(iter(compiled.values()), featurise_with_rdkit)
+        flat = featurise(featuriser, molecules, positions, smiles)
         for i, text in enumerate(() if featuriser.reaction else molecules):
             parts = ignored_parts(text)
             if featuriser.ignore_stereo:

@@ -30,7 +30,7 @@ from gtx.base.files import whole_file
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
-from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC, WRITER
+from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC
 from gtx.molecules import Featuriser
 from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
@@ -340,7 +340,7 @@ def _find_task(name: str) -> type[Task]:
     if name not in TASKS:
         known = ", ".join(TASKS)
         raise InputError(f"task.name: expected one of {known}, got {shown(name)}; own: gtx.load(..., task=)")
-    return getattr(gtx.tasks, TASKS[name].task)
+    return TASKS[name].load()
 
 
 def _check_agreement(header: ModelFileHeader) -> None:
@@ -359,7 +359,8 @@ def _check_agreement(header: ModelFileHeader) -> None:
     if header.domain is not None and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, to which domain compares molecules")
     model, arguments, read = header.model["name"], header.model["arguments"], header.featuriser
-    models = [WRITER] if header.task.writes else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
+    network = header.task.network
+    models = [network] if network else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
     if model not in models:
         names = ", ".join(models)
         raise InputError(f"model.name: {shown(model)} is not one of gtx's ({names}): give gtx.load(..., model=...)")

@@ -11,7 +11,6 @@ from gtx.cli.printing import note, say
 if TYPE_CHECKING:
     from gtx.select.choosing import Replay
 
-NAME = "select"
 ABOUT = "choose the molecules of a library to measure next"
 EXAMPLES = """
 examples:

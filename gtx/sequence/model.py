@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
-from gtx.models import GraphTransformer, LevelReadout, standard
+from gtx.models import Architecture, GraphTransformer, LevelReadout, standard
 from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.sequence.sequences import SequenceBatch
@@ -311,3 +311,6 @@ def molecule_to_sequence(
         reader.embedding, reader.layers, LevelReadout("atom", reader.embedding.channels), nn.Identity(), reader.norm
     )
     return MoleculeToSequenceModel(without, size, without.width, **{**both, **decoder})
+
+
+ARCHITECTURE = Architecture(molecule_to_sequence, TokenTransformer)

@@ -18,8 +18,9 @@ from gtx.data.columns import Row, find_column, find_columns
 from gtx.molecules import Featuriser
 from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
+from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
-from gtx.settings.tasks import SequenceOptions, learned
+from gtx.settings.options import learned
 from gtx.tasks.metrics import smoothed_cross_entropy
 from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
 
@@ -272,6 +273,7 @@ class SequenceGenerationTask(Task, SequenceOptions):
         "invalid": Metric("invalid SMILES", lower=True),
     }
     writes: ClassVar[bool] = True
+    network: ClassVar[str] = "molecule_to_sequence"
     page: ClassVar[str] = "gtx.sequence.report"
     supports: ClassVar[frozenset[str]] = frozenset()
     unsaved: ClassVar[frozenset[str]] = frozenset({"texts", "beams"})

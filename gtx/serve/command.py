@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
-NAME = "serve"
 ABOUT = "serve predictions over HTTP, with a web page"
 EXAMPLES = """
 examples:

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from gtx.lazy import annex
-
-
-def option(default: Any, text: str) -> Any:
-    """Declare a field of a task that users choose; `text` is its help on the command line."""
-    return field(default=default, metadata={"help": text}, kw_only=True)
-
-
-def learned() -> Any:
-    """Declare a field of a task that training fills in; it is written into the model file.
-
-    It is None before `Task.fitted`. Annotate it by the type that it has afterwards, `| None` only if it may stay None.
-    """
-    return field(default=None, kw_only=True, repr=False, compare=False)
+from gtx.base.annexes import additions
+from gtx.settings.options import TaskEntry, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,15 +114,6 @@ class FractionOptions(WeightOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceOptions:
-    """Options of `SequenceGenerationTask`."""
-
-    tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
-    max_tokens: int = option(256, "Maximum number of tokens; a longer sequence is an error.")
-    smoothing: float = option(0.1, "Label smoothing: fraction of a token's probability that is spread over all tokens.")
-
-
-@dataclass(frozen=True, kw_only=True)
 class LevelOptions:
     """Options of `BondRegression`."""
 
@@ -157,30 +136,16 @@ class MoleculeAtomBondOptions:
     """Options of `MoleculeAtomBondTask`: none, beside those of its tasks."""
 
 
-class Entry(NamedTuple):
-    """Entry in the table of tasks: name of its class in `gtx.tasks`, and the class of its options."""
-
-    task: str
-    options: type
-
-
-TASKS = {
-    "regression": Entry("Regression", NumberOptions),
-    "classification": Entry("BinaryClassification", BinaryOptions),
-    "multiclass": Entry("MulticlassClassification", ClassOptions),
-    "fractions": Entry("FractionRegression", FractionOptions),
-    "atoms": Entry("AtomRegression", AtomOptions),
-    "bonds": Entry("BondRegression", LevelOptions),
-    "atom-classes": Entry("AtomClassification", LevelClassOptions),
-    "bond-classes": Entry("BondClassification", LevelClassOptions),
-    "molecule-atom-bond": Entry("MoleculeAtomBondTask", MoleculeAtomBondOptions),
-    "sequence": Entry("SequenceGenerationTask", SequenceOptions),
+TASKS: dict[str, TaskEntry] = {
+    "regression": TaskEntry("gtx.tasks.regression", "Regression", NumberOptions),
+    "classification": TaskEntry("gtx.tasks.classification", "BinaryClassification", BinaryOptions),
+    "multiclass": TaskEntry("gtx.tasks.classification", "MulticlassClassification", ClassOptions, "classes"),
+    "fractions": TaskEntry("gtx.tasks.fractions", "FractionRegression", FractionOptions),
+    "atoms": TaskEntry("gtx.tasks.atoms_and_bonds", "AtomRegression", AtomOptions),
+    "bonds": TaskEntry("gtx.tasks.atoms_and_bonds", "BondRegression", LevelOptions),
+    "atom-classes": TaskEntry("gtx.tasks.atoms_and_bonds", "AtomClassification", LevelClassOptions),
+    "bond-classes": TaskEntry("gtx.tasks.atoms_and_bonds", "BondClassification", LevelClassOptions),
+    "molecule-atom-bond": TaskEntry("gtx.tasks.molecule_atom_bond", "MoleculeAtomBondTask", MoleculeAtomBondOptions),
+    **additions("tasks"),
 }
-"""Tasks by the names that `--task` and model files use."""
-if annex("sequence") is None:
-    del TASKS["sequence"]
-
-
-def chosen(task: Any) -> list[Field[Any]]:
-    """List the fields of a task, or of a class of options, that users choose."""
-    return [each for each in fields(task) if "help" in each.metadata]
+"""Tasks by the names that `--task` and model files use, those of annexes too."""

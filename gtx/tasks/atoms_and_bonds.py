@@ -17,7 +17,8 @@ from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.feature_columns import parse_labels, parse_list, split_list
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX
 from gtx.schema import MappingOf, OrNone, Record, Value, anything, number, one_of
-from gtx.settings.tasks import AtomOptions, LevelClassOptions, LevelOptions, learned
+from gtx.settings.options import learned
+from gtx.settings.tasks import AtomOptions, LevelClassOptions, LevelOptions
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification
 from gtx.tasks.labels import check_count, in_order, label_indices, listed, written
 from gtx.tasks.levels import LevelTask, OfAtoms, OfBonds

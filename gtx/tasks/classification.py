@@ -15,11 +15,8 @@ from torch import Tensor, nn
 from gtx.base.errors import InputError
 from gtx.data.targets import no_numbers
 from gtx.schema import Kind, ListOf, OrNone, Record, flag, number, one_of, text
-from gtx.settings.tasks import (
-    BinaryOptions,
-    ClassOptions,
-    learned,
-)
+from gtx.settings.options import learned
+from gtx.settings.tasks import BinaryOptions, ClassOptions
 from gtx.tasks.calibration import (
     BETWEEN_0_AND_1,
     LEVEL,

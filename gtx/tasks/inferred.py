@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gtx.base.errors import InputError
 from gtx.data.row_log import plural
 from gtx.data.targets import comma_advice, has_comma
-from gtx.settings.tasks import TASKS, chosen
+from gtx.settings.options import chosen
+from gtx.settings.tasks import TASKS
 from gtx.tasks.classification import ZERO_ONE, BinaryClassification
 from gtx.tasks.labels import count_labels, in_order, label, listed, main_labels, numbers_among
 from gtx.tasks.numbers import parse_bound
@@ -68,10 +69,10 @@ class TargetColumn:
             raise InputError(f"target column {self.name!r} holds text: {listed(texts, 3)}; {expected}")
         if not self.numbers:
             if len(self.classes) > 2:
-                to_write = ", for texts that a model is to write --task sequence" if "sequence" in TASKS else ""
+                ways = [f"for {entry.labels} say --task {word}" for word, entry in TASKS.items() if entry.labels]
                 raise InputError(
-                    f"target column {self.name!r} holds text: {listed(in_order(texts), 3)}; numbers were expected. "
-                    f"For classes say --task multiclass{to_write}"
+                    f"target column {self.name!r} holds text: {listed(in_order(texts), 3)}; numbers were expected; "
+                    f"{', '.join(ways)}"
                 )
             return len(self.classes) == 2
         of_texts = not numbers_among(self.classes)

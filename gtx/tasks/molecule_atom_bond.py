@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from gtx.base.errors import InputError
 from gtx.data.columns import Row
 from gtx.schema import ListOf, Record, one_of
-from gtx.settings.tasks import MoleculeAtomBondOptions, learned
+from gtx.settings.options import learned
+from gtx.settings.tasks import MoleculeAtomBondOptions
 from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
 from gtx.tasks.levels import LevelTask
 from gtx.tasks.metrics import mean_scores

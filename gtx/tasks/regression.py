@@ -16,7 +16,8 @@ from gtx.data.delimited import LIMIT, too_large
 from gtx.data.row_log import RowLog, format_row_message
 from gtx.molecules.graphs import ATOM_INDEX, name_code
 from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of, text
-from gtx.settings.tasks import NumberOptions, learned
+from gtx.settings.options import learned
+from gtx.settings.tasks import NumberOptions
 from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.metrics import (
     LOSSES,

@@ -15,7 +15,7 @@ from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, find_column
 from gtx.data.table_writer import find_unused_column_name
 from gtx.schema import ListOf, Record, text
-from gtx.settings.tasks import chosen
+from gtx.settings.options import chosen
 from gtx.tasks.metrics import Metric
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ class Task(ABC):
         metrics: metrics by name, the main metric first.
         discrete: whether targets are classes.
         writes: whether the model generates sequences.
+        network: name of the model, for a task that has one of its own.
         supports: capabilities that work with the task (keys of `CAPABILITIES`), see `check_task_capability`.
         unsaved: fields that are used only in training and not stored in a model file.
         page: module with a function `write_run_report`, for tasks with a separate report.
@@ -236,6 +237,7 @@ class Task(ABC):
     metrics: ClassVar[dict[str, Metric]]
     discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    network: ClassVar[str | None] = None
     supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning"})
     unsaved: ClassVar[frozenset[str]] = frozenset()
     page: ClassVar[str | None] = None

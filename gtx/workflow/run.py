@@ -45,7 +45,6 @@ from gtx.workflow.outputs import (
     write_predictions,
 )
 from gtx.workflow.specs import (
-    WRITER,
     add_learned_arguments,
     check_machine,
     check_model_settings,
@@ -324,7 +323,7 @@ def prepare(
 
 def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
     task = data.task
-    if isinstance(task, Task) and task.writes:
+    if isinstance(task, Task) and task.network:
         usual = TrainSettings()
         for name in ("model", "ensemble"):
             if getattr(settings, name) != getattr(usual, name):
@@ -333,7 +332,7 @@ def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
             raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(data.features.options)}")
         check_machine(settings)
         featuriser = replace(data.featuriser, descriptors=False)
-        check_size(WRITER, featuriser, {"size": 100} | settings.model_arguments)
+        check_size(task.network, featuriser, {"size": 100} | settings.model_arguments)
         return replace(data, featuriser=featuriser)
     check_model_settings(settings, data.featuriser, data.features)
     return data

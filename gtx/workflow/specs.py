@@ -15,7 +15,7 @@ from gtx.data import FeatureColumns
 from gtx.data.columns import listed
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model, graph_transformer
-from gtx.models.catalogue import CLOSED_FORM_MODELS, WRITER
+from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.molecules import Featuriser
 from gtx.prediction.loading import foundation_spec
 from gtx.tasks import Task
@@ -146,8 +146,8 @@ def make_model_spec(
     """
     sizes = input_sizes(featuriser) | {"coordinates": featuriser.coordinates}
     chosen = dict(settings.model_arguments)
-    if task.writes:
-        return {"name": WRITER, "arguments": {"size": task.out_channels, **sizes, **chosen}}
+    if task.network:
+        return {"name": task.network, "arguments": {"size": task.out_channels, **sizes, **chosen}}
     if settings.model in CLOSED_FORM_MODELS:
         parts = kernel_parts(settings, featuriser)
         spec = kernel_spec(task, featuriser, features, settings.model, parts)

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import pytest
 
+from gtx.base.annexes import additions
 from gtx.base.errors import InputError
-from gtx.cli import COMMANDS, annexes, command_module, main
+from gtx.cli import COMMANDS, command_module, main
 from gtx.cli.parser import Parser, option_of
-from gtx.settings.tasks import TASKS, chosen
+from gtx.settings.options import chosen
+from gtx.settings.tasks import TASKS
 
 pytestmark = pytest.mark.usefixtures("data_csv")
 
@@ -104,7 +106,7 @@ def test_without_a_word_gtx_shows_its_help(capsys: pytest.CaptureFixture[str]) -
     assert "gtx predict run/model.gtx molecules.csv" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *annexes()])
+@pytest.mark.parametrize("command", [*COMMANDS, *additions("commands")])
 def test_help_fits_a_page_and_all_of_it_names_every_option(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,20 @@
+"""The task that this annex adds to gtx, and its options; read without PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gtx.settings.options import TaskEntry, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceOptions:
+    """Options of `SequenceGenerationTask`."""
+
+    tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
+    max_tokens: int = option(256, "Maximum number of tokens; a longer sequence is an error.")
+    smoothing: float = option(0.1, "Label smoothing: fraction of a token's probability that is spread over all tokens.")
+
+
+TASK = TaskEntry("gtx.sequence.task", "SequenceGenerationTask", SequenceOptions, "texts that a model is to write")
