@@ -98,12 +98,6 @@ def test_nothing_later_reaches_a_causal_step(name: str, layout: str) -> None:
     assert of_last[last + 1 :].eq(0).all()  # the other sequence
 
 
-def test_a_mask_of_all_pairs_is_no_mask() -> None:
-    layer = make("Vaswani")
-    x, _ = CASES["Vaswani"].inputs()
-    close(layer(x, GRAPH.masked(torch.ones(GRAPH.num_pairs, dtype=torch.bool))), layer(x, GRAPH), 1e-14)
-
-
 def test_features_of_a_pair_that_is_no_edge_do_not_matter_not_even_nan() -> None:
     torch.manual_seed(0)
     graph = CompleteGraph.from_ptr(torch.tensor([0, 4, 9]))

@@ -29,16 +29,6 @@ def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
     in_both_layouts(layer, beside @ W_o, x)
 
 
-def test_the_weight_tensor_is_the_projection_of_vaswani() -> None:
-    x, _ = inputs(6)
-    one = EdgeAttention(6, D, H, merge=LinearHeadMerge(H, D, H * D), bias=False).double()
-    other = EdgeAttention(6, D, H, project=True, bias=False).double()
-    other.load_state_dict(one.state_dict(), strict=False)
-    with torch.no_grad():
-        other.lin_out.weight.copy_(one.merge.weight.permute(2, 1, 0).flatten(1))  # [l, (h, j)]
-    in_both_layouts(one, other(x, GRAPH), x)
-
-
 @pytest.mark.parametrize(
     ("merge", "of"),
     [

@@ -96,15 +96,6 @@ def one_receiver(normaliser: Normaliser, score: Tensor) -> Tensor:
     return normaliser(score, None, EdgeListAggregator(torch.zeros(len(score), dtype=torch.long), 1))
 
 
-def test_softmax_sums_to_one_over_each_receivers_edges() -> None:
-    score = torch.randn(6, 2, dtype=torch.float64)
-    receiver = torch.tensor([0, 0, 0, 2, 2, 3])
-    weights = Softmax()(score, None, EdgeListAggregator(receiver, 5))
-    torch.testing.assert_close(weights[:3], score[:3].exp() / score[:3].exp().sum(0))
-    sums = torch.zeros(5, 2, dtype=torch.float64).index_add(0, receiver, weights)
-    torch.testing.assert_close(sums[:, 0], torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0], dtype=torch.float64))
-
-
 def test_large_scores_do_not_overflow() -> None:
     score = torch.tensor([[1e4], [1e4 - 1]])
     torch.testing.assert_close(one_receiver(Softmax(), score), torch.tensor([[1.0], [0.0]]).softmax(0))
@@ -145,18 +136,3 @@ def test_hardmax_goes_backward_as_the_softmax(absent: Tensor) -> None:
     present, listed = as_list(absent)
     (grad,) = torch.autograd.grad((Hardmax()(score[present], None, listed) * given[present]).sum(), score)
     torch.testing.assert_close(grad, expected, atol=1e-12, rtol=0)
-
-
-def test_sigmoid_and_unnormalised_see_each_edge_by_itself() -> None:
-    score, _ = scores()
-    torch.testing.assert_close(one_receiver(Sigmoid(), score[0, 0]), 1 / (1 + (-score[0, 0]).exp()))
-    assert torch.equal(one_receiver(NoNormalisation(), score[0, 0]), score[0, 0])
-
-
-def test_a_block_of_receivers_is_a_cut() -> None:
-    score, edge = scores()
-    for absent in (PADDED, masked()):
-        into = CompleteGraphAggregator(absent, padding_only=absent.shape[1] == 1)
-        whole = Softmax()(score, edge, into)
-        rows = slice(2, 4)
-        assert torch.equal(Softmax()(score[:, rows], edge[:, rows], into.block(rows)), whole[:, rows])

@@ -85,11 +85,6 @@ def test_matrix_form_equals_the_equation_and_its_gradients(name: str) -> None:
             torch.testing.assert_close(matrix, equation, atol=1e-11, rtol=0)
 
 
-def test_which_scores_have_a_matrix_form() -> None:
-    having = {name for name, make in SCORES.items() if make().matrix_form}
-    assert having == {"scaled dot", "dot", "own factor", "general", "GAT", "R-MAT", "EGT"}
-
-
 @pytest.mark.parametrize("name", SCORES)
 def test_the_score_is_what_its_state_weighs(name: str) -> None:
     score, (query, key, edge) = make(name), inputs()
@@ -135,25 +130,6 @@ def test_the_signed_root_is_the_root_of_the_paper_with_a_finite_slope() -> None:
     assert torch.autograd.grad(signed_root(zero), zero)[0].isfinite().all()
 
 
-def test_scaled_dot_keeps_the_variance_at_one() -> None:
-    """The reason for the scale: dot products of d_k independent entries have variance d_k."""
-    torch.manual_seed(0)
-    query, key = torch.randn(2, 20_000, 1, 64)
-    assert abs(float(ScaledDotScore()(query, key).var()) - 1.0) < 0.05
-    assert abs(float(ScaledDotScore(1.0)(query, key).var()) - 64.0) < 3.0
-
-
-def test_gat_ranks_senders_alike_for_all_receivers_and_gatv2_does_not() -> None:
-    """Static and dynamic attention, Brody et al. 2022, section 3."""
-    torch.manual_seed(0)
-    query, key = torch.randn(2, 30, 1, 1, 4)
-    scores = [
-        score(query, key.transpose(0, 1))[..., 0] for score in (GATScore(1, 4), GATv2Score(1, 4))
-    ]  # [receivers, senders]
-    rankings = [len(each.argsort(1).unique(dim=0)) for each in scores]
-    assert rankings[0] == 1 and rankings[1] == 30
-
-
 class Twice(ScaledDotScore):
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return 2 * super().forward(query, key, edge).tanh()
@@ -173,30 +149,6 @@ def test_a_subclass_with_its_own_equation_gives_the_same_in_both_layouts(score: 
     torch.testing.assert_close(layer(x, graph, e), layer(x, graph.edge_index, e))
 
 
-def test_a_subclass_with_its_own_equation_inherits_no_matrix_form() -> None:
-    class Halved(ScaledDotScore):
-        def prepare(self, query: Tensor) -> Tensor:
-            return super().prepare(query) / 2
-
-    class Both(BilinearScore):
-        def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-            return 3 * super().forward(query, key, edge)
-
-        def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-            return 3 * super().pairs(query, key, edge)
-
-    found = {
-        kind.__name__: (kind.bilinear, kind.matrix_form) for kind in (ScaledDotScore, Halved, Both, Twice, Unclipped)
-    }
-    assert found == {
-        "ScaledDotScore": (True, True),
-        "Halved": (True, True),  # `forward` goes through `prepare`
-        "Both": (False, True),
-        "Twice": (False, False),
-        "Unclipped": (False, False),
-    }
-
-
 def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:
     with pytest.raises(TypeError, match="Silent overrides forward, but inherits state and weigh"):
 
@@ -210,19 +162,3 @@ def test_a_score_must_say_how() -> None:
         Score()(torch.zeros(1, 1), torch.zeros(1, 1))
     with pytest.raises(TypeError, match="not bilinear"):
         Score().prepare(torch.zeros(1, 1))
-
-
-def test_reprs() -> None:
-    assert [repr(SCORES[name]()) for name in SCORES] == [
-        "ScaledDotScore()",
-        "ScaledDotScore(1.0)",
-        "ScaledDotScore(0.3)",
-        "BilinearScore(3, 4)",
-        "AdditiveScore(3, 4)",
-        "GATScore(3, 4)",
-        "GATv2Score(3, 4)",
-        "RMATScore(3, 4, 5)",
-        "ClippedDotScore(3, 5, clip=0.5)",
-        "GRITScore(3, 4, 5)",
-        "EdgeModulatedDotScore(3, 4, 5)",
-    ]

@@ -107,14 +107,6 @@ def fullness(sampler: ConstantShapeSampler) -> float:
     return float(np.square(sampler.sizes).sum() / sum(sampler.work(batch) for batch in sampler.batches()))
 
 
-def test_batches_are_full(molecules: MoleculeStore) -> None:
-    for per_batch in (32, 128):
-        sampler = ConstantShapeSampler.fitting(molecules, per_batch)
-        assert fullness(sampler) > 0.9
-        padded = sum(count * size**2 for count, size in sampler.batch_shape.buckets)
-        assert padded < 2 * sampler.batch_shape.pairs
-
-
 def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
     ranks = [list(ConstantShapeSampler.fitting(molecules, 50, rank=r, replicas=2)) for r in range(2)]
     assert len(ranks[0]) == len(ranks[1])

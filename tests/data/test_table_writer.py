@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.data.table_writer import TableWriter, find_unused_column_name
+from gtx.data.table_writer import TableWriter
 from gtx.data.tables import open_table
 
 COLUMNS = ["smiles", "a,b", "a,b"]
@@ -115,12 +115,6 @@ def test_parquet_round_trip_and_row_groups(tmp_path):
     assert [row.cells for row in table.rows] == [*ROWS[:5], *rows]
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
-def test_what_is_written_is_utf_8(tmp_path, name):
-    write(tmp_path / name, [["S", "M\udcfcller", "µ"]])  # a stray byte, as Python keeps it
-    assert next(open_table(tmp_path / name).rows).cells == ["S", "M?ller", "µ"]
-
-
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
 def test_the_same_rows_give_the_same_bytes_and_no_rows_a_header(tmp_path, name):
     write(tmp_path / name, ROWS)
@@ -197,8 +191,3 @@ def test_what_cannot_be_written(tmp_path):
             pass
     with pytest.raises(ValueError, match="2 cells for 3 columns"):
         write(tmp_path / "t.csv", [["C", "1"]])
-
-
-def test_a_fresh_name():
-    assert find_unused_column_name(["smiles", "y"], "y_pred") == "y_pred"
-    assert find_unused_column_name(["y_pred", "y_pred1"], "y_pred") == "y_pred2"

@@ -98,14 +98,6 @@ def test_bessel_is_its_equation() -> None:
     assert values[3].eq(0).all()
 
 
-def test_bessel_functions_are_orthonormal_before_the_envelope() -> None:
-    c = 5.0
-    d = torch.linspace(0, c, 20001, dtype=torch.float64)[1:-1]
-    waves = BesselDistance(4, c).double().basis(d) / envelope(d / c, 6)[:, None]
-    products = (waves[..., None] * waves[..., None, :] * d[:, None, None] ** 2).sum(0) * (d[1] - d[0])
-    torch.testing.assert_close(products, torch.eye(4, dtype=torch.float64), atol=1e-3, rtol=0)
-
-
 def test_exp_norm_is_its_equation() -> None:
     c, d = 8.0, 2.0
     mu = torch.linspace(math.exp(-c), 1, 6)
@@ -142,13 +134,6 @@ def test_pair_types_scale_and_shift_by_receiver_and_sender() -> None:
         typed.scale[1, 2], typed.shift[1, 2] = 2.0, 1.0  # receiver of type 1, sender of type 2
     values = typed(pair, graph)[1].view(2, 2, -1)
     assert values[0, 1].argmax() == 7 and values[1, 0].argmax() == 3
-
-
-def test_learned_ones_start_as_the_fixed_ones_do(batch: Batch, graph: CompleteGraph) -> None:
-    learned, fixed = GaussianDistance(8, learned=True), GaussianDistance(8)
-    assert learned(batch, graph)[1].equal(fixed(batch, graph)[1])
-    assert {name for name, _ in learned.named_parameters()} == {"centres", "log_widths"}
-    assert not list(fixed.parameters()) and not fixed.state_dict()
 
 
 def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) -> None:

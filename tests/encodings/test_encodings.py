@@ -8,7 +8,6 @@ import networkx
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import to_networkx
 
 import gtx.encodings
@@ -124,15 +123,6 @@ def test_random_walk_is_the_power_of_its_matrix(batch: Batch) -> None:
         torch.testing.assert_close(node[:, k], torch.matrix_power(M, k + 1).diagonal())
 
 
-def test_random_walk_of_nodes_is_pyg(batch: Batch) -> None:
-    for data in batch.to_data_list():
-        node, _ = RandomWalkProbabilities(7)(data, CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])))
-        if data.num_edges:  # PyG's own divides by zero without bonds
-            torch.testing.assert_close(node, AddRandomWalkPE(7)(data.clone()).random_walk_pe)
-        else:
-            assert node.eq(0).all()
-
-
 def test_bonds_name_the_pair_they_join(batch: Batch, graph: CompleteGraph) -> None:
     _, codes = BondFeatures(BOND_SIZES)(batch, graph)
     at = graph.pair_of(batch.edge_index)
@@ -158,13 +148,3 @@ def test_transform_puts_it_on_a_data(encoding: Encoding, batch: Batch) -> None:
         if encoding.pair:
             assert data.pair_encoding.shape[0] == n * n and data.pair_encoding.dim() == 2
     assert repr(AddEncodingToData(encoding)) == f"AddEncodingToData({encoding})"
-
-
-def test_transformed_molecules_batch_as_the_batch_itself(batch: Batch, graph: CompleteGraph) -> None:
-    transform = AddEncodingToData(RandomWalkProbabilities(4))
-    molecules = [transform(data) for data in batch.to_data_list()]
-    together = Batch.from_data_list(molecules)
-    node, pair = RandomWalkProbabilities(4)(batch, graph)
-    torch.testing.assert_close(together.pair_encoding, pair)
-    torch.testing.assert_close(together.node_encoding, node)
-    torch.testing.assert_close(transform(batch.clone()).pair_encoding, pair)

@@ -66,13 +66,6 @@ def test_eigenspaces_follow_a_renumbering(batch: Batch, graph: CompleteGraph) ->
     assert repeated
 
 
-def test_what_is_there_does_not_depend_on_k(batch: Batch, graph: CompleteGraph) -> None:
-    few, many = LaplacianEigenvectors(3).eval()(batch, graph)[0], LaplacianEigenvectors(K).eval()(batch, graph)[0]
-    assert few[:, :3].equal(many[:, :3]) and few[:, 3:].equal(many[:, K : K + 3])
-    small = graph.ptr.diff()[graph.batch] == 1
-    assert few[small].eq(0).all() and small.sum() == 1
-
-
 def test_signs_are_drawn_per_eigenvector_and_molecule_in_training_alone(batch: Batch, graph: CompleteGraph) -> None:
     encoding = LaplacianEigenvectors(3)
     torch.manual_seed(0)
@@ -115,13 +108,6 @@ def test_invariant_sees_neighbours_but_no_sign(batch: Batch, graph: CompleteGrap
     node.sum().backward()
     assert all(parameter.grad.any() for parameter in encoding.parameters())
     assert encoding.double()(batch, graph)[0].dtype == torch.float64
-
-
-def test_invariant_is_alone_what_it_is_in_a_batch(batch: Batch, graph: CompleteGraph) -> None:
-    encoding = LaplacianEigenvectors(2, "invariant")
-    aspirin = batch.to_data_list()[0]
-    alone, _ = encoding(aspirin, CompleteGraph.from_ptr(torch.tensor([0, aspirin.num_nodes])))
-    torch.testing.assert_close(alone, encoding(batch, graph)[0][: aspirin.num_nodes], atol=1e-5, rtol=1e-4)
 
 
 def test_wrong_settings_are_refused() -> None:

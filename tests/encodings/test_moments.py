@@ -70,14 +70,6 @@ def test_is_its_equation_pair_by_pair(moments: NeighbourDistancesAndAngles) -> N
         torch.testing.assert_close(found, torch.cat(expected))
 
 
-def test_harmonics_have_length_one_and_products_of_legendre() -> None:
-    a, b = torch.nn.functional.normalize(torch.randn(2, 50, 3, dtype=torch.float64), dim=-1)
-    cosine = (a * b).sum(-1)
-    for degree, legendre in enumerate((torch.ones_like(cosine), cosine, (3 * cosine**2 - 1) / 2)):
-        own = HARMONICS[degree]
-        torch.testing.assert_close((harmonics(a)[:, own] * harmonics(b)[:, own]).sum(-1), legendre)
-
-
 def test_sees_angles_where_distances_are_the_same(moments: NeighbourDistancesAndAngles) -> None:
     straight, bent = (of(moments, ring(0, angle))[0] for angle in (180, 105))
     torch.testing.assert_close(straight[:6], bent[:6])  # degree 0: distances alone
@@ -87,32 +79,11 @@ def test_sees_angles_where_distances_are_the_same(moments: NeighbourDistancesAnd
     assert (square[12:] - rectangle[12:]).abs().min() > 1e-5
 
 
-def test_rotation_mirror_and_translation_change_nothing(
-    moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph
-) -> None:
-    turned, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
-    for matrix in (turned, -turned):
-        moved = placed.clone()
-        moved.pos = placed.pos @ matrix + torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
-        torch.testing.assert_close(moments(moved, graph)[0], moments(placed, graph)[0])
-
-
 def test_nothing_comes_from_the_cutoff_on_and_nothing_jumps_there(moments: NeighbourDistancesAndAngles) -> None:
     near, at = (of(moments, ring(0, radius=CUTOFF + step))[0] for step in (-1e-4, 0.0))
     assert at.eq(0).all() and near.ne(0).all() and near.abs().max() < 1e-6
     with_third = torch.cat([ring(0, 100), torch.tensor([[0.0, 0.0, CUTOFF]], dtype=torch.float64)])
     assert of(moments, with_third)[0].equal(of(moments, ring(0, 100))[0])
-
-
-def test_the_type_of_the_sender_counts(moments: NeighbourDistancesAndAngles) -> None:
-    found = [of(moments, ring(0, 100), torch.tensor([6, 6, other]))[0] for other in (1, 8)]
-    assert (found[0] - found[1]).abs().max() > 1e-3
-
-
-def test_a_new_encoding_takes_all_types_alike() -> None:
-    fresh = NeighbourDistancesAndAngles(GaussianDistance(8), types=128, channels=6).double()
-    found = [of(fresh, ring(0, 100), torch.tensor([6, 6, other]))[0] for other in (1, 8)]
-    assert found[0].equal(found[1]) and found[0].ne(0).all()
 
 
 def test_unknown_coordinates_say_nothing(
@@ -134,11 +105,6 @@ def test_slopes_are_finite_and_right(moments: NeighbourDistancesAndAngles, place
     together = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
     of(moments, together).sum().backward()
     assert together.grad.eq(0).all()
-
-
-def test_no_atoms_have_no_moments(moments: NeighbourDistancesAndAngles) -> None:
-    nothing = Data(x=torch.zeros(0, 1, dtype=torch.long), pos=torch.zeros(0, 3, dtype=torch.float64))
-    assert moments(nothing, CompleteGraph.from_ptr(torch.tensor([0])))[0].shape == (0, 18)
 
 
 def test_bad_arguments_and_no_coordinates_are_errors(graph: CompleteGraph) -> None:

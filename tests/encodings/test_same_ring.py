@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from rdkit import Chem
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from gtx.encodings import SameRing
 from gtx.encodings import atoms_and_bonds as same_ring
@@ -79,13 +79,6 @@ def test_nodes_of_two_rings_through_one_bond_need_not_share_one() -> None:
 def test_a_molecule_of_a_thousand_atoms() -> None:
     data, graph = bonds_of(["C1CCC(CC1)" * 160 + "C"])
     assert SameRing()(data, graph)[1].sum() == 160 * 36
-
-
-def test_following_the_batch(batch: Batch, graph: CompleteGraph) -> None:
-    _, codes = SameRing()(batch, graph)
-    assert codes[graph.diagonal].sum() == sum(
-        atom.IsInRing() for smiles in [*SMILES, *RINGS] for atom in Chem.MolFromSmiles(smiles).GetAtoms()
-    )
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -15,7 +15,7 @@ from rdkit.Chem import AllChem
 from gtx.base.errors import InputError
 from gtx.explain import explain_prediction
 from gtx.explain.explanation import most_uneven
-from gtx.explain.relevance import highest, shortest_path_lengths
+from gtx.explain.relevance import highest
 from gtx.explain.subject import copies
 from gtx.models import ARCHITECTURES
 from gtx.prediction import Predictor
@@ -163,9 +163,3 @@ def test_what_is_not_there_is_said_in_a_line(options: dict, message: str, predic
     with pytest.raises(InputError, match=message) as error:
         explain_prediction(predictor, **{"smiles": SMILES} | options)
     assert "\n" not in str(error.value)
-
-
-def test_distances_are_those_of_rdkit(predictor: Predictor) -> None:
-    expected = Chem.GetDistanceMatrix(Chem.MolFromSmiles(SMILES))
-    np.testing.assert_array_equal(explain_prediction(predictor, SMILES).distance, expected)
-    assert shortest_path_lengths(np.zeros((2, 0), int), 1).tolist() == [[0]]

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-import gtx.explain.figure
 from gtx.base.errors import InputError
-from gtx.explain import Explanation, average_attention_by_distance, explain_prediction
-from gtx.explain.findings import caption
-from gtx.molecules import draw_attention
+from gtx.explain import Explanation, explain_prediction
 from gtx.prediction import Predictor
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -55,19 +49,6 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
             assert all(f"{removal.less:.0%}" in said for removal in table)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("smiles", ["CC(C)NCC(O)COc1cccc2ccccc12.Cl", "CCCCCCCCCCCC.Cl", "CCO"])
-def test_distances_are_labelled_apart_from_each_other(predictor: Predictor, smiles: str) -> None:
-    e = explain_prediction(predictor, smiles, draws=1)
-    apart, means = average_attention_by_distance(e.weights.mean(1), e.distance)
-    axes = Figure().add_subplot()
-    gtx.explain.figure.distances(axes, apart, means, 0, ["layer 0", "layer 1"], len(e.atoms), (0.0, 1.0))
-    places, labels = axes.get_xticks(), [label.get_text() for label in axes.get_xticklabels()]
-    assert labels[0] == "0" and len(labels) <= 13 and (np.diff(places) >= np.ceil(len(apart) / 12)).all()
-    assert (labels[-1] == "∞") == ("." in smiles)
-    assert ("∞: no path of bonds connects" in " ".join(caption(e))) == ("." in smiles)
-
-
 def test_the_text_has_every_number(explanation: Explanation) -> None:
     text = explanation.text()
     assert "drawn: layer 1 of 2, mean of 2 heads, counted from 0; receiver O2" in text
@@ -91,23 +72,3 @@ def test_files(explanation: Explanation, tmp_path: Path) -> None:
     assert page.startswith("<!doctype html>") and "<svg" in page and "change less" in page
     with pytest.raises(InputError, match=r"figure\.pdf: expected a file name that ends in \.svg or \.html"):
         explanation.save(tmp_path / "figure.pdf")
-
-
-def test_weights_below_zero_are_drawn(explanation: Explanation, untrained: Callable[..., Predictor]) -> None:
-    signed = replace(explanation, weights=explanation.weights - 0.05)
-    assert "<svg" in signed.svg()
-
-
-def test_trained_and_random_weights_are_drawn_on_one_scale(explanation: Explanation, monkeypatch) -> None:
-    drawn = []
-
-    def draw(*arguments: object, **options: object) -> str:
-        drawn.append(draw_attention(*arguments, **options))
-        return drawn[-1]
-
-    monkeypatch.setattr(gtx.explain.figure, "draw_attention", draw)
-    explanation.svg()
-    ticks = [re.findall(r'font-size="12" fill="#222">([^<]*)<', svg) for svg in drawn]
-    assert len(ticks) == 2 and len(ticks[0]) == 3 and ticks[0] == ticks[1]
-    rows = [explanation.shown(of)[explanation.receiver] for of in (explanation, explanation.random)]
-    assert float(ticks[0][-1]) == pytest.approx(max(map(np.max, rows)), rel=5e-3)

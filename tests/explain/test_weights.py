@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gtx.explain import average_attention_by_distance
 from gtx.explain.relevance import (
     attention_rollout,
     gradient_weighted_attention,
-    highest,
     measure_faithfulness,
     score_atoms_by_attention,
     shortest_path_lengths,
@@ -27,14 +25,6 @@ def test_bond_distances() -> None:
     expected = [[0, 1, 2, apart], [1, 0, 1, apart], [2, 1, 0, apart], [apart, apart, apart, 0]]
     assert shortest_path_lengths(CHAIN, 4).tolist() == expected
     assert shortest_path_lengths(np.zeros((2, 0), int), 2).tolist() == [[0, apart], [apart, 0]]
-
-
-def test_mean_weight_of_pairs_equally_far_apart() -> None:
-    weights = np.arange(16.0).reshape(1, 4, 4)
-    distances, means = average_attention_by_distance(weights, shortest_path_lengths(CHAIN, 4))
-    assert distances.tolist() == [0, 1, 2, np.inf]
-    expected = [[(0 + 5 + 10 + 15) / 4, (1 + 4 + 6 + 9) / 4, (2 + 8) / 2, (3 + 7 + 11 + 12 + 13 + 14) / 6]]
-    np.testing.assert_allclose(means, expected)
 
 
 def test_receivers_stand_in_rows_of_the_matrix() -> None:
@@ -80,20 +70,6 @@ def test_gradient_weighted_by_hand() -> None:
     torch.testing.assert_close(gradient_weighted_attention(weights, gradients), expected)
 
 
-def test_gradient_weighted_equals_a_plain_loop() -> None:
-    generator = torch.Generator().manual_seed(1)
-    weights = torch.rand(3, 2, 5, 5, generator=generator, dtype=torch.float64)
-    gradients = torch.randn(3, 2, 5, 5, generator=generator, dtype=torch.float64)
-    relevance = [[float(i == j) for j in range(5)] for i in range(5)]
-    for a, g in zip(weights.tolist(), gradients.tolist(), strict=True):
-        mean = [[sum(max(a[h][i][j] * g[h][i][j], 0) for h in range(2)) / 2 for j in range(5)] for i in range(5)]
-        relevance = [
-            [relevance[i][j] + sum(mean[i][k] * relevance[k][j] for k in range(5)) for j in range(5)] for i in range(5)
-        ]
-    expected = torch.tensor(relevance, dtype=torch.float64) - torch.eye(5, dtype=torch.float64)
-    torch.testing.assert_close(gradient_weighted_attention(weights, gradients), expected)
-
-
 def test_nodes_that_are_no_atoms_carry_but_have_no_score() -> None:
     # atoms 0 and 2 know each other only through node 1
     through = torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]])
@@ -124,27 +100,3 @@ def test_a_score_that_knows_the_truth_beats_chance_and_one_that_does_not_does_no
     assert one.less == 7 / 8  # the set itself is among the eight
     assert tables["wrong"][0].change == 0 and tables["wrong"][0].less == 0
     assert len(two.random) == 28  # pairs of eight
-
-
-def test_random_sets_are_of_k_atoms_seeded_and_shared() -> None:
-    seen = []
-
-    def remember(sets: np.ndarray) -> np.ndarray:
-        seen.append(sets)
-        return worth(sets)
-
-    tables = measure_faithfulness(remember, {"a": WORTH, "b": -WORTH}, sizes=(3,), draws=20, seed=4)
-    assert seen[0].shape == (20, 8) and (seen[0].sum(1) == 3).all()
-    assert tables["a"][0].random is tables["b"][0].random
-    again = measure_faithfulness(worth, {"a": WORTH}, sizes=(3,), draws=20, seed=4)
-    assert again["a"][0].random.tolist() == tables["a"][0].random.tolist()
-    other = measure_faithfulness(worth, {"a": WORTH}, sizes=(3,), draws=20, seed=5)
-    assert other["a"][0].random.tolist() != tables["a"][0].random.tolist()
-
-
-def test_one_atom_has_nothing_to_compare_with() -> None:
-    assert measure_faithfulness(lambda sets: np.zeros(len(sets)), {"a": np.ones(1)}) == {"a": []}
-
-
-def test_equal_scores_are_taken_in_order_whatever_their_rounding() -> None:
-    assert highest(np.array([0.1, 0.3, 0.3 + 1e-15, 0.2]), 2).tolist() == [1, 2]

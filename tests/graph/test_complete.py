@@ -54,20 +54,6 @@ def test_packing_is_lossless_and_differentiable(graph: CompleteGraph) -> None:
     torch.autograd.gradgradcheck(graph.nodes.unpack, slots)
 
 
-def test_few_buckets_pad_less() -> None:
-    sizes = torch.tensor([4] * 64 + [40] * 64)
-    ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    assert CompleteGraph.from_ptr(ptr).buckets == ((64, 4, 4), (64, 40, 40))
-    assert CompleteGraph.from_ptr(ptr, max_buckets=1).buckets == ((128, 40, 40),)
-
-
-def test_from_batch_equals_from_ptr() -> None:
-    batch = torch.tensor([0, 0, 2, 3, 3, 3])
-    graph = CompleteGraph.from_batch(batch, num_graphs=5)
-    assert graph.ptr.tolist() == [0, 2, 2, 3, 6, 6]
-    assert graph.batch.equal(batch)
-
-
 def test_no_nodes_at_all() -> None:
     graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long))
     assert (graph.num_graphs, graph.num_nodes, graph.num_edges) == (0, 0, 0)

@@ -5,19 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gtx.graph import CompleteGraph, list_bipartite_edges
+from gtx.graph import list_bipartite_edges
 from gtx.nn import EdgeAttention
-
-
-def test_every_pair_of_one_graph_receiver_major() -> None:
-    source, target = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 3, 5])
-    expected = [(s, t) for t, (lo, hi) in enumerate([(0, 2), (2, 2), (2, 2), (2, 5), (2, 5)]) for s in range(lo, hi)]
-    assert list_bipartite_edges(source, target).T.tolist() == [list(pair) for pair in expected]
-
-
-def test_of_one_set_with_itself_it_is_the_complete_graph() -> None:
-    ptr = torch.tensor([0, 3, 3, 4, 9])
-    assert list_bipartite_edges(ptr, ptr).equal(CompleteGraph.from_ptr(ptr).edge_index)
 
 
 def test_cross_attention_is_the_dense_sum_and_a_target_without_source_gets_zeros() -> None:

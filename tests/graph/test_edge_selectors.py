@@ -61,11 +61,6 @@ def hops(batch: Batch) -> dict[tuple[int, int], int]:
     return found
 
 
-def test_all_pairs(batch: Batch, graph: CompleteGraph) -> None:
-    assert AllPairEdges()(batch, graph) is None
-    assert graph.masked(None) is graph
-
-
 @pytest.mark.parametrize("loops", [True, False])
 def test_bonded_pairs(loops: bool, batch: Batch, graph: CompleteGraph) -> None:
     each = {(i, i) for i in range(batch.num_nodes)} if loops else set()
@@ -106,13 +101,6 @@ def test_the_smallest_cutoff_leaves_each_node_itself_and_unplaced_molecules_whol
     assert DistanceCutoffEdges(1e-6)(batch, graph).equal(unplaced | (sender == receiver))
 
 
-def test_the_cutoff_itself_is_outside() -> None:
-    data = Data(pos=torch.tensor([[0.0, 0, 0], [3.0, 4.0, 0]]))
-    graph = CompleteGraph.from_ptr(torch.tensor([0, 2]))
-    assert DistanceCutoffEdges(5.0)(data, graph).tolist() == [True, False, False, True]
-    assert DistanceCutoffEdges(5.001)(data, graph).all()
-
-
 def test_distance_needs_coordinates(batch: Batch, graph: CompleteGraph) -> None:
     without = batch.clone()
     without.pos = None
@@ -144,16 +132,6 @@ EVERY = [
     ExpanderEdges(),
     BondEdges() | CausalEdges(),
 ]
-
-
-@pytest.mark.parametrize("of", EVERY, ids=str)
-def test_no_atoms_at_all(of: EdgeSelector) -> None:
-    codes = torch.zeros(0, 1, dtype=torch.long)
-    data = Data(codes, edge_index=torch.zeros(2, 0, dtype=torch.long), edge_attr=codes, pos=torch.zeros(0, 3))
-    graph = CompleteGraph.from_batch(torch.zeros(0, dtype=torch.long), 2)
-    mask = of(data, graph)
-    assert mask is None or (mask.shape == (0,) and mask.dtype == torch.bool)
-    assert graph.masked(mask).num_edges == 0
 
 
 def test_either_of_two_sets(batch: Batch, graph: CompleteGraph) -> None:

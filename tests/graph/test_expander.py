@@ -32,12 +32,6 @@ def test_it_is_a_union_of_cycles_and_mixes_as_fast_as_a_regular_graph_can(degree
     assert (reached > 0).all()
 
 
-def test_the_seed_draws_another() -> None:
-    one, other = (adjacency(4, torch.arange(ATOMS), seed) for seed in (0, 1))
-    assert torch.equal(one, adjacency(4, torch.arange(ATOMS), 0))
-    assert (one * other).sum() < 0.1 * one.sum()
-
-
 def test_atoms_of_a_kind_have_the_same_neighbours() -> None:
     kinds = torch.tensor([3, 1, 3, 5, 1, 7, 9, 3])
     joined = adjacency(2, kinds)
@@ -47,17 +41,6 @@ def test_atoms_of_a_kind_have_the_same_neighbours() -> None:
     between[place[:, None], place] = joined.float()
     assert torch.equal(between.sum(1), torch.full((len(kind),), 2.0))  # every kind lies on one cycle
     assert adjacency(4, torch.full((6,), 2)).all()  # all of one kind
-
-
-def test_what_lies_far_away_tells_atoms_apart_and_batch_mates_do_not() -> None:
-    chain = ["C" * 20 + "N"]
-    batch, crowd = whole_batch(chain), whole_batch(["CCO", *chain, "c1ccccc1"])
-    for radius, most in ((0, False), (8, False), (20, True)):
-        labelled = ExpanderEdges(2, radius=radius)
-        mask = labelled(batch, complete(batch))
-        assert (mask.view(21, 21).sum(1) == 2).all() == most
-        among = complete(crowd)
-        assert torch.equal(labelled(crowd, among)[among.batch[among.pair_index[1]] == 1], mask)
 
 
 def test_renumbering_a_symmetrical_molecule_renumbers_its_edges() -> None:

@@ -105,13 +105,6 @@ def test_every_architecture_can_be_the_encoder() -> None:
         assert build_model(spec).eval()(space if needed else plain).isfinite().all(), name
 
 
-def test_the_order_of_molecules_counts() -> None:
-    made, turned = model(False), [(b, a) for a, b in ROWS]
-    one, other = (featurise(PAIRS, texts).store.with_features(torch.zeros(3, 1)) for texts in (ROWS, turned))
-    made.observe(one)
-    assert not torch.allclose(made(one.batch()), made(other.batch()), atol=1e-4)
-
-
 def test_an_encoder_of_its_own_knows_what_its_molecules_had(rows: MoleculeStore) -> None:
     shared, separate = model(False), model(True)
     for made in (shared, separate):

@@ -135,13 +135,6 @@ def test_descriptors_are_scaled_by_the_training_rows_and_unknown_says_nothing(ba
     close(model(unknown), model(average), 1e-6)
 
 
-def test_descriptors_enter_at_the_readout_alone(batch: Batch) -> None:
-    other = batch.clone()
-    other.u = batch.u.flip(0)
-    model = make()
-    assert torch.equal(model.nodes(other), model.nodes(batch)) and not torch.equal(model(other), model(batch))
-
-
 def test_heads_must_divide_the_channels() -> None:
     with pytest.raises(ValueError, match="heads that divide the channels, got 5 heads and 32 channels"):
         make(heads=5)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
 from gtx.sequence.decoding import beam_search, greedy_search
-from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder, molecule_to_sequence
+from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, TokenVocabulary
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
@@ -164,21 +164,6 @@ def test_looks_are_weights_over_the_atoms_of_the_token_s_molecule() -> None:
     for weights in maps.weights:
         total = torch.zeros(len(READ.items), 2).double().index_add_(0, token, weights)
         torch.testing.assert_close(total, torch.ones_like(total))
-
-
-def test_by_name_it_has_no_weight_that_does_not_learn() -> None:
-    torch.manual_seed(0)
-    made = molecule_to_sequence(
-        len(VOCABULARY), **SIZES, channels=16, heads=2, layers=1, encoder={"pair_channels": 4}, activation="gelu"
-    )
-    nn.functional.cross_entropy(made(whole_batch(), READ), WRITE).backward()
-    assert not [n for n, p in made.named_parameters() if p.grad is None]
-    assert not any(n.startswith(("encoder.readout", "encoder.head")) for n, _ in made.named_parameters())
-
-
-def test_embedding_and_scores_are_tied() -> None:
-    made = model("none")
-    assert sum(p.shape[0] == len(VOCABULARY) and p.dim() == 2 for p in made.parameters()) == 1
 
 
 def test_state_dict_round_trip_and_dropout_in_training_alone() -> None:

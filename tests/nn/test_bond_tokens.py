@@ -50,26 +50,6 @@ def test_pairs_tell_what_two_tokens_have_in_common(given: bool) -> None:
         assert pairs[number].equal(expected), (t, u)
 
 
-def test_products_of_any_orthonormal_identifiers_tell_the_same() -> None:
-    """The paper's tokens: whatever P is drawn, the products of two tokens' identifiers say what they share."""
-    ends = torch.tensor([[0, 0], [1, 1], [2, 2], [0, 1], [1, 2]])
-    larger, _, _, pairs = make()(GRAPH, *inputs()[:1], None, BONDS, CODES)
-    found = []
-    for seed in range(2):
-        drawn = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-        tokens = torch.linalg.qr(drawn).Q[ends].sum(1)  # P_i + P_j
-        found.append((tokens @ tokens.T).round().flatten())
-    assert torch.equal(*found)
-    # 4 an atom itself, 2 an atom in a bond or a bond itself, 1 a shared atom, 0 nothing in common
-    mine = pairs[: larger.ptr[1] ** 2]
-    bonds = (ends[:, 0] != ends[:, 1]).long()
-    kinds = (2 * bonds[:, None] + bonds).flatten()
-    for kind in range(4):
-        for product in found[0].unique():
-            alike = mine[(kinds == kind) & (found[0] == product)]
-            assert (alike == alike[:1]).all()
-
-
 def test_masked_pairs_stay_masked_and_an_atom_without_edges_gets_none() -> None:
     layer, (x, e) = make(), inputs()
     graph = GRAPH.masked((GRAPH.pair_index != 1).all(0) & (GRAPH.pair_index[0] != 3))

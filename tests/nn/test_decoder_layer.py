@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention import GATv2Score, LinearHeadMerge, Sigmoid
-from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph, list_bipartite_edges
+from gtx.graph import CausalEdges, CompleteGraph, list_bipartite_edges
 from gtx.nn import DecoderLayer, EdgeAttention
 from gtx.nn.decoder_layer import KeyValueCache
 from tests.attention.family import CASES
@@ -83,14 +83,6 @@ def test_over_all_pairs_without_cross_attention_it_is_torch_s_encoder_layer(norm
     torch.testing.assert_close(out, theirs(x[None])[0], rtol=0, atol=1e-10)
 
 
-def test_the_graphs_may_be_edge_lists() -> None:
-    made, x, atoms = layer(), torch.randn(13, D).double(), torch.randn(12, D).double()
-    graph, edges = causal(TOKENS), list_bipartite_edges(ATOMS, TOKENS)
-    listed = made(x, graph.edge_index, atoms, edges)
-    torch.testing.assert_close(made(x, graph, atoms, edges), listed)
-    torch.testing.assert_close(made(x, graph, atoms, BipartiteGraph.between(ATOMS, TOKENS)), listed)
-
-
 def test_gradients_from_the_future_are_exactly_zero() -> None:
     made, x, atoms = layer(), torch.randn(13, D).double().requires_grad_(), torch.randn(12, D).double()
     out = made(x, causal(TOKENS), atoms, list_bipartite_edges(ATOMS, TOKENS))
@@ -150,24 +142,3 @@ def test_a_step_is_a_row_of_the_whole_with_every_option(options: Callable[[], di
     torch.manual_seed(0)
     made = [EdgeAttention(D, D // H, H, projections=projections, **options()) for _ in range(2)]
     same_step_by_step(DecoderLayer(*made, D).double())
-
-
-def test_a_step_takes_the_mean_of_the_heads_as_the_whole_does() -> None:
-    torch.manual_seed(0)
-    made = [EdgeAttention(D, D, H, concat=False, project=project) for project in (False, True)]
-    same_step_by_step(DecoderLayer(*made, D).double())
-
-
-def test_weights_into_a_token_sum_to_one() -> None:
-    made, weights = layer(), []
-    edges = list_bipartite_edges(ATOMS, TOKENS)
-    made(torch.randn(13, D).double(), causal(TOKENS), torch.randn(12, D).double(), edges, weights)
-    total = torch.zeros(13, H).double().index_add_(0, edges[1], weights[0])
-    torch.testing.assert_close(total, torch.ones_like(total))
-
-
-def test_attention_of_another_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="attention that gives 10 channels, got 12"):
-        DecoderLayer(attention(), None, 10)
-    with pytest.raises(ValueError, match="no edge features or gate"):
-        DecoderLayer(EdgeAttention(D, D // H, H, edge_dim=2, project=True), None, D)

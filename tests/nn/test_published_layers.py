@@ -192,8 +192,3 @@ def test_compiles_without_graph_breaks(name: str) -> None:
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     for one, other in zip(compiled(x, GRAPH, e, BONDS, bonds), layer(x, GRAPH, e, BONDS, bonds), strict=True):
         close(one, other, 1e-9)
-
-
-def test_attention_of_another_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="attention that gives 16 channels, got 8"):
-        GPSLayer(EdgeAttention(16, 4, heads=2), nn.Identity(), 16)

@@ -32,9 +32,3 @@ def test_attention_pooling_is_one_learned_query_for_all() -> None:
         for weight, i in zip(scores.exp() / scores.exp().sum(), nodes, strict=True):
             expected[molecule] = expected[molecule] + weight * x[i]
     torch.testing.assert_close(readout(x, BATCH, 3), expected, atol=1e-10, rtol=0)
-
-
-def test_side_by_side() -> None:
-    readout = Readout(5, ["sum", "max", "attention"])
-    assert readout(torch.randn(4, 5), BATCH, 3).shape == (3, readout.width) == (3, 15)
-    assert repr(readout) == "Readout(sum, max, attention)"

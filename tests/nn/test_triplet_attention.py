@@ -88,13 +88,6 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         close(one, other, 1e-12)
 
 
-def test_a_pair_learns_from_pairs_that_share_a_node_with_it_and_from_no_others() -> None:
-    layer, e = make(), states()
-    far, near = GRAPH.pair_of(torch.tensor([[3, 1], [2, 2]]))  # the pairs (2, 3) and (2, 1); (0, 1) shares a node
-    (gradient,) = torch.autograd.grad(layer(e, GRAPH)[GRAPH.pair_of(torch.tensor([[1], [0]]))].sum(), e)
-    assert gradient[far].eq(0).all() and gradient[near].abs().max() > 1e-4
-
-
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(ValueError, match="triplet heads that divide the pair channels, got 4 and 6"):
         TripletAttention(6, 4)

@@ -125,15 +125,6 @@ def test_gradients_are_those_of_the_output(pos: Tensor) -> None:
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_compiles_without_graph_breaks(pos: Tensor) -> None:
-    layer, rows, e = make(), nodes(True), space(pos)
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    close(compiled(rows, GRAPH, e)[0], layer(rows, GRAPH, e)[0], 1e-9)
-
-
 def test_heads_that_do_not_divide_the_channels_are_refused() -> None:
     with pytest.raises(ValueError, match="got 4 heads and 6 channels"):
         EquivariantAttentionLayer(6, 4, R)

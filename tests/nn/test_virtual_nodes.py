@@ -33,12 +33,6 @@ def test_atoms_and_their_pairs_keep_their_features_and_the_new_ones_are_learned(
     assert pairs[~old].eq(layer.pair).all() and int((~old).sum()) == larger.num_pairs - GRAPH.num_pairs
 
 
-def test_without_pair_features_there_are_none() -> None:
-    layer = AddVirtualNodes(1, 6, None).double()
-    assert layer.pair is None and layer(GRAPH, inputs()[0], None)[3] is None
-    assert repr(layer) == "AddVirtualNodes(1, 6)"
-
-
 def test_what_concerns_the_whole_passes_through_them_alone() -> None:
     """Two atoms without a bond: through the virtual node, two layers carry one's features to the other."""
     graph = CompleteGraph.from_ptr(torch.tensor([0, 2])).masked(torch.tensor([True, False, False, True]))
@@ -51,15 +45,3 @@ def test_what_concerns_the_whole_passes_through_them_alone() -> None:
         return torch.autograd.grad(out[nodes.atoms[0] if joined else 0].sum(), x)[0][1]
 
     assert reach(joined=False).eq(0).all() and reach(joined=True).ne(0).all()
-
-
-def test_gradients_reach_every_weight_and_new_ones_are_drawn() -> None:
-    layer = AddVirtualNodes(1, 6, 4).double()
-    x, e = inputs()
-    _, _, everything, pairs = layer(GRAPH, x, e)
-    (everything.sum() + pairs.sum()).backward()
-    assert layer.node.grad.eq(len(SIZES)).all() and x.grad.eq(1).all() and e.grad.eq(1).all()
-    assert layer.pair.grad.eq(sum(2 * n + 1 for n in SIZES)).all()
-    before = layer.node.detach().clone()
-    layer.reset_parameters()
-    assert not torch.equal(layer.node, before)

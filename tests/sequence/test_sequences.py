@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from itertools import product
 from pathlib import Path
 
@@ -31,11 +30,6 @@ LISTS = [[5, 6, 7], [], [8], [9, 5]]
 MADE = SequenceBatch.of(LISTS)
 
 
-def test_lists_and_places() -> None:
-    assert MADE.lists() == LISTS and len(MADE) == 4
-    assert MADE.place.tolist() == [0, 1, 2, 0, 0, 1] and MADE.owner.tolist() == [0, 0, 0, 2, 3, 3]
-
-
 def test_a_batch_takes_any_in_any_order() -> None:
     assert MADE.batch(torch.tensor([3, 0, 1, 0])).lists() == [LISTS[i] for i in (3, 0, 1, 0)]
     assert SequenceBatch.of([]).batch(torch.tensor([], dtype=torch.long)).lists() == []
@@ -45,12 +39,6 @@ def test_teaching_shifts_by_one() -> None:
     read, write = MADE.teacher_forced()
     assert read.lists() == [[START_TOKEN, *one] for one in LISTS]
     assert SequenceBatch(write, read.ptr).lists() == [[*one, END_TOKEN] for one in LISTS]
-
-
-def test_padding() -> None:
-    items, absent = MADE.padded()
-    assert items.tolist() == [[5, 6, 7], [0, 0, 0], [8, 0, 0], [9, 5, 0]]
-    assert (~absent).sum(1).tolist() == [3, 0, 1, 2] and not items[absent].any()
 
 
 # --- Tokens side by side are the text; what is no token is told.
@@ -107,27 +95,10 @@ def test_round_trip_and_no_token_is_start_or_end() -> None:
         assert {START_TOKEN, END_TOKEN}.isdisjoint(numbers) and max(numbers) < len(VOCABULARY)
 
 
-def test_survives_json() -> None:
-    for one in (VOCABULARY, TokenVocabulary.of(["1+2"], CHARACTER_TOKENIZER)):
-        again = TokenVocabulary.from_dict(json.loads(json.dumps(one.to_dict())))
-        assert again == one and len(again) == len(one)
-
-
-def test_does_not_depend_on_the_order_of_the_texts() -> None:
-    assert TokenVocabulary.of(SMILES[::-1]) == VOCABULARY
-
-
 def test_unknown_tokens_are_told_each_once() -> None:
     assert VOCABULARY.unknown("CBr[Se]CBr") == ["Br", "[Se]"]
     with pytest.raises(InputError, match=r"^not in the vocabulary of \d+ tokens: 'Br', '\[Se\]'$"):
         VOCABULARY.encode("CBr[Se]CBr")
-
-
-def test_nothing_is_lost() -> None:
-    encoded = VOCABULARY.encode_all(["CC", "", "CBr", "CXC", "CCC"])
-    assert encoded.rows == [0, 4] and [VOCABULARY.decode(s) for s in encoded.sequences.lists()] == ["CC", "CCC"]
-    assert encoded.errors.keys() == {1, 2, 3} and not any("\n" in e for e in encoded.errors.values())
-    assert "empty" in encoded.errors[1] and "'Br'" in encoded.errors[2] and "'X'" in encoded.errors[3]
 
 
 def test_start_and_end_are_no_text() -> None:
@@ -221,32 +192,6 @@ def test_a_beam_wide_enough_finds_the_best_of_all(penalty: float) -> None:
         best = sorted(score, key=lambda s: -score[s])[:10]
         assert [tuple(one.tokens) for one in found[:10]] == best
         assert [one.score for one in found[:10]] == pytest.approx([score[s] for s in best])
-
-
-def beam_by_hand(table: Table, source: int, limit: int, k: int, penalty: float) -> list[list[int]]:
-    """One source, lists of lists, never stopping before the limit."""
-    living, ended = [(0.0, [])], []
-    for _ in range(limit + 1):
-        more = [
-            (table.log_probability(source, [*tokens, token], False), [*tokens, token])
-            for _, tokens in living
-            for token in range(1, V)
-        ]
-        best = sorted(more, key=lambda one: -one[0])[: 2 * k]
-        ended += [(p / ((5 + len(y)) / 6) ** penalty, y[:-1]) for p, y in best[:k] if y[-1] == END_TOKEN]
-        living = [one for one in best if one[1][-1] != END_TOKEN][:k]
-    return [y for _, y in sorted(ended, key=lambda one: -one[0])[:k]]
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
-def test_stopping_early_changes_nothing(penalty: float) -> None:
-    table = Table()
-    table.logits[..., END_TOKEN] += 2.0
-    found = beam_search(table, EVERY, 12, 3, penalty)
-    assert [[one.tokens for one in each] for each in found] == [
-        beam_by_hand(table, source, 12, 3, penalty) for source in range(3)
-    ]
-    assert penalty or table.steps < 13
 
 
 def test_what_the_limit_cuts_off_says_so() -> None:

@@ -45,20 +45,6 @@ def test_follows_its_equation() -> None:
     torch.testing.assert_close(average.average[0].double(), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
-def test_stands_in_and_gives_way_again(context: type) -> None:
-    module, average = begun()
-    step(module, average, 1)
-    learned, averaged = module.model.weight.detach().clone(), average.average[0].clone()
-    with context():  # as Lightning validates
-        average.on_validation_start()
-        assert torch.equal(module.model.weight, averaged)
-        average.on_validation_end()
-    assert torch.equal(module.model.weight, learned) and torch.equal(average.average[0], averaged)
-    module.model(torch.randn(4, 3)).sum().backward()  # still a weight that learns
-    step(module, average, 2)
-
-
 def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
     module, average = begun()
     best, kept, averages = BestEpoch(average), [], []
@@ -100,12 +86,3 @@ def test_patience_waits_for_the_epoch_that_is_kept(scores: dict[int, float], kep
     trainer.should_stop = False
     resumed.on_train_start(trainer, module)
     assert trainer.should_stop
-
-
-def test_without_validation_the_last_epoch_is_kept() -> None:
-    module, average = begun()
-    best = BestEpoch(average)
-    for epoch in range(3):
-        step(module, average, epoch + 1)
-        best.on_train_epoch_end(at(epoch=epoch, epochs=3), module)
-    assert best.epoch == 2 and torch.equal(best.weights["weight"], average.average[0])
