@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import runpy
+import subprocess
 import sys
 import traceback
 import warnings
@@ -20,12 +21,12 @@ import gtx
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.training import MoleculeDataModule, TrainingModule, TrainSettings
-from gtx.training_data import DataSettings
 from tests.tables import TINY, molecules, write
 
 pytestmark = pytest.mark.slow
 
-main = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "lightning_script.py"))["main"]
+EXAMPLES = Path(__file__).parents[1] / "examples"
+main = runpy.run_path(str(EXAMPLES / "lightning_script.py"))["main"]
 QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
 QUIET |= {"enable_model_summary": False, "accelerator": "cpu"}
 
@@ -38,7 +39,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parts(table: Path) -> tuple[TrainingModule, MoleculeDataModule]:
     settings = TrainSettings(batch_molecules=16)
-    data = MoleculeDataModule.from_table(DataSettings(str(table), ("y",)), settings)
+    data = MoleculeDataModule.from_table(table, "y", settings=settings)
     read = Featuriser()
     sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
     model = standard(data.task.out_channels, **sizes, **TINY["model_arguments"])
@@ -46,12 +47,31 @@ def parts(table: Path) -> tuple[TrainingModule, MoleculeDataModule]:
     return TrainingModule(model, data.task, settings), data
 
 
-def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path) -> None:
-    options = QUIET | {"precision": "bf16-mixed", "gradient_clip_val": 1.0}
+def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {"precision": "bf16-mixed", "gradient_clip_val": 1.0, "accelerator": "cpu", "enable_progress_bar": False}
     scores = main(str(table), "y", str(tmp_path / "model.gtx"), max_epochs=4, **options)
     assert {"test_rmse", "test_mae", "test_r2", "test_loss"} <= scores.keys()
     assert 0 < scores["test_mae"] <= scores["test_rmse"] < 4  # kcal/mol; the mean alone has about 3
-    assert np.isfinite(gtx.load(tmp_path / "model.gtx").predict(["CCO"]).y_pred).all()
+    model = gtx.load(tmp_path / "model.gtx")
+    assert np.isfinite(model.predict(["CCO"]).y_pred).all()
+    rows = pd.read_csv(table)
+    test = MoleculeDataModule.from_table(table, "y").test.y[:, 0].numpy()
+    smiles = rows.smiles[[int(np.abs(rows.y - y).argmin()) for y in test]]
+    error = model.predict(list(smiles)).y_pred - test
+    assert np.sqrt((error**2).mean()) == pytest.approx(scores["test_rmse"], rel=0.05)  # of the epoch that was kept
+
+
+def test_lightnings_command_line_trains_what_a_yaml_file_says(table: Path, tmp_path: Path) -> None:
+    monitored = (EXAMPLES / "lightning.yaml").read_text().replace("examples/solvation.csv", str(table))
+    (tmp_path / "lightning.yaml").write_text(monitored.replace("dG_water", "y").replace("  split: scaffold\n", ""))
+    words = ["fit", "--config", "lightning.yaml", "--trainer.max_epochs=1", "--trainer.accelerator=cpu"]
+    script = [sys.executable, EXAMPLES / "lightning_cli.py", *words, "--model.channels=16"]
+    subprocess.run(script, cwd=tmp_path, check=True, capture_output=True)
+    (checkpoint,) = tmp_path.rglob("*.ckpt")
+    weights = torch.load(checkpoint, weights_only=True)["state_dict"]
+    assert sum(weight.numel() for weight in weights.values()) < 50_000  # 16 channels; 64 have 231,000
+    assert "val_rmse" in next(tmp_path.rglob("metrics.csv")).read_text()
 
 
 def test_predictions_are_in_the_units_of_the_test_and_in_order(table: Path) -> None:

@@ -32,7 +32,9 @@ ROOMS = {
     "tasks": {"base", "data", "kernel", "molecules", "schema", "settings"},
     "training_data": {"base", "data", "molecules", "tasks"},
     "report": {"base", "data", "kernel", "molecules", "tasks", "training_data"},
-    "training": {"base", "data", "kernel", "nn", "schema", "settings", "tasks", "training_data"},
+    "training": {
+        *("base", "data", "kernel", "models", "molecules", "nn", "schema", "settings", "tasks", "training_data"),
+    },
     "prediction": {"base", "data", "kernel", "models", "molecules", "schema", "tasks"},
     "explain": {"base", "data", "graph", "models", "molecules", "prediction", "tasks"},
     "sequence": {

@@ -18,7 +18,7 @@ from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 
 if TYPE_CHECKING:
-    from gtx.training_data import DataSettings
+    from gtx.molecules import Featuriser
 
 
 # --- How much memory there is.
@@ -68,6 +68,7 @@ class MoleculeDataModule(LightningDataModule):
 
     Attributes:
         train, val, test: the molecules, with targets in their own units.
+        featuriser: settings with which `from_table` read the molecules.
         examples: examples of each part, from which batches are made, with targets scaled for the loss (see
             `Task.examples`).
         budget: largest number of pairs in a batch, from the settings, or less if memory is short (see
@@ -96,26 +97,34 @@ class MoleculeDataModule(LightningDataModule):
         self.test: MoleculeStore = val.subset(torch.arange(0)) if test is None else test
         parts = {"train": train, "val": val, "test": self.test}
         self.examples: dict[str, Any] = {part: task.examples(own) for part, own in parts.items()}
+        self.featuriser: Featuriser | None = None
         self.budget: int = self.settings.batch_pairs
         self.constant = False
         self.before_batches: Callable[[], None] | None = None
 
     @classmethod
-    def from_table(cls, data: DataSettings, settings: TrainSettings | None = None) -> Self:
+    def from_table(
+        cls, table: str | Path, *targets: str, settings: TrainSettings | None = None, **options: Any
+    ) -> Self:
         """Read a table, divide its rows, and fit the task to the training rows.
 
         Args:
-            data: table, columns, split and task.
+            table: the file.
+            targets: columns to predict.
             settings: training settings.
+            options: further fields of `gtx.training_data.DataSettings`, such as `split="scaffold"` or `task`.
 
         Raises:
             InputError: the table or the targets cannot be used.
         """
-        from gtx.training_data import load_training_table
+        from gtx.training_data import DataSettings, load_training_table
 
+        data = DataSettings(str(table), targets, **options)
         dataset = load_training_table(data)
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
-        return cls(dataset.task.fitted(train), train, val, test, settings)
+        module = cls(dataset.task.fitted(train), train, val, test, settings)
+        module.featuriser = data.featuriser
+        return module
 
     def setup(self, stage: str) -> None:
         trainer = self._trainer

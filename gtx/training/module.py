@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gtx.base.errors import InputError
+from gtx.models import build_model
+from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.training.checkpoints import readable
@@ -37,6 +39,9 @@ class TrainingModule(LightningModule):
         settings: settings of the optimiser and its schedule.
         seed: seed of the ensemble member. The seed, the number of the epoch and the rank of the process determine all
             random numbers of an epoch.
+
+    Attributes:
+        spec: specification of a model that `from_data` made, for `gtx.prediction.Predictor.of`.
     """
 
     in_whole_steps = False
@@ -51,10 +56,36 @@ class TrainingModule(LightningModule):
         self.task = task
         self.settings: TrainSettings = settings or TrainSettings()
         self.seed = seed
+        self.spec: dict[str, Any] | None = None
         self.outputs: Tensor | None = None
         self._scorers: dict[str, Callable[[Tensor], dict[str, float]]] = {}
         freeze(model, self.settings.rates or {})
         check_head_first(model, self.settings.rates or {}, self.settings.head_first)
+
+    @classmethod
+    def from_data(cls, data: MoleculeDataModule, model: str = "standard", **arguments: Any) -> Self:
+        """Make the module of a named model for the molecules and the task of a data module.
+
+        Args:
+            data: result of `MoleculeDataModule.from_table`.
+            model: name of a model, see `gtx models`.
+            arguments: arguments of the model, such as `channels=64`.
+
+        Raises:
+            InputError: the model or an argument is unknown, or the data module was not read from a table.
+        """
+        read = data.featuriser
+        if read is None:
+            raise InputError("expected a data module of MoleculeDataModule.from_table, got one of other molecules")
+        sizes: dict[str, Any] = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
+        sizes |= {"out_channels": data.task.out_channels, "num_descriptors": read.num_descriptors}
+        spec = {"name": model, "arguments": sizes | arguments}
+        network = build_model(spec)
+        if isinstance(network, MoleculeModel):
+            network.observe(data.train)
+        module = cls(network, data.task, data.settings, data.seed)
+        module.spec = spec
+        return module
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *arguments: Any, **named: Any) -> Self:
