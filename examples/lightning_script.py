@@ -17,8 +17,7 @@ def main(table: str, target: str, file: str, **options: object) -> dict[str, flo
     """Train on 80 % of the rows, keep the best epoch as a model file, and return the scores of the test rows.
 
     Args:
-        table, target: the data.
-        file: the model file to write, for `gtx predict` and `gtx.load`.
+        table, target, file: the data, and the model file to write, for `gtx predict` and `gtx.load`.
         options: of the Trainer, such as max_epochs=20, precision="bf16-mixed" or gradient_clip_val=1.0.
     """
     seed_everything(0, workers=True)
