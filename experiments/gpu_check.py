@@ -97,7 +97,7 @@ def _molecules(count: int, quick: bool) -> MoleculeStore:
 def _training(store: MoleculeStore, molecules: int, device: torch.device) -> tuple[CapturedModule, WholeStep, Tensor]:
     """Make the default model in its module, a step of its training, and batches of indices."""
     task, _, _, model = default_model()
-    examples = task.examples(store)
+    examples = task.objective.examples(store)
     model.observe(examples)
     torch.manual_seed(0)
     module = CapturedModule(model, task, TrainSettings(epochs=1)).to(device)

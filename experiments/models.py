@@ -217,10 +217,10 @@ def fit_network(
 @torch.inference_mode()
 def network_outputs(member: TrainedEnsembleMember, store: MoleculeStore) -> np.ndarray:
     """Predict float64 `[m, T]` in the targets' own units, by any model that takes a batch."""
-    output = torch.empty(len(store), member.task.out_channels, dtype=torch.float64)
+    output = torch.empty(len(store), member.task.objective.out_channels, dtype=torch.float64)
     for rows in PairBudgetSampler(store.sizes, 50_000, max_molecules=256, shuffle=False):
         output[rows] = member.model(store.batch(rows)).double()
-    return member.task.unscaled(output, store).numpy()
+    return member.task.objective.unscaled(output, store).numpy()
 
 
 if __name__ == "__main__":

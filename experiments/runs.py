@@ -166,7 +166,9 @@ def execute(
     wall, processor = time.perf_counter(), _processor_seconds()
     prediction, facts = fit(run)
     wall, processor = time.perf_counter() - wall, _processor_seconds() - processor
-    scores = {part: dataset.task.evaluate(dataset.y[rows], prediction[rows]) for part, rows in dataset.split.items()}
+    scores = {
+        part: dataset.task.objective.evaluate(dataset.y[rows], prediction[rows]) for part, rows in dataset.split.items()
+    }
     if len(run.targets) == 1:  # the scores of the one target are those of all
         for of_part in scores.values():
             of_part.pop("per_target", None)

@@ -546,27 +546,30 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
         fitted = data.task.fitted(store)
         again = fitted.fitted(store)
         fitting.require(again.to_dict() == fitted.to_dict(), "the same entries of the header", "others")
-    examples = fitted.examples(store)
+    examples = fitted.objective.examples(store)
     batch = examples.batch(torch.arange(len(store)))
     free = _FreeOutputs(fitted, batch)
     lesson = "Guard logarithms and divisions, and cut outputs to where the loss is finite."
     with guarantee("the loss and its gradient are finite", lesson) as finite:
-        loss = fitted.training_loss(fitted.forward(free, batch), batch)
+        loss = fitted.objective.mean_loss(fitted.objective.forward(free, batch), batch)
         finite.require(loss.dim() == 0 and bool(loss.isfinite()), "a finite number", loss)
         gradients = torch.autograd.grad(loss, list(free.parameters()), allow_unused=True)
         finite.require(all(g is None or bool(g.isfinite().all()) for g in gradients), "a finite gradient", "NaN")
-    if fitted.per == "molecule" and not fitted.also and store.y is not None:
+    if fitted.level == "molecule" and not fitted.also and store.y is not None:
         with guarantee("a blank target teaches nothing", "Mask entries of the loss that are NaN.") as blank:
             y = store.y.clone()
             y[0] = torch.nan
-            unknown = fitted.examples(store.with_targets(y)).batch(torch.arange(len(store)))
+            unknown = fitted.objective.examples(store.with_targets(y)).batch(torch.arange(len(store)))
             unknown.bounds = None
-            loss = fitted.training_loss(fitted.forward(free, unknown), unknown)
+            loss = fitted.objective.mean_loss(fitted.objective.forward(free, unknown), unknown)
             (gradient,) = torch.autograd.grad(loss, list(free.parameters()))
             blank.require(bool(gradient[0].eq(0).all()), "a gradient of 0 at a blank", gradient[0].tolist())
 
     def answers(of: Task, molecules: Any, members: list[nn.Module]) -> Any:
-        return of.decode(of.predict(members, of.examples(molecules).batch(torch.arange(len(molecules)))), molecules)
+        return of.answers.decode(
+            of.objective.predict(members, of.objective.examples(molecules).batch(torch.arange(len(molecules)))),
+            molecules,
+        )
 
     lesson = "The answer, `unscaled`, must be where the loss of the scaled target is least."
     with guarantee("minimising the loss improves the scores", lesson) as learning, torch.enable_grad():
@@ -577,17 +580,17 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
             optimiser = torch.optim.Adam(free.parameters(), 0.1)
             for _ in range(steps):
                 optimiser.zero_grad()
-                fitted.training_loss(fitted.forward(free, batch), batch).backward()
+                fitted.objective.mean_loss(fitted.objective.forward(free, batch), batch).backward()
                 optimiser.step()
             with torch.no_grad():
                 decoded = answers(fitted, store, [free])
-            scores.append(fitted.score([free], store, decoded, everything)[title])
+            scores.append(fitted.answers.score([free], store, decoded, everything)[title])
         before, after = scores
         better = after < 0.75 * before if metric.lower else after > before
         wanted = f"below {0.75 * before:.3g}, three quarters of what it was" if metric.lower else f"above {before:.3g}"
         learning.require(better, f"{title} of the training rows {wanted}", f"{after:.3g}")
     with guarantee("answers fit their columns", "`output_columns` names what `decode` gives, in order.") as columns:
-        named = fitted.output_columns([], 1)
+        named = fitted.answers.output_columns([], 1)
         shapes = [len(column) for column in decoded.columns()]
         columns.require(shapes == [len(store)] * len(named), f"{len(named)} columns of {len(store)} rows", shapes)
     lesson = "Plain values for JSON: lists, numbers, texts; `kept_entries` describes them."
@@ -605,7 +608,7 @@ class _FreeOutputs(nn.Module):
     def __init__(self, task: Task, batch: Batch) -> None:
         super().__init__()
         rows = {"molecule": batch.num_graphs, "atom": batch.num_nodes, "bond": batch.num_edges}
-        widths = [(task.per, task.out_channels), *task.also.items()]
+        widths = [(task.level, task.objective.out_channels), *task.also.items()]
         generator = torch.Generator().manual_seed(0)
         noise = [0.1 * torch.randn(rows[level], width, generator=generator) for level, width in widths]
         self.outputs = nn.ParameterList(noise)

@@ -42,7 +42,7 @@ def parts(table: Path) -> tuple[TrainingModule, MoleculeDataModule]:
     data = MoleculeDataModule.from_table(table, "y", settings=settings)
     read = Featuriser()
     sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
-    model = standard(data.task.out_channels, **sizes, **TINY["model_arguments"])
+    model = standard(data.task.objective.out_channels, **sizes, **TINY["model_arguments"])
     model.observe(data.train)
     return TrainingModule(model, data.task, settings), data
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,6 +17,7 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.nn import EdgeAttention
 from gtx.tasks import Regression
+from gtx.tasks.regression import NumberAnswers, NumberObjective
 from gtx.testing import GuaranteeError, check_attention, check_encoding, check_model, check_score, check_task
 from tests.tables import molecules
 
@@ -237,19 +240,19 @@ def test_a_model_with_a_broken_score() -> None:
 # --- tasks
 
 
-class WrongScale(Regression):
-    def unscaled(self, output: Tensor, store: object) -> Tensor:
+class WrongScale(NumberObjective):
+    def unscaled(self, output: Tensor, store: object = None) -> Tensor:
         return -10 * super().unscaled(output, store)
 
 
-class BlankTeaches(Regression):
-    def training_loss(self, output: Tensor, batch: Batch) -> Tensor:
-        return (output - batch.y.nan_to_num()).square().mean()
+class BlankTeaches(NumberObjective):
+    def mean_loss(self, output: Tensor, examples: Batch) -> Tensor:
+        return (output - examples.y.nan_to_num()).square().mean()
 
 
-class Infinite(Regression):
-    def training_loss(self, output: Tensor, batch: Batch) -> Tensor:
-        return super().training_loss(output, batch) + output.log().sum()
+class Infinite(NumberObjective):
+    def mean_loss(self, output: Tensor, examples: Batch) -> Tensor:
+        return super().mean_loss(output, examples) + output.log().sum()
 
 
 class Forgets(Regression):
@@ -257,9 +260,20 @@ class Forgets(Regression):
         return {name: value for name, value in super().to_dict().items() if name != "scaler"}
 
 
-class Extra(Regression):
+class Extra(NumberAnswers):
     def output_columns(self, taken: object, members: int = 1) -> dict[str, type]:
         return {**super().output_columns(taken, members), "more": float}
+
+
+def learning(part: str, kind: type) -> type[Regression]:
+    """Regression with another class for one of its parts."""
+
+    def made(task: Regression) -> object:
+        usual = getattr(super(other, task), part)
+        return kind(**{field.name: getattr(usual, field.name) for field in fields(usual)})
+
+    other = type(kind.__name__, (Regression,), {part: property(made)})
+    return other
 
 
 def test_broken_tasks() -> None:
@@ -268,11 +282,14 @@ def test_broken_tasks() -> None:
     table["gap"][3] = table["dipole"][3] = table["gap"][4] = ""
     check_task(Regression(["gap", "dipole"]), table)
     for kind, message in (
-        (WrongScale, "minimising the loss improves the scores: .*`unscaled`.*docs/your-own-task.md"),
-        (BlankTeaches, "a blank target teaches nothing"),
-        (Infinite, "the loss and its gradient are finite"),
+        (
+            learning("objective", WrongScale),
+            "minimising the loss improves the scores: .*`unscaled`.*docs/your-own-task.md",
+        ),
+        (learning("objective", BlankTeaches), "a blank target teaches nothing"),
+        (learning("objective", Infinite), "the loss and its gradient are finite"),
         (Forgets, "the header of a model file gives the task back"),
-        (Extra, "answers fit their columns: expected"),
+        (learning("answers", Extra), "answers fit their columns: expected"),
     ):
         with pytest.raises(GuaranteeError, match=message):
             check_task(kind(["gap", "dipole"]), table)

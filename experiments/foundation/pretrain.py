@@ -71,7 +71,7 @@ def main() -> None:
     task = task.fitted(train)
     train, val = (part.with_targets(winsorised(part.y, task)) for part in (train, val))
     arguments = {
-        "out_channels": task.out_channels,
+        "out_channels": task.objective.out_channels,
         "atom_sizes": list(featuriser.atom_sizes),
         "bond_sizes": list(featuriser.bond_sizes),
         "coordinates": False,

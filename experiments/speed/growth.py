@@ -63,7 +63,7 @@ def _network(make: Callable[[], MoleculeStore], targets: int, training: bool) ->
     task = Regression([f"y{t}" for t in range(targets)], element_reference=False).fitted(store)
     torch.manual_seed(0)
     model = build_model(make_model_spec(TrainSettings(), Featuriser(), task, 1000)).train(training)
-    batch, goal = store.batch(), task.scaled(store).float()
+    batch, goal = store.batch(), task.objective.scaled(store).float()
     batch.y = store.y
 
     def step() -> None:

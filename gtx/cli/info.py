@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
-    from gtx.tasks import NumericTask
+    from gtx.tasks.task import is_numeric
 
     members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())
@@ -47,9 +47,7 @@ def run(arguments: Namespace) -> int:
         "targets": ", ".join(name + in_unit(header.units.get(name, "")) for name in header.targets),
         "model": f"{header.model['name']}, "
         + (f"{len(members)} × {weights:,} weights" if held is None else f"{held:,} training molecules"),
-        "blend": kernel_member.describe(header.task)
-        if kernel_member and isinstance(header.task, NumericTask)
-        else None,
+        "blend": kernel_member.describe(header.task) if kernel_member and is_numeric(header.task) else None,
         "start": "\n".join(f"{k} {v}" for k, v in header.settings.get("start", {}).items()) or None,
         "foundation": (seen := header.settings.get("seen")) and f"pretrained on {seen} (test rows)",
         "SMILES column": header.smiles_column,
@@ -59,7 +57,7 @@ def run(arguments: Namespace) -> int:
         "training rows": "none" if header.training is None else header.training.describe(),
         "domain": "\n".join(header.domain.describe(header.targets, header.units)) if header.domain else None,
         "split": ", ".join(str(v) if k == "how" else f"{k} {v}" for k, v in header.split.items()) or None,
-        "learned": "\n".join(header.task.notes()) or None,
+        "learned": "\n".join(header.task.answers.notes()) or None,
         "versions": ", ".join(f"{k} {v}" for k, v in header.versions.items()),
     }
     if arguments.model == FOUNDATION_MODEL:

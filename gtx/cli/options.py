@@ -203,8 +203,8 @@ def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | InferredT
     if any(of_parts.values()):
         return _together(given["task"], {"regression": targets} | of_parts, options)
     if given["task"] is None:
-        return InferredTask(targets, **options) if options else None
-    return tasks.make_task(TASKS[given["task"]].load(), targets, options)
+        return InferredTask(targets, "molecule", **options) if options else None
+    return tasks.make_task(given["task"], targets, options)
 
 
 def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
@@ -220,10 +220,10 @@ def _together(word: str | None, columns: dict[str, Sequence[str] | None], option
     if unknown := options.keys() - set().union(*known.values()):
         raise InputError(f"{min(unknown)}: {' and '.join(targets)} have no such option; leave it out")
     made = [
-        tasks.make_task(TASKS[name].load(), names, {k: v for k, v in options.items() if k in known[name]})
+        tasks.make_task(name, names, {k: v for k, v in options.items() if k in known[name]})
         for name, names in targets.items()
     ]
-    return made[0] if len(made) == 1 else tasks.MoleculeAtomBondTask(tasks=tuple(made))
+    return made[0] if len(made) == 1 else tasks.TaskList(tasks=tuple(made))
 
 
 def add_run(parser: Parser) -> Group:
@@ -367,10 +367,8 @@ def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, Tra
 
 def _has_lists(task: Task | InferredTask | None, features: FeatureColumns | None) -> bool:
     """Return whether a model reads or predicts lists of values of atoms or bonds."""
-    from gtx.tasks import MoleculeAtomBondTask
-    from gtx.tasks.levels import LevelTask
-
-    return isinstance(task, (LevelTask, MoleculeAtomBondTask)) or (features is not None and bool(features.widths))
+    of_lists = task is not None and (task.level != "molecule" or hasattr(task, "tasks"))
+    return of_lists or (features is not None and bool(features.widths))
 
 
 def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:

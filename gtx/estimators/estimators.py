@@ -318,7 +318,7 @@ class MoleculeEstimator(BaseEstimator):
         return SplitSettings(sizes=(1 - share, share, 0), seed=seed)
 
     def _predict(self, X: Any, *names: str) -> tuple[list[np.ndarray], str | None]:
-        """Predict arrays of `gtx.tasks.task.Predictions` by name, `[n, *]` each, and pass on the warnings of answers.
+        """Predict arrays of `gtx.tasks.Predictions` by name, `[n, *]` each, and pass on the warnings of answers.
 
         Rows with unusable SMILES are NaN; the message about them, or None, is returned too.
         """
@@ -391,7 +391,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         """
         y, names = as_targets(y)
         self.one_dimensional_: bool = y.ndim == 1
-        task = make_task(Regression, names, self._options())
+        task = make_task(Regression.name, names, self._options())
         numbers, bounds = read_numbers(y, task)
         return self._fit(X, as_columns(numbers), task, sample_weight, bounds)
 
@@ -410,7 +410,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         check_is_fitted(self, "predictor_")
         if not return_std:
             return self._shaped(*self._predict_with_warning(X, "mean"))
-        if "std" not in self.predictor_.task.answer_suffixes(0, len(self.predictor_.members)):
+        if "std" not in self.predictor_.task.answers.suffixes(0, len(self.predictor_.members)):
             raise InputError(
                 "return_std: this model has no standard deviations; expected one fitted with "
                 'task_options={"uncertainty": "variance"}, another method of uncertainty, or ensemble=5'
@@ -429,7 +429,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             InputError: no target has enough rows held out.
         """
         check_is_fitted(self, "predictor_")
-        if not self.predictor_.task.has_intervals:
+        if not self.predictor_.task.answers.has_intervals:
             raise InputError(
                 f"this model has no intervals: they take {fewest(self.predictor_.task.coverage)} rows set aside or "
                 f"more, expected more rows or a larger validation_fraction than {self.validation_fraction}"
@@ -486,9 +486,9 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         for column, own, name in zip(columns.T, cells, names, strict=True):
             check_classes(column, own, name)
         several = any(len(in_order(map(label, own))) > 2 for own in cells)
-        kind = MulticlassClassification if several else BinaryClassification
-        task = make_task(kind, names, self._options()).infer_from_cells(cells)
-        numbers = np.stack([task.values(t, own) for t, own in enumerate(cells)], axis=1)
+        task = make_task((MulticlassClassification if several else BinaryClassification).name, names, self._options())
+        task = replace(task, **task.columns.infer_from_cells(cells))
+        numbers = np.stack([task.columns.values(t, own) for t, own in enumerate(cells)], axis=1)
         self._of_model: list[np.ndarray] = list(map(values_of_classes, columns.T, numbers.T))
         classes = list(map(np.sort, self._of_model))
         self.classes_: np.ndarray | list[np.ndarray] = classes
@@ -508,7 +508,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         (values,) = self._predict_with_warning(X, "mean")
         task = self.predictor_.task
-        each = [task.shares(values, t)[:, np.argsort(own)] for t, own in enumerate(self._of_model)]
+        each = [task.answers.shares(values, t)[:, np.argsort(own)] for t, own in enumerate(self._of_model)]
         if not self.multi_label_:
             return each[0]
         return each if isinstance(task, MulticlassClassification) else np.stack([p[:, 1] for p in each], axis=1)
@@ -538,13 +538,13 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         predicted, columns = self._predict_index(X), as_columns(y)
         if columns.shape == predicted.shape:
             cells = enumerate(map(as_cells, columns.T))
-            columns = np.stack([self.predictor_.task.values(t, own) for t, own in cells], axis=1)
+            columns = np.stack([self.predictor_.task.columns.values(t, own) for t, own in cells], axis=1)
         return mean_score(_accuracy, columns, predicted, sample_weight, fewest=1)
 
     def _predict_index(self, X: Any) -> np.ndarray:
         """Predict the number of the most probable class of each label, in the order of the model, `[n, T]`."""
         values, task = self._predict_all(X), self.predictor_.task
-        return np.stack([task.shares(values, t).argmax(1) for t in range(len(task.targets))], axis=1)
+        return np.stack([task.answers.shares(values, t).argmax(1) for t in range(len(task.targets))], axis=1)
 
 
 def _accuracy(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:

@@ -19,8 +19,8 @@ from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells
 from gtx.tasks import NumericTask
+from gtx.tasks.bounds import parse_bound
 from gtx.tasks.labels import check_count, in_order, label
-from gtx.tasks.numbers import parse_bound
 
 
 def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None = None) -> list[Text]:
@@ -125,16 +125,16 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
         as_cells([float(value) if isinstance(value, (Real, np.bool_)) else value for value in column])
         for column in as_columns(y).T
     ]
-    numbers = np.stack([task.values(t, column) for t, column in enumerate(cells)], axis=1).reshape(y.shape)
+    numbers = np.stack([task.columns.values(t, column) for t, column in enumerate(cells)], axis=1).reshape(y.shape)
     for index in np.argwhere(np.isinf(numbers)).tolist()[:1]:
         row, t = (*index, 0)[:2]
         where = f"row {row}" + (f", column {t}" if y.ndim > 1 else "")
         value = printable(repr(y[tuple(index)]))
         cell = cells[t][row]
-        advice = comma_advice([cell]) if parse_bound(cell) is None else f": it {task.complaint(t, cell)}"
+        advice = comma_advice([cell]) if parse_bound(cell) is None else f": it {task.columns.complaint(t, cell)}"
         place = f"y must be numbers: {where}, counted from 0, holds {value}{advice}"
         raise InputError(f"{place}; for classes there is MoleculeClassifier")
-    return numbers, task.bounds_in(cells)
+    return numbers, task.columns.bounds_in(cells)
 
 
 def check_classes(column: np.ndarray, cells: Sequence[str], name: str) -> None:

@@ -171,7 +171,7 @@ def explain_prediction(
         mol=subject.mol,
         atoms=[f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in subject.mol.GetAtoms()],
         distance=shortest_path_lengths(subject.store.bonds.numpy(), n),
-        target=subject.task.prediction_names[subject.column],
+        target=subject.task.answers.prediction_names[subject.column],
         quantity=subject.header.quantity(subject.column),
         layer=layer,
         head=head,

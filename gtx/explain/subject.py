@@ -19,7 +19,7 @@ from gtx.prediction.extended import neighbour_lines
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import NumericTask
-from gtx.tasks.numbers import require_numeric
+from gtx.tasks.task import require_numeric
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -64,7 +64,7 @@ def list_explainable_outputs(predictor: Predictor) -> list[str]:
     Raises:
         InputError: this model's predictions cannot.
     """
-    return _explained(predictor)[0].prediction_names
+    return _explained(predictor)[0].answers.prediction_names
 
 
 def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, GraphTransformer]:
@@ -84,7 +84,7 @@ def open_subject(
     """Read the molecule and find the target and the network, see `gtx.explain.explain_prediction`."""
     header, members = predictor.header, len(predictor.members)
     task, _ = _explained(predictor)
-    column = number_of("target", target, task.prediction_names)
+    column = number_of("target", target, task.answers.prediction_names)
     model = deepcopy(_explained(predictor, index("member", member, members))[1]).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if header.features:
@@ -151,7 +151,7 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
 def _blend(predictor: Predictor, task: NumericTask, store: MoleculeStore, column: int) -> str | None:
     if predictor.kernel_member is None:
         return None
-    prediction = task.decode(predictor.outputs(store), store).mean[0, column]
+    prediction = task.answers.decode(predictor.outputs(store), store).mean[0, column]
     share = float(predictor.kernel_member.share[column])
     return f"the model predicts {prediction:.4g}, a blend of {1 - share:.0%} network and {share:.0%} kernel"
 
@@ -192,7 +192,7 @@ def outputs_without(
 def in_units(outputs: Tensor, store: MoleculeStore, task: NumericTask, column: int) -> np.ndarray:
     """Convert outputs `[m, C]` for one molecule to predictions `[m]` of a target."""
     molecules = store.subset(torch.zeros(len(outputs), dtype=torch.long))
-    return task.unscaled(outputs, molecules)[:, column].numpy()
+    return task.objective.unscaled(outputs, molecules)[:, column].numpy()
 
 
 def predict_without(subject: Subject, model: GraphTransformer, removed: np.ndarray) -> np.ndarray:

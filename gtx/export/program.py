@@ -171,7 +171,7 @@ class NumberAnswers(nn.Module):
             parts.append(std)
         elif members.shape[0] > 1:
             parts.append(members.std(0))
-        if task.interval is not None and task.has_intervals:
+        if task.interval is not None and task.answers.has_intervals:
             widths = [math.nan if width is None else width for width in task.interval["half_width"]]
             half = torch.tensor(widths, dtype=torch.float64)
             below, above = (half, half) if reach is None else (half * each for each in reach)
@@ -192,10 +192,10 @@ class ClassAnswers(nn.Module):
 
     def forward(self, outputs: Tensor, atoms: Tensor) -> Tensor:
         """Convert outputs `[1, members, C]` to answers `[columns]`."""
-        members = self.task.softmaxes(outputs[0])
+        members = self.task.objective.softmaxes(outputs[0])
         std = members.std(0) if members.shape[0] > 1 else None
         parts = []
-        for t, place in enumerate(self.task.places):
+        for t, place in enumerate(self.task.objective.places):
             p, two = members.mean(0)[place.columns], isinstance(self.task, BinaryClassification)
             if self.task.temperatures is not None:
                 whole = torch.cat([1 - p, p]) if two else p
@@ -272,11 +272,14 @@ def _answers(task: Task) -> nn.Module:
     return ClassAnswers(task)
 
 
+EXPORTABLE = (Regression, BinaryClassification, MulticlassClassification)
+
+
 def check_exportable(model: Predictor) -> None:
     """Raise an `InputError` that names the property of a model that an exported file cannot have."""
     task, featuriser = model.task, model.header.featuriser
     lacking: Sequence[tuple[bool, str]] = (
-        (type(task) not in (Regression, BinaryClassification, MulticlassClassification), f"the task {task.name}"),
+        (type(task) not in EXPORTABLE or task.level != "molecule", f"the task {task.name}"),
         (getattr(task, "uncertainty", "none") == "similarity", f"uncertainty {_word(task)}"),
         (not isinstance(task, Regression) and _word(task) == "evidential", "evidential classes"),
         (getattr(task, "curves", None) is not None, "isotonic calibration"),

@@ -14,7 +14,7 @@ from gtx.data import MoleculeStore
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import BANDS, Domain, Neighbours
 from gtx.prediction.predictor import ExtendedAnswers, Predictor
-from gtx.tasks.task import Answers, fresh_columns
+from gtx.tasks.answers import Answers, fresh_columns
 
 
 class ExtendedPredictor:

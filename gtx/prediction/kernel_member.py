@@ -14,7 +14,7 @@ from gtx.schema import shown
 
 if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
-    from gtx.tasks.numbers import NumericTask
+    from gtx.tasks import NumericTask
 
 
 def blend_outputs(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class KernelMember(nn.Module):
 
     def shares(self, task: NumericTask) -> dict[str, float]:
         """Return the share of the kernel in each target."""
-        places = zip(task.targets, task.places, strict=True)
+        places = zip(task.targets, task.objective.places, strict=True)
         return {name: float(self.share[place.columns][0]) for name, place in places}
 
     def describe(self, task: NumericTask) -> str:

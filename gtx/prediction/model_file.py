@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import gtx
-import gtx.tasks
 from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.base.files import whole_file
 from gtx.data import FeatureColumns, MoleculeStore
@@ -37,7 +36,8 @@ from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
-from gtx.tasks import TASKS, NumericTask, Task
+from gtx.tasks import TASKS, Task
+from gtx.tasks.task import is_numeric
 
 # --- Versions of the libraries.
 
@@ -257,7 +257,7 @@ class ModelFileHeader:
     @property
     def predicts_lists(self) -> bool:
         """Whether predictions are lists of values of atoms or bonds."""
-        return self.task.per != "molecule" or bool(self.task.also)
+        return self.task.level != "molecule" or bool(self.task.also)
 
     @property
     def targets(self) -> list[str]:
@@ -278,9 +278,9 @@ class ModelFileHeader:
 
     def quantity(self, column: int) -> str:
         """Name the quantity that a column predicts, with its unit if known."""
-        if not isinstance(self.task, NumericTask):
+        if not is_numeric(self.task):
             raise InputError(f"a model of the task {self.task.name} predicts no numbers")
-        words = self.task.quantity(column)
+        words = self.task.answers.quantity(column)
         return f"{words} ({self.units[words]})" if words in self.units else words
 
     def to_dict(self) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _find_task(name: str) -> type[Task]:
 def _check_agreement(header: ModelFileHeader) -> None:
     """Check that the entries of a header agree; each by itself is in order."""
     if header.partner is not None:
-        kernel_member, outputs = header.partner, header.task.num_predictions
+        kernel_member, outputs = header.partner, header.task.objective.num_predictions
         _agree("partner.name", kernel_member["name"], list(CLOSED_FORM_MODELS))
         _agree("partner.arguments.out_channels", kernel_member["arguments"].get("out_channels"), [outputs])
         _agree(
@@ -354,7 +354,7 @@ def _check_agreement(header: ModelFileHeader) -> None:
             kernel_member["arguments"].get("num_descriptors", 0),
             _kernel_reads(header),
         )
-    if header.task.reads_similarity and (header.training is None or not len(header.training)):
+    if header.task.answers.reads_similarity and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
     if header.domain is not None and (header.training is None or not len(header.training)):
         raise InputError("training: expected rows, to which domain compares molecules")
@@ -370,13 +370,13 @@ def _check_agreement(header: ModelFileHeader) -> None:
     _agree("model.arguments.atom_sizes", arguments.get("atom_sizes"), [list(read.atom_sizes)])
     _agree("model.arguments.bond_sizes", arguments.get("bond_sizes"), [list(read.bond_sizes)])
     size = "size" if header.task.writes else "out_channels"
-    _agree(f"model.arguments.{size}", arguments.get(size), [header.task.out_channels])
+    _agree(f"model.arguments.{size}", arguments.get(size), [header.task.objective.out_channels])
     width = header.features.width if header.features else 0
     if not header.task.writes:
         fitting = [read.num_descriptors + width] if width else [0, read.num_descriptors]
         fitting = _kernel_reads(header) if model in CLOSED_FORM_MODELS else fitting
         _agree("model.arguments.num_descriptors", arguments.get("num_descriptors", 0), fitting)
-        _agree("model.arguments.per", arguments.get("per", "molecule"), [header.task.per])
+        _agree("model.arguments.per", arguments.get("per", "molecule"), [header.task.level])
         _agree("model.arguments.also", arguments.get("also") or {}, [dict(header.task.also)])
         for name in ("atom_features", "bond_features"):
             wanted = header.features.widths.get(name, 0) if header.features else 0
@@ -462,7 +462,7 @@ def read_model(
             members = read_members(file, header.model, plain["members"], model, spec is not None)
             if spec is None:
                 return members, header, None
-            return members, header, read_kernel_member(file, spec, header.task.num_predictions)
+            return members, header, read_kernel_member(file, spec, header.task.objective.num_predictions)
     except FileNotFoundError:
         if Path(path).exists():  # safetensors says so of a file that may not be read
             raise InputError(f"cannot read {path}: {os.strerror(errno.EACCES)}") from None

@@ -16,7 +16,8 @@ from gtx.data.similarity import morgan_kernel, nearest_references
 from gtx.data.targets import parse_number
 from gtx.kernel import TanimotoKernel
 from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
-from gtx.tasks.task import Answers, Scores, Task
+from gtx.tasks.answers import Answers, Scores
+from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
@@ -158,7 +159,7 @@ class OverlapCounter:
     def __init__(self, training: TrainingRows, task: Task, columns: Sequence[str]) -> None:
         self.training = training
         self.known: set[str] = set(training.smiles)
-        self.others: Scores = task.scores(columns)
+        self.others: Scores = task.answers.scores(columns)
         self.trained: int = 0
         self.rows: int = 0
 
@@ -344,7 +345,7 @@ def measure_bands(
         errors[name] = [None] * len(task.targets)
         if max(rows[name]) < FEWEST:
             continue
-        scores = task.evaluate(y[band == k], prediction[band == k])["per_target"]
+        scores = task.objective.evaluate(y[band == k], prediction[band == k])["per_target"]
         for t, target in enumerate(task.targets):
             score = scores[target]["accuracy" if metric == WRONG else metric]
             if rows[name][t] >= FEWEST and score is not None:

@@ -34,7 +34,7 @@ from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
 from gtx.prediction.streaming import NOT_FINITE
-from gtx.tasks.task import Answers, fresh_columns
+from gtx.tasks.answers import Answers, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
@@ -114,7 +114,7 @@ rounds them visibly, and differently for each order of the atoms."""
 
 @dataclass(frozen=True)
 class ExtendedAnswers:
-    """Answers, see `gtx.tasks.task.Answers`, with further columns after their own.
+    """Answers, see `gtx.tasks.answers.Answers`, with further columns after their own.
 
     Attributes:
         answers: answers for m molecules, whose other attributes this has too.
@@ -237,16 +237,17 @@ class Predictor:
         Raises:
             InputError: the task, of atoms, bonds or sequences, has no predictions of single members.
         """
-        self.task.member_columns(len(self.members))
+        if self.task.answers.member_columns(len(self.members)) is None:
+            raise InputError(f"members: a model of the task {self.task.name} gives no predictions of single members")
         return type(self)(self.members, self.header, str(self.device), self.kernel_member, True)
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """Return the columns of answers and their types, see `Task.output_columns`."""
         taken, count = list(taken), len(self.members)
-        own = self.task.output_columns(taken, count)
+        own = self.task.answers.output_columns(taken, count)
         if not self.reports_members:
             return own
-        return own | fresh_columns([*taken, *own], self.task.member_columns(count).items())
+        return own | fresh_columns([*taken, *own], self.task.answers.member_columns(count).items())
 
     def save(self, path: str | Path) -> None:
         """Write a model file, for `gtx.load` and `gtx predict`."""
@@ -259,23 +260,23 @@ class Predictor:
     def outputs(self, store: MoleculeStore) -> Any:
         """Compute the members' outputs for each molecule, see `Task.predict`."""
         outputs = self._run(store, self._ask)
-        if self.task.reads_similarity:
+        if self.task.answers.reads_similarity:
             distance = 1 - torch.from_numpy(self.comparison.nearest(store, 1)[1])
             outputs = torch.cat([outputs, distance[:, None].expand(-1, outputs.shape[1], -1)], dim=-1)
         return outputs
 
     def _ask(self, members: Sequence[nn.Module], batch: Batch) -> Any:
-        outputs = self.task.predict(members, batch)
+        outputs = self.task.objective.predict(members, batch)
         return outputs if self.kernel_member is None else self.kernel_member(outputs, batch)
 
     def answers(self, store: MoleculeStore, outputs: Any) -> Answers:
         """Decode the outputs of `outputs` to answers, and warn of what training did not have."""
-        answers = self.task.decode(outputs, store)
+        answers = self.task.answers.decode(outputs, store)
         for remarks, found in zip(answers.warnings, self.header.warnings(store), strict=True):
             remarks[:0] = found
         if not self.reports_members:
             return answers
-        members = self.task.members_apart(outputs, store)
+        members = self.task.answers.members_apart(outputs, store)
         return ExtendedAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
@@ -286,8 +287,8 @@ class Predictor:
         Raises:
             InputError: the model has no `embed`, or predicts atoms or bonds; or as `predict`.
         """
-        if self.task.per != "molecule":
-            raise InputError(f"this model has a vector per {self.task.per}, none of the whole molecule")
+        if self.task.level != "molecule":
+            raise InputError(f"this model has a vector per {self.task.level}, none of the whole molecule")
 
         def vectors_of(members: Sequence[nn.Module], batch: Batch) -> Tensor:
             return torch.cat([member.embed(batch) for member in members if isinstance(member, MoleculeModel)], 1).cpu()

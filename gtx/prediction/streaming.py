@@ -39,7 +39,7 @@ from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import Overlap, OverlapCounter
-from gtx.tasks.task import Answers
+from gtx.tasks.answers import Answers
 
 if TYPE_CHECKING:
     from gtx.data.columns import Record
@@ -347,7 +347,7 @@ def predict_table(
     if selection.top is not None:
         refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
-    row_log, scores = RowLog(on_error), predictor.task.scores(table.columns)
+    row_log, scores = RowLog(on_error), predictor.task.answers.scores(table.columns)
     training, scored = predictor.header.training, bool(find_columns(table.columns, predictor.task.targets))
     counter = OverlapCounter(training, predictor.task, table.columns) if scored and training is not None else None
     named = predictor.output_columns(table.columns)

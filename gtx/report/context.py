@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from gtx.data.store import MoleculeStore
     from gtx.data.targets import MeasurementNoise
     from gtx.kernel import LearningCurve
-    from gtx.tasks.levels import LevelTask
-    from gtx.tasks.numbers import NumericTask
+    from gtx.tasks import NumericTask
 
 ENOUGH = {"train": 30, "val": 10, "test": 10}
 """With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
@@ -227,7 +226,7 @@ class NumericReport(RunReport):
 
     def __post_init__(self) -> None:
         widths = dict.fromkeys(("y", "low", "high"), len(self.targets))
-        widths |= dict.fromkeys(("prediction", "std"), self.task.num_predictions)
+        widths |= dict.fromkeys(("prediction", "std"), self.task.objective.num_predictions)
         for name, width in widths.items():
             shape = (len(self.smiles), width)
             array = getattr(self, name)
@@ -236,7 +235,7 @@ class NumericReport(RunReport):
 
     def predicted(self, rows: np.ndarray, target: int) -> np.ndarray:
         """Predictions of a target: `[m]`, or `[m, C]` of the probabilities of its classes."""
-        found = self.prediction[rows, self.task.places[target].columns]
+        found = self.prediction[rows, self.task.objective.places[target].columns]
         return found[:, 0] if found.shape[1] == 1 else found
 
     def attainable_words(self, target: int) -> str:
@@ -263,7 +262,7 @@ class AtomBondReport(RunReport):
         kinds: names of the atoms or bonds of each molecule, `[a]` texts.
     """
 
-    task: LevelTask
+    task: NumericTask
     truth: Sequence[np.ndarray]
     prediction: Sequence[np.ndarray]
     kinds: Sequence[np.ndarray]
@@ -281,14 +280,16 @@ class AtomBondReport(RunReport):
     @property
     def level(self) -> str:
         """Level of the targets: "atom" or "bond"."""
-        return self.task.per
+        return self.task.level
 
     def predicted(self, molecules: Sequence[int] | np.ndarray, t: int) -> np.ndarray:
         """Predictions of a target for all atoms or bonds of some molecules: `[R]`, or `[R, C]` of the probabilities of
         its classes.
         """
-        none = np.empty((0, self.task.places[-1].columns.stop))
-        found = np.concatenate([none, *(self.prediction[i] for i in molecules)])[:, self.task.places[t].columns]
+        none = np.empty((0, self.task.objective.places[-1].columns.stop))
+        found = np.concatenate([none, *(self.prediction[i] for i in molecules)])[
+            :, self.task.objective.places[t].columns
+        ]
         return found[:, 0] if found.shape[1] == 1 else found
 
     def known(self, part: str, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

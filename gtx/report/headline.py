@@ -186,7 +186,7 @@ def _span(report: NumericReport, rival: str) -> tuple[float, float] | None:
     for _ in range(int(np.clip(EVALUATIONS / len(report.targets), 60, RESAMPLES))):
         draw = random.choice(rows, len(rows))
         ours, theirs = (
-            _together(report, report.task.evaluate(report.y[draw], said[draw], leading), draw)
+            _together(report, report.task.objective.evaluate(report.y[draw], said[draw], leading), draw)
             for said in (report.prediction, report.rivals[rival])
         )
         if ours is not None and theirs is not None:

@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gtx.tasks import (
-    AtomClassification,
-    BinaryClassification,
-    BondClassification,
-    FractionRegression,
-    MulticlassClassification,
-    NumericTask,
-    Task,
-)
+from gtx.tasks import BinaryClassification, FractionRegression, Task
+from gtx.tasks.calibration import LEVEL
 from gtx.tasks.classification import ZERO_ONE, listed
 
 # --- Numbers and names as a reader sees them.
@@ -148,7 +141,7 @@ class Labels(Numbers):
 
     def labels(self, t: int) -> tuple[str, ...]:
         """Name the classes of a target."""
-        return getattr(self.task, "each", self.task).labels(t)
+        return self.task.columns.labels(t)
 
     def likeliest(self, prediction: np.ndarray) -> np.ndarray:
         """Find the number of the likeliest class of each molecule, `[m]`."""
@@ -207,10 +200,15 @@ class Probabilities(Labels):
 
 def kind_of(task: Task) -> Numbers:
     """Choose the wording and figures for a task of numbers or classes, of molecules, atoms or bonds."""
-    if isinstance(task, NumericTask):
-        kinds = {BinaryClassification: Probabilities, MulticlassClassification: Labels}
-        return next((kind for of, kind in kinds.items() if isinstance(task, of)), Numbers)(task)
-    return (Labels if isinstance(task, AtomClassification | BondClassification) else Numbers)(task)
+    if not task.discrete:
+        return Numbers(task)
+    of_molecules = isinstance(task, BinaryClassification) and task.level == "molecule"
+    return (Probabilities if of_molecules else Labels)(task)
+
+
+def coverage_of(task: Task) -> float:
+    """Share of molecules whose true value should be inside their interval."""
+    return getattr(task, "coverage", LEVEL)
 
 
 def _whole(prediction: np.ndarray) -> np.ndarray:

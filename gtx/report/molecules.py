@@ -214,8 +214,8 @@ def group_scores(report: NumericReport, kinds: np.ndarray, best: str | None) -> 
         {
             "name": name,
             "molecules": len(rows),
-            "scores": report.task.evaluate(report.y[rows], report.prediction[rows]),
-            "rival": report.task.evaluate(report.y[rows], report.rivals[best][rows], [leading])[leading]
+            "scores": report.task.objective.evaluate(report.y[rows], report.prediction[rows]),
+            "rival": report.task.objective.evaluate(report.y[rows], report.rivals[best][rows], [leading])[leading]
             if best is not None and best in report.rivals
             else None,
         }

@@ -26,9 +26,10 @@ from gtx.report.panels import (
     target_panels,
     thresholds,
 )
-from gtx.tasks import MoleculeAtomBondTask, NumericTask, Task
-from gtx.tasks.levels import LevelTask, lists_of
+from gtx.tasks import NumericTask, Task, TaskList
+from gtx.tasks.levels import lists_of
 from gtx.tasks.metrics import mean_scores
+from gtx.tasks.task import is_numeric
 
 if TYPE_CHECKING:
     from gtx.training_data import Dataset
@@ -278,17 +279,18 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
     """
     if task.page is not None:
         return import_module(task.page).write_run_report(task, path, dataset, answers, facts)
-    if isinstance(task, MoleculeAtomBondTask):
+    if isinstance(task, TaskList):
         return _pages(task, path, dataset, answers, facts)
-    if isinstance(task, NumericTask):
+    if is_numeric(task):
         numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
         return write_report(path, NumericReport(**facts, **numbers, std=answers.std, task=task, targets=task.targets))
-    if isinstance(task, LevelTask):
-        store, ptr = dataset.store, task.ptr(dataset.store).numpy() // task.rows_each
+    if isinstance(task, NumericTask):
+        store, level = dataset.store, task.objective.level
+        ptr = level.ptr(store).numpy() // level.rows_each
         parts = {
-            "truth": lists_of(task.truth(store), ptr),
+            "truth": lists_of(level.truth(store), ptr),
             "prediction": answers.mean,
-            "kinds": lists_of(np.array(task.type_names(store), object)[:: task.rows_each], ptr),
+            "kinds": lists_of(level.kinds(store), ptr),
         }
         return write_atom_bond_report(path, AtomBondReport(**facts, **parts, task=task))
     return _plain(task, path, RunReport(**facts))
@@ -312,11 +314,11 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
     )
 
 
-def _pages(task: MoleculeAtomBondTask, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+def _pages(task: TaskList, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
     """Write a page for each task, the first to `path`, others as `report-atoms.html`; each names the others."""
     pages = [path, *(path.with_name(f"{path.stem}-{each.name}{path.suffix}") for each in task.tasks[1:])]
     others = [
-        f"The report of its predictions of {each.per}s is {page.name}."
+        f"The report of its predictions of {each.level}s is {page.name}."
         for each, page in zip(task.tasks, pages, strict=True)
     ]
     lines = []
@@ -324,7 +326,9 @@ def _pages(task: MoleculeAtomBondTask, path: Path, dataset: Dataset, answers: An
         footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
         own_facts = _facts_of(each, facts) | {"footnotes": footnotes}
         lines += write_run_report(each, pages[k], task.seen_by(each, dataset), own, own_facts)
-    return lines + [f"the report of {each.per}s: {page}" for each, page in zip(task.tasks[1:], pages[1:], strict=True)]
+    return lines + [
+        f"the report of {each.level}s: {page}" for each, page in zip(task.tasks[1:], pages[1:], strict=True)
+    ]
 
 
 def _facts_of(task: Task, facts: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from gtx.report import figures
 from gtx.report.context import AtomBondReport, NumericReport, RunReport
-from gtx.report.kinds import PARTS, Labels, Probabilities, count, in_unit, score, sentence, titles
+from gtx.report.kinds import PARTS, Labels, Probabilities, count, coverage_of, in_unit, score, sentence, titles
 from gtx.report.molecules import Panel, compared
 
 # --- Probabilities become classes at a threshold: the scores at several thresholds.
@@ -112,7 +112,7 @@ def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
     rows, y, prediction, scores = _parts(report, t)
     if not rows:
         return
-    reach, percent = _reach(report, t), f"{100 * report.task.level:g}%"
+    reach, percent = _reach(report, t), f"{100 * coverage_of(report.task):g}%"
     for part, index in rows.items():
         lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
         remarks = [count(len(index), "molecule")]
@@ -146,7 +146,7 @@ def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
         sides = {part: np.where(error[part] > 0, reach[0][index], reach[1][index]) for part, index in rows.items()}
         yield Panel(
             f"Coverage of the intervals of {name}",
-            partial(figures.coverage, sides, error, report.task.level),
+            partial(figures.coverage, sides, error, coverage_of(report.task)),
             "Share of test molecules inside intervals of every level, calibrated on the validation molecules. Grey "
             "band: range expected by chance.",
         )
@@ -269,7 +269,7 @@ def _coverage_by_similarity(report: NumericReport, t: int, unit: str) -> Figure:
         raise ValueError("expected intervals")
     low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]
     inside = (low <= y) & (y <= high)
-    return figures.coverage_by_similarity(similarity, inside, high - low, report.task.level, report.judged, unit)
+    return figures.coverage_by_similarity(similarity, inside, high - low, coverage_of(report.task), report.judged, unit)
 
 
 def data_panels(report: NumericReport) -> Iterator[Panel]:

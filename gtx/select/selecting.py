@@ -25,9 +25,9 @@ from gtx.prediction.folders import Library
 from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
-from gtx.tasks import NumericTask
+from gtx.tasks import Answers
 from gtx.tasks.closed_form import embeddings_of
-from gtx.tasks.task import Answers
+from gtx.tasks.task import is_numeric
 
 CANDIDATES = 4_000
 """Molecules that are compared with each other; of a larger library those that score best one by one."""
@@ -165,7 +165,7 @@ class _Selection:
 
     def __init__(self, predictor: Predictor, goal: Goal, target: str | None, lowest: bool) -> None:
         task = predictor.task
-        if not isinstance(task, NumericTask) or task.linked or predictor.header.featuriser.components:
+        if not is_numeric(task) or task.objective.linked or predictor.header.featuriser.components:
             raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
         if target is None and len(task.targets) > 1:
             raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")
@@ -175,7 +175,7 @@ class _Selection:
         self.predictor, self.goal, self.sign = predictor, goal, -1.0 if lowest else 1.0
         if predictor.header.features:
             raise InputError("gtx select reads molecules alone; this model reads columns beside them")
-        self.output = task.places[task.targets.index(target) if target is not None else 0].columns.start
+        self.output = task.objective.places[task.targets.index(target) if target is not None else 0].columns.start
         self.scoring = Scoring(predictor, self.output)
         self.kernel: KernelRidge = self.scoring.kernel
         training = predictor.header.training

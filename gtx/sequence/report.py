@@ -113,7 +113,7 @@ def write_run_report(
     task: SequenceGenerationTask, path: Path, dataset: Dataset, answers: GeneratedTexts, facts: dict[str, Any]
 ) -> list[str]:
     """Write `report.html` of a run, see `gtx.report.write_run_report`."""
-    truth = task.texts_of(dataset.store)
+    truth = task.columns.texts_of(dataset.store)
     report = SequenceReport(
         **facts,
         metrics=task.metrics,

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -21,8 +22,11 @@ from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
 from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
 from gtx.settings.options import learned
-from gtx.tasks.metrics import smoothed_cross_entropy
-from gtx.tasks.task import Metric, Task, fresh_columns, targets_of
+from gtx.tasks.answers import AnswerRules, fresh_columns
+from gtx.tasks.columns import BAD_TARGET, Columns
+from gtx.tasks.metrics import Metric, smoothed_cross_entropy
+from gtx.tasks.objective import Objective, Validation
+from gtx.tasks.task import Task, targets_of
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -129,7 +133,7 @@ class GeneratedTexts:
         return np.isfinite(self.log_probability)
 
     def columns(self) -> list[np.ndarray]:
-        """Return the columns that `ToSequence.output_columns` names; None and NaN if not `finite`."""
+        """Return the columns that `SequenceAnswers.output_columns` names; None and NaN if not `finite`."""
         finite = self.finite
         columns = [self._blanked(self.texts), np.where(finite, self.log_probability, np.nan)]
         if self.canonical is not None:
@@ -233,12 +237,205 @@ def canonical_smiles(texts: Sequence[str]) -> list[str | None]:
     return featurise(Featuriser(descriptors=False), texts, workers=0).smiles
 
 
-# --- The task.
+# --- The three parts of the task.
 
 TOKENIZERS = {"smiles": SMILES_TOKENIZER, "characters": CHARACTER_TOKENIZER}
 """Tokenizers of target texts, by name."""
 LONGEST = 10_000
 """Maximum number of tokens of a sequence."""
+
+
+@dataclass(frozen=True)
+class SequenceColumns(Columns):
+    """One column of texts, which become their numbers in a list of the distinct texts.
+
+    Attributes:
+        texts: distinct texts of the tables.
+        tokenizer: tokenizer of the texts.
+        max_tokens: largest number of tokens of a text; a longer text is an error.
+    """
+
+    texts: Sequence[str] = ()
+    tokenizer: Tokenizer = SMILES_TOKENIZER
+    max_tokens: int = LONGEST
+
+    def infer(self, files: Sequence[InputFile]) -> dict[str, Any]:
+        (name,) = self.targets
+        if not any(cell.strip() for cell in files[0].cells(name)):
+            raise InputError(
+                f"target column {name!r} is blank in all of the {len(files[0].rows)} rows; sequences were expected"
+            )
+        return {"texts": sorted({cell.strip() for file in files for cell in file.cells(name)} - {""})}
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        (name,) = self.targets
+        position, number = find_column(columns, name), {text: i for i, text in enumerate(self.texts)}
+        y = np.full((len(rows), 1), np.nan)
+        for i, row in enumerate(rows):
+            if row.error:
+                continue
+            cell = row.cells[position]
+            if not cell.strip():
+                row_log.warn(row.number, name, cell, "there is no sequence to learn; the row is only predicted")
+            elif complaint := self.complaint(0, cell):
+                row_log.error(row.number, name, cell, complaint, category=BAD_TARGET)
+            else:
+                y[i] = number[cell.strip()]
+        return y
+
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
+        """Return None: texts have no bounds."""
+
+    def complaint(self, target: int, cell: str) -> str:
+        """Describe why a text cannot be learned; empty if it can."""
+        try:
+            tokens = len(self.tokenizer.split(cell.strip()))
+        except InputError as reason:
+            return str(reason)
+        return f"has {tokens} tokens; the limit is {self.max_tokens}" if tokens > self.max_tokens else ""
+
+    def text(self, number: float) -> str:
+        """Return the text of a target; empty if there is none."""
+        return "" if np.isnan(number) else self.texts[int(number)]
+
+    def texts_of(self, store: MoleculeStore) -> list[str]:
+        """Return the true text of each molecule."""
+        return [self.text(number) for number in targets_of(store)[:, 0].tolist()]
+
+
+class TokenValidation(Validation):
+    """Validation by teacher-forced sequences; other scores are of texts that are written, once, at the end."""
+
+    channels = 3
+    names = ("token_accuracy", "perplexity")
+
+    def outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
+        logits, labels, ptr = output
+        return count(logits.float(), labels, ptr)
+
+    def scorer(self, val: MoleculeStore | SequenceDataset) -> Callable[[Tensor], dict[str, float]]:
+        def scores(counts: Tensor) -> dict[str, float]:
+            logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
+            return {**logged, "val_score": logged.get("val_loss", math.nan)}
+
+        return scores
+
+
+@dataclass(frozen=True)
+class SequenceObjective(Objective):
+    """Cross-entropy of the next token after the true tokens before it (teacher forcing).
+
+    Attributes:
+        columns: column of the texts.
+        smoothing: label smoothing of the loss, see `gtx.tasks.metrics.smoothed_cross_entropy`.
+        vocabulary, limit, beams: see `SequenceGenerationTask`.
+    """
+
+    columns: SequenceColumns
+    smoothing: float
+    vocabulary: TokenVocabulary
+    limit: int
+    beams: int | None
+
+    metrics: ClassVar[dict[str, Metric]] = {
+        "molecule_accuracy": Metric("right molecule"),
+        "exact_accuracy": Metric("right text"),
+        "token_accuracy": Metric("right tokens"),
+        "perplexity": Metric("perplexity", lower=True),
+        "invalid": Metric("invalid SMILES", lower=True),
+    }
+
+    @property
+    def out_channels(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def validation(self) -> TokenValidation:
+        return TokenValidation()
+
+    def fit(self, train: MoleculeStore | SequenceDataset) -> dict[str, Any]:
+        if self.vocabulary is not None or isinstance(train, SequenceDataset):
+            return {}
+        vocabulary = TokenVocabulary.of(self.columns.texts_of(train), self.columns.tokenizer)
+        longest = int(replace(self, vocabulary=vocabulary).examples(train).targets.sizes.max())
+        # half as long again as any it has read
+        limit = min(self.columns.max_tokens, longest + max(10, longest // 2))
+        return {"vocabulary": vocabulary, "limit": limit}
+
+    def examples(self, store: MoleculeStore | SequenceDataset) -> SequenceDataset:
+        """Select the molecules whose text has no token that is missing in training."""
+        if isinstance(store, SequenceDataset):
+            return store
+        encoded = self.vocabulary.encode_all(self.columns.texts_of(store))
+        return SequenceDataset.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
+
+    def forward(self, model: nn.Module, batch: SequenceDataset) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute logits, labels, and the offsets of the sequences among them."""
+        read, labels = batch.targets.teacher_forced()
+        return model(batch.source, read), labels, read.ptr
+
+    def mean_loss(self, output: tuple[Tensor, Tensor, Tensor], examples: SequenceDataset) -> Tensor:
+        logits, labels, _ = output
+        return smoothed_cross_entropy(logits, labels, self.smoothing)
+
+    def share(self, examples: SequenceDataset) -> int:
+        """Return the number of labels: every token has the same weight."""
+        return len(examples.targets.items) + len(examples)
+
+    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[GeneratedSequence]:
+        (model,) = cast("Sequence[Writer]", members)
+        if self.beams is None or self.beams == 1:
+            return greedy_search(model, batch, self.limit)
+        return [best[0] for best in beam_search(model, batch, self.limit, self.beams)]
+
+
+@dataclass(frozen=True)
+class SequenceAnswers(AnswerRules):
+    """Generated texts, with their probabilities and, of SMILES, whether they are valid."""
+
+    columns: SequenceColumns
+    objective: SequenceObjective
+
+    @property
+    def writes_smiles(self) -> bool:
+        """True if the texts are SMILES."""
+        return self.columns.tokenizer == SMILES_TOKENIZER
+
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        suffixes: dict[str, type] = {"pred": str, "log_probability": float}
+        if self.writes_smiles:
+            suffixes["valid"] = bool
+        (name,) = self.columns.targets
+        return fresh_columns(taken, ((f"{name}_{suffix}", dtype) for suffix, dtype in suffixes.items()))
+
+    def decode(self, outputs: Sequence[GeneratedSequence], store: MoleculeStore) -> GeneratedTexts:
+        limit = self.objective.limit
+        warnings = [[] if one.ended else [f"cut off at the limit of {limit} tokens"] for one in outputs]
+        texts = [self.objective.vocabulary.decode(one.tokens) for one in outputs]
+        canonical = canonical_smiles(texts) if self.writes_smiles else None
+        log_probability = np.array([one.log_probability for one in outputs], float)
+        return GeneratedTexts(
+            texts, log_probability, canonical, warnings, np.array([not one.ended for one in outputs], bool)
+        )
+
+    def score(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: GeneratedTexts, rows: np.ndarray
+    ) -> dict[str, Any]:
+        part = store.subset(rows)
+        teacher_forced = metrics(count_all(members[0], self.objective.examples(part)))
+        all_scores: dict[str, Any] = {name: teacher_forced[name] for name in ("perplexity", "token_accuracy")}
+        all_scores |= scores(answers.counts(dict(zip(rows.tolist(), self.columns.texts_of(part), strict=True))))
+        return {**all_scores, "per_target": {self.columns.targets[0]: all_scores}}
+
+    def scores(self, columns: Sequence[str]) -> TextScores:
+        return TextScores(self.columns.targets[0], columns, self.objective.limit)
+
+    def notes(self) -> list[str]:
+        tokens, limit = len(self.objective.vocabulary.tokens), self.objective.limit
+        return [f"writes {tokens} tokens, at most {limit} in a sequence"]
+
+
+# --- The task.
 
 
 @dataclass(frozen=True)
@@ -265,13 +462,6 @@ class SequenceGenerationTask(Task, SequenceOptions):
     """
 
     name: ClassVar[str] = "sequence"
-    metrics: ClassVar[dict[str, Metric]] = {
-        "molecule_accuracy": Metric("right molecule"),
-        "exact_accuracy": Metric("right text"),
-        "token_accuracy": Metric("right tokens"),
-        "perplexity": Metric("perplexity", lower=True),
-        "invalid": Metric("invalid SMILES", lower=True),
-    }
     writes: ClassVar[bool] = True
     network: ClassVar[str] = "molecule_to_sequence"
     page: ClassVar[str] = "gtx.sequence.report"
@@ -295,133 +485,25 @@ class SequenceGenerationTask(Task, SequenceOptions):
         if self.beams is not None and self.beams < 1:
             raise InputError(f"beams: expected 1 or more, got {self.beams}")
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Tokenizer of the target texts."""
-        return TOKENIZERS[self.tokens] if self.vocabulary is None else self.vocabulary.tokenizer
+    @cached_property
+    def columns(self) -> SequenceColumns:
+        tokenizer = TOKENIZERS[self.tokens] if self.vocabulary is None else self.vocabulary.tokenizer
+        return SequenceColumns(self.targets, texts=self.texts or (), tokenizer=tokenizer, max_tokens=self.max_tokens)
 
-    @property
-    def writes_smiles(self) -> bool:
-        """True if the texts are SMILES."""
-        return self.tokenizer == SMILES_TOKENIZER
+    @cached_property
+    def objective(self) -> SequenceObjective:
+        return SequenceObjective(self.columns, self.smoothing, self.vocabulary, self.limit, self.beams)
 
-    @property
-    def out_channels(self) -> int:
-        return len(self.vocabulary)
-
-    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
-        (name,) = self.targets
-        if not any(cell.strip() for cell in files[0].cells(name)):
-            raise InputError(
-                f"target column {name!r} is blank in all of the {len(files[0].rows)} rows; sequences were expected"
-            )
-        return replace(self, texts=sorted({cell.strip() for file in files for cell in file.cells(name)} - {""}))
-
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        (name,) = self.targets
-        position, number = find_column(columns, name), {text: i for i, text in enumerate(self.texts)}
-        y = np.full((len(rows), 1), np.nan)
-        for i, row in enumerate(rows):
-            if row.error:
-                continue
-            cell = row.cells[position]
-            if not cell.strip():
-                row_log.warn(row.number, name, cell, "there is no sequence to learn; the row is only predicted")
-            elif complaint := self._complaint(cell.strip()):
-                row_log.error(row.number, name, cell, complaint, category="with a bad target")
-            else:
-                y[i] = number[cell.strip()]
-        return y
-
-    def text(self, number: float) -> str:
-        """Return the text of a target; empty if there is none."""
-        return "" if np.isnan(number) else self.texts[int(number)]
-
-    def fitted(self, train: MoleculeStore | SequenceDataset) -> Self:
-        if self.vocabulary is not None or isinstance(train, SequenceDataset):
-            return self
-        task = replace(self, vocabulary=TokenVocabulary.of(self.texts_of(train), self.tokenizer))
-        longest = int(task.examples(train).targets.sizes.max())
-        # half as long again as any it has read
-        return replace(task, limit=min(self.max_tokens, longest + max(10, longest // 2)))
+    @cached_property
+    def answers(self) -> SequenceAnswers:
+        return SequenceAnswers(self.columns, self.objective)
 
     def labelled(self, store: MoleculeStore | SequenceDataset) -> Any:
         return store if isinstance(store, SequenceDataset) else super().labelled(store)
 
-    def examples(self, store: MoleculeStore | SequenceDataset) -> SequenceDataset:
-        """Select the molecules whose text has no token that is missing in training."""
-        if isinstance(store, SequenceDataset):
-            return store
-        encoded = self.vocabulary.encode_all(self.texts_of(store))
-        return SequenceDataset.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
-
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
-        errors = self.vocabulary.encode_all(self.texts_of(store)).errors
+        errors = self.vocabulary.encode_all(self.columns.texts_of(store)).errors
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
-
-    def forward(self, model: nn.Module, batch: SequenceDataset) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute logits, labels, and the offsets of the sequences among them."""
-        read, labels = batch.targets.teacher_forced()
-        return model(batch.source, read), labels, read.ptr
-
-    def training_loss(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
-        logits, labels, _ = output
-        return smoothed_cross_entropy(logits, labels, self.smoothing)
-
-    def share(self, examples: SequenceDataset) -> int:
-        """Return the number of labels: every token has the same weight."""
-        return len(examples.targets.items) + len(examples)
-
-    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
-        logits, labels, ptr = output
-        return count(logits.float(), labels, ptr)
-
-    def validation(self, val: MoleculeStore | SequenceDataset) -> Callable[[Tensor], dict[str, float]]:
-        def scores(counts: Tensor) -> dict[str, float]:
-            logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
-            return {**logged, "val_score": logged.get("val_loss", math.nan)}
-
-        return scores
-
-    @property
-    def validated(self) -> tuple[str, ...]:
-        return "token_accuracy", "perplexity"  # the others are of texts that are written, once, at the end
-
-    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        suffixes: dict[str, type] = {"pred": str, "log_probability": float}
-        if self.writes_smiles:
-            suffixes["valid"] = bool
-        return fresh_columns(taken, ((f"{self.targets[0]}_{name}", dtype) for name, dtype in suffixes.items()))
-
-    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[GeneratedSequence]:
-        (model,) = cast("Sequence[Writer]", members)
-        if self.beams is None or self.beams == 1:
-            return greedy_search(model, batch, self.limit)
-        return [best[0] for best in beam_search(model, batch, self.limit, self.beams)]
-
-    def decode(self, outputs: Sequence[GeneratedSequence], store: MoleculeStore) -> GeneratedTexts:
-        warnings = [[] if one.ended else [f"cut off at the limit of {self.limit} tokens"] for one in outputs]
-        texts = [self.vocabulary.decode(one.tokens) for one in outputs]
-        canonical = canonical_smiles(texts) if self.writes_smiles else None
-        log_probability = np.array([one.log_probability for one in outputs], float)
-        return GeneratedTexts(
-            texts, log_probability, canonical, warnings, np.array([not one.ended for one in outputs], bool)
-        )
-
-    def score(
-        self, members: Sequence[nn.Module], store: MoleculeStore, answers: GeneratedTexts, rows: np.ndarray
-    ) -> dict[str, Any]:
-        part = store.subset(rows)
-        teacher_forced = metrics(count_all(members[0], self.examples(part)))
-        found: dict[str, Any] = {name: teacher_forced[name] for name in ("perplexity", "token_accuracy")}
-        found |= scores(answers.counts(dict(zip(rows.tolist(), self.texts_of(part), strict=True))))
-        return {**found, "per_target": {self.targets[0]: found}}
-
-    def scores(self, columns: Sequence[str]) -> TextScores:
-        return TextScores(self.targets[0], columns, self.limit)
-
-    def notes(self) -> list[str]:
-        return [f"writes {len(self.vocabulary.tokens)} tokens, at most {self.limit} in a sequence"]
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
@@ -437,15 +519,3 @@ class SequenceGenerationTask(Task, SequenceOptions):
             "smoothing": number(0, 1),
         }
         return Record(needed, options)
-
-    def texts_of(self, store: MoleculeStore) -> list[str]:
-        """Return the true text of each molecule."""
-        return [self.text(number) for number in targets_of(store)[:, 0].tolist()]
-
-    def _complaint(self, text: str) -> str | None:
-        """Describe why a text cannot be learned; None if it can."""
-        try:
-            tokens = len(self.tokenizer.split(text))
-        except InputError as reason:
-            return str(reason)
-        return f"has {tokens} tokens; the limit is {self.max_tokens}" if tokens > self.max_tokens else None

@@ -212,7 +212,7 @@ def make_app(
             "reads": list(example),
             "features": list(header.features.columns) if header.features else [],
             "answers": list(answering.output_columns(example)),
-            "notes": header.task.notes(),
+            "notes": header.task.answers.notes(),
             "example": write_example(example),
             "explained": explained,
             "methods": get_args(Method),

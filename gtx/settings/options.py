@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import Field, field, fields
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 def option(default: Any, text: str) -> Any:
@@ -33,12 +33,14 @@ class TaskEntry(NamedTuple):
         name: name of the class of the task.
         options: class of its options.
         labels: what a column of more than two different texts is learned as, for messages; None if it cannot be.
+        level: level of the targets.
     """
 
     module: str
     name: str
     options: type
     labels: str | None = None
+    level: Literal["molecule", "atom", "bond"] = "molecule"
 
     def load(self) -> type[Any]:
         """Import the class of the task."""

@@ -32,7 +32,7 @@ class CoverageOptions(WeightOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NumberOptions(CoverageOptions):
-    """Options of `Regression`."""
+    """Options of `Regression` of molecules."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
     uncertainty: Literal["none", "variance", "quantiles", "evidential", "ensemble", "similarity"] = option(
@@ -74,7 +74,7 @@ class PositiveClassOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LevelClassOptions(ClassWeightOptions, PositiveClassOptions):
-    """Options of `AtomClassification` and `BondClassification`."""
+    """Options of classes of atoms or bonds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +115,14 @@ class FractionOptions(WeightOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LevelOptions:
-    """Options of `BondRegression`."""
+    """Options of `Regression` of bonds."""
 
     loss: Literal["mse", "mae", "huber"] = option("mse", "Loss in scaled units: mse, mae or huber.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtomOptions(LevelOptions):
-    """Options of `AtomRegression`."""
+class TotalOptions:
+    """Options of numbers of atoms alone."""
 
     sum_to: str | float | None = option(
         None,
@@ -132,8 +132,13 @@ class AtomOptions(LevelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AtomOptions(LevelOptions, TotalOptions):
+    """Options of `Regression` of atoms."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MoleculeAtomBondOptions:
-    """Options of `MoleculeAtomBondTask`: none, beside those of its tasks."""
+    """Options of `TaskList`: none, beside those of its tasks."""
 
 
 TASKS: dict[str, TaskEntry] = {
@@ -141,11 +146,11 @@ TASKS: dict[str, TaskEntry] = {
     "classification": TaskEntry("gtx.tasks.classification", "BinaryClassification", BinaryOptions),
     "multiclass": TaskEntry("gtx.tasks.classification", "MulticlassClassification", ClassOptions, "classes"),
     "fractions": TaskEntry("gtx.tasks.fractions", "FractionRegression", FractionOptions),
-    "atoms": TaskEntry("gtx.tasks.atoms_and_bonds", "AtomRegression", AtomOptions),
-    "bonds": TaskEntry("gtx.tasks.atoms_and_bonds", "BondRegression", LevelOptions),
-    "atom-classes": TaskEntry("gtx.tasks.atoms_and_bonds", "AtomClassification", LevelClassOptions),
-    "bond-classes": TaskEntry("gtx.tasks.atoms_and_bonds", "BondClassification", LevelClassOptions),
-    "molecule-atom-bond": TaskEntry("gtx.tasks.molecule_atom_bond", "MoleculeAtomBondTask", MoleculeAtomBondOptions),
+    "atoms": TaskEntry("gtx.tasks.regression", "Regression", AtomOptions, level="atom"),
+    "bonds": TaskEntry("gtx.tasks.regression", "Regression", LevelOptions, level="bond"),
+    "atom-classes": TaskEntry("gtx.tasks.inferred", "InferredTask", LevelClassOptions, level="atom"),
+    "bond-classes": TaskEntry("gtx.tasks.inferred", "InferredTask", LevelClassOptions, level="bond"),
+    "molecule-atom-bond": TaskEntry("gtx.tasks.several", "TaskList", MoleculeAtomBondOptions),
     **additions("tasks"),
 }
 """Tasks by the names that `--task` and model files use, those of annexes too."""

@@ -1,37 +1,40 @@
-"""Tasks, the kinds of target that models learn: each file has all code that is special to one task.
+"""Tasks, the kinds of target that models learn, each of three parts: columns, objective and answers.
 
 `TASKS` names the tasks by the words that the command line and model files use for them. A task of one's own is a
-subclass of `Task` (or of `gtx.tasks.numbers.NumericTask`) anywhere, see docs/your-own-task.md.
+subclass of `NumericTask` or `Task` anywhere, see docs/your-own-task.md.
 """
 
 from __future__ import annotations
 
 from gtx.settings.tasks import TASKS
-from gtx.tasks.atoms_and_bonds import AtomClassification, AtomRegression, BondClassification, BondRegression
+from gtx.tasks.answers import Answers, NumericAnswers, Predictions
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification
+from gtx.tasks.columns import Columns
 from gtx.tasks.fractions import FractionRegression
-from gtx.tasks.inferred import make_task
-from gtx.tasks.molecule_atom_bond import MoleculeAtomBondTask
-from gtx.tasks.numbers import NumericTask
+from gtx.tasks.inferred import InferredTask, make_task
+from gtx.tasks.metrics import Metric
+from gtx.tasks.objective import NumericObjective
 from gtx.tasks.regression import Regression
 from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.task import Metric, Predictions, Task
+from gtx.tasks.several import TaskList
+from gtx.tasks.task import NumericTask, Task
 
 __all__ = [
     "TASKS",
-    "AtomClassification",
-    "AtomRegression",
+    "Answers",
     "BinaryClassification",
-    "BondClassification",
-    "BondRegression",
+    "Columns",
     "FractionRegression",
+    "InferredTask",
     "Metric",
-    "MoleculeAtomBondTask",
     "MulticlassClassification",
+    "NumericAnswers",
+    "NumericObjective",
     "NumericTask",
     "Predictions",
     "Regression",
     "TargetScaler",
     "Task",
+    "TaskList",
     "make_task",
 ]

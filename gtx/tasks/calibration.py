@@ -162,7 +162,7 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
         return 1.0
 
     def surprise(log_temperature: float) -> float:
-        scaled = tempered(p, np.exp(log_temperature))
+        scaled = apply_temperature(p, np.exp(log_temperature))
         return -np.log(scaled[np.arange(len(y)), y] + TINY).mean()
 
     from scipy.optimize import minimize_scalar
@@ -171,7 +171,7 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
     return float(np.exp(fit.x))
 
 
-def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
+def apply_temperature(p: np.ndarray, temperature: float) -> np.ndarray:
     """Apply a temperature to probabilities `[n, C]`."""
     logits = np.log(p + TINY) / temperature
     odds = np.exp(logits - logits.max(1, keepdims=True))
@@ -202,7 +202,7 @@ def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None
     return [[fit.X_thresholds_.tolist(), fit.y_thresholds_.tolist()] for fit in fits]
 
 
-def stepped(p: np.ndarray, curves: list[list[list[float]]]) -> np.ndarray:
+def apply_curves(p: np.ndarray, curves: list[list[list[float]]]) -> np.ndarray:
     """Apply the curves of `fit_isotonic` to probabilities `[n, C]`, and divide them by their sum."""
     values = np.stack([np.interp(column, xs, ys) for column, (xs, ys) in zip(p.T, curves, strict=True)], axis=1)
     return values / values.sum(1, keepdims=True)
@@ -233,7 +233,7 @@ def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
 
 
 def ranking(positive: np.ndarray, score: np.ndarray) -> float | None:
-    """Compute the ROC-AUC of a score `[n]` for telling rows that are `found`, bool `[n]`, from others; None if there
+    """Compute the ROC-AUC of a score `[n]` for telling `positive` rows, bool `[n]`, from others; None if there
     is only one kind.
     """
     from sklearn.metrics import roc_auc_score

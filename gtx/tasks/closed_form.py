@@ -11,8 +11,9 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.data import PairBudgetSampler
-from gtx.tasks import NumericTask
 from gtx.tasks.metrics import masked_mean
+from gtx.tasks.objective import NumericObjective
+from gtx.tasks.task import is_numeric
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -46,14 +47,14 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     """
     train = task.labelled(train)
     y = closed_form_targets(task, train)
-    if y is None or not isinstance(task, NumericTask):
+    if y is None or not is_numeric(task):
         raise InputError(why_no_closed_form(task, train))
     rows = model.rows_used(len(train))
     used = train.subset(rows)  # no others are embedded
     left_out = model.solve(used, y[rows], embeddings_of(model, used))
     model.row = rows[model.row]
-    if task.linked:
-        model.rescale(*_calibration(task, left_out, task.scaled(used).double()))
+    if task.objective.linked:
+        model.rescale(*_calibration(task.objective, left_out, task.objective.scaled(used).double()))
 
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
@@ -80,7 +81,7 @@ def closed_form_targets(task: Task, train: MoleculeStore) -> Tensor | None:
     """Return the regression targets of a task that a closed-form model can fit, or None if there are none."""
     if train.weights is not None or train.bounds is not None:
         return None
-    return task.regressands(train)
+    return task.objective.regressands(train)
 
 
 def why_no_closed_form(task: Task, train: MoleculeStore) -> str:
@@ -90,12 +91,12 @@ def why_no_closed_form(task: Task, train: MoleculeStore) -> str:
     return f"the task {task.name} has no closed form"
 
 
-def _calibration(task: NumericTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _calibration(objective: NumericObjective, f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Fit the slope b and the shift a of each output, `[C]`."""
-    widths = torch.tensor(task.widths)
+    widths = torch.tensor(objective.widths)
     f = f.nan_to_num()  # blanks are masked in the loss
     mean, sd = f.mean(0), f.std(0, correction=0).clamp(min=1e-9)
-    spread = torch.stack([part.square().mean().sqrt() for part in sd.split(task.widths)]).clamp(min=1e-9)
+    spread = torch.stack([part.square().mean().sqrt() for part in sd.split(objective.widths)]).clamp(min=1e-9)
     each = torch.arange(len(widths)).repeat_interleave(widths)
     slope = torch.ones(len(widths), dtype=torch.float64, requires_grad=True)
     shift = torch.zeros(len(mean), dtype=torch.float64, requires_grad=True)
@@ -105,7 +106,7 @@ def _calibration(task: NumericTask, f: Tensor, y: Tensor) -> tuple[Tensor, Tenso
         search.zero_grad()
         z = shift + slope[each] * (f - mean) / spread[each]
         penalty = (slope / PRIOR).square().sum() + (shift / PRIOR).square().sum()
-        value = masked_mean(task.plain.elementwise, z, y) + penalty / (2 * len(f))
+        value = masked_mean(objective.plain.elementwise, z, y) + penalty / (2 * len(f))
         value.backward()
         return value
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,12 +15,13 @@ from gtx.base.errors import InputError
 from gtx.data.columns import Row
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
-from gtx.data.targets import parse_number
 from gtx.schema import OrNone, Record, flag
 from gtx.settings.tasks import FractionOptions
-from gtx.tasks.metrics import has_values, mean_absolute_error, root_mean_squared_error
-from gtx.tasks.numbers import BAD_TARGET, NumericTask
-from gtx.tasks.task import Metric, Task, targets_of
+from gtx.tasks.answers import NumericAnswers
+from gtx.tasks.columns import BAD_TARGET, Columns
+from gtx.tasks.metrics import Metric, has_values, mean_absolute_error, root_mean_squared_error
+from gtx.tasks.objective import NumericObjective
+from gtx.tasks.task import NumericTask, Task
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -37,65 +39,39 @@ def divergence(p: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class FractionRegression(NumericTask, FractionOptions):
-    r"""Task of predicting T fractions of a whole, which add up to 1, by a softmax of T outputs.
+class FractionColumns(Columns):
+    """Columns of numbers of 0 or more, which add up to 1 in each row.
 
-    The loss of a row is the Kullback-Leibler divergence of the predicted fractions p from the measured fractions y:
-
-    \[ \mathrm{KL}(y \,\|\, p) = \sum_t y_t \ln \frac{y_t}{p_t} = \sum_t \left[ y_t \ln \frac{y_t}{p_t} - y_t + p_t
-    \right] \]
-
-    (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative; each
-    summand is the loss and the score of one fraction.
-
-    Args:
-        targets: names of the target columns, two or more.
+    Attributes:
         normalise: whether the fractions of a row are divided by their sum.
-
-    Raises:
-        InputError: there is only one target.
     """
 
-    name: ClassVar[str] = "fractions"
-    linked: ClassVar[bool] = True
-    metrics: ClassVar[dict[str, Metric]] = {
-        "kl": Metric("KL divergence", lambda p, y: divergence(p, y).mean(), has_values, lower=True, summed=True),
-        "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True),
-        "mae": Metric("MAE", mean_absolute_error, has_values, lower=True),
-    }
+    normalise: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.targets) < 2:
-            raise InputError(f"{self.name} need two target columns or more, which add up to 1; got {self.targets[0]!r}")
-
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        y = super().parse(rows, columns, row_log)
-        whole = self.joined(y)
-        for i in np.flatnonzero(np.isinf(whole).any(1)).tolist():
-            row_log.error(rows[i].number, None, None, self._fault(y[i]), category=BAD_TARGET)
-        whole[np.isinf(whole)] = np.nan
-        return whole
-
-    def outputs_of(self, other: Task) -> None:
-        """Return None: among other targets an output has another meaning."""
+    joint_words: ClassVar[str] = "fractions that are incomplete, or do not add up to 1"
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        numbers = np.array([parse_number(cell) for cell in cells], np.float64)
+        numbers = super().values(target, cells)
         return np.where((numbers < 0) | (numbers > LARGEST), np.inf, numbers)
 
     def complaint(self, target: int, cell: str) -> str:
         return "is not a number of 0 or more, nor blank"
 
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        y = super().parse(rows, columns, row_log)
+        fractions = self.joined(y)
+        for i in np.flatnonzero(np.isinf(fractions).any(1)).tolist():
+            row_log.error(rows[i].number, None, None, self.fault(y[i]), category=BAD_TARGET)
+        fractions[np.isinf(fractions)] = np.nan
+        return fractions
+
     def joined(self, y: np.ndarray) -> np.ndarray:
         total = y.sum(axis=1, keepdims=True)  # NaN where one is blank
-        whole = total > 0 if self.normalise else np.abs(total - 1) <= TOLERANCE
-        fractions = y / np.where(whole, total, 1)
-        return np.where(whole, fractions, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
+        valid = total > 0 if self.normalise else np.abs(total - 1) <= TOLERANCE
+        fractions = y / np.where(valid, total, 1)
+        return np.where(valid, fractions, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
 
-    joint_words: ClassVar[str] = "fractions that are incomplete, or do not add up to 1"
-
-    def _fault(self, y: np.ndarray) -> str:
+    def fault(self, y: np.ndarray) -> str:
         """Describe why the values of a row `[T]` are no fractions."""
         named = f"the {len(self.targets)} fractions from {self.targets[0]!r} to {self.targets[-1]!r}"
         if np.isnan(y).any():
@@ -104,13 +80,34 @@ class FractionRegression(NumericTask, FractionOptions):
         fault = f"{named} add up to {y.sum():g}, not to 1"
         return fault if self.normalise else f"{fault}; --normalise divides each by that"
 
-    def fitted(self, train: MoleculeStore) -> Self:
-        super().fitted(train)
-        y = targets_of(train).cpu().numpy()
+
+@dataclass(frozen=True)
+class Divergence(NumericObjective):
+    r"""Kullback-Leibler divergence of the softmax p of T outputs from the measured fractions y.
+
+    \[ \mathrm{KL}(y \,\|\, p) = \sum_t y_t \ln \frac{y_t}{p_t} = \sum_t \left[ y_t \ln \frac{y_t}{p_t} - y_t + p_t
+    \right] \]
+
+    (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative; each
+    summand is the loss and the score of one fraction.
+    """
+
+    columns: FractionColumns = field(kw_only=True)
+
+    linked: ClassVar[bool] = True
+    metrics: ClassVar[dict[str, Metric]] = {
+        "kl": Metric("KL divergence", lambda p, y: divergence(p, y).mean(), has_values, lower=True, summed=True),
+        "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True),
+        "mae": Metric("MAE", mean_absolute_error, has_values, lower=True),
+    }
+
+    def fit(self, train: MoleculeStore) -> dict[str, Any]:
+        super().fit(train)
+        y = self.level.targets(train).cpu().numpy()
         measured = ~np.isnan(y).all(1)
         for i in np.flatnonzero(measured & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
-            raise InputError(f"training molecule {i}, counted from 0: {self._fault(y[i])}, or one is negative")
-        return self
+            raise InputError(f"training molecule {i}, counted from 0: {self.columns.fault(y[i])}, or one is negative")
+        return {}
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
@@ -126,16 +123,56 @@ class FractionRegression(NumericTask, FractionOptions):
         each = torch.xlogy(target, target) - target * log_p - target + log_p.exp()
         return each * len(self.targets)  # so that the mean over a row is its divergence
 
-    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
+    def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         """Compute the fractions, which add up to 1."""
         return output.double().softmax(-1)
+
+
+@dataclass(frozen=True)
+class FractionAnswers(NumericAnswers):
+    """Fractions, one for each target."""
+
+    def quantity(self, column: int) -> str:
+        return f"fraction of {self.objective.targets[column]}"
+
+
+@dataclass(frozen=True)
+class FractionRegression(NumericTask, FractionOptions):
+    """Task of predicting T fractions of a whole, which add up to 1, by their `Divergence`.
+
+    Args:
+        targets: names of the target columns, two or more.
+        normalise: whether the fractions of a row are divided by their sum.
+
+    Raises:
+        InputError: there is only one target.
+    """
+
+    name: ClassVar[str] = "fractions"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.targets) < 2:
+            raise InputError(f"{self.name} need two target columns or more, which add up to 1; got {self.targets[0]!r}")
+
+    @cached_property
+    def columns(self) -> FractionColumns:
+        return FractionColumns(self.targets, normalise=self.normalise)
+
+    @cached_property
+    def objective(self) -> Divergence:
+        return Divergence(self.targets, target_weights=self.target_weights, columns=self.columns)
+
+    @cached_property
+    def answers(self) -> FractionAnswers:
+        return FractionAnswers(self.columns, self.objective)
+
+    def outputs_of(self, other: Task) -> None:
+        """Return None: among other targets an output has another meaning."""
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:
         fractions = prediction.clip(min=FLOOR)
         return fractions / fractions.sum(axis=1, keepdims=True)
-
-    def quantity(self, column: int) -> str:
-        return f"fraction of {self.targets[column]}"
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

@@ -6,23 +6,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gtx.base.errors import InputError
 from gtx.data.row_log import plural
 from gtx.data.targets import comma_advice, has_comma
 from gtx.settings.options import chosen
 from gtx.settings.tasks import TASKS
-from gtx.tasks.classification import ZERO_ONE, BinaryClassification
+from gtx.tasks.bounds import parse_bound
+from gtx.tasks.classification import ZERO_ONE, BinaryClassification, ClassColumns, MulticlassClassification
 from gtx.tasks.labels import count_labels, in_order, label, listed, main_labels, numbers_among
-from gtx.tasks.numbers import parse_bound
+from gtx.tasks.levels import LEVELS, LevelName
 from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.data.row_log import InputFile
-
-AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 @dataclass(frozen=True)
@@ -112,27 +111,40 @@ class TargetColumn:
 class InferredTask:
     """Placeholder for a task that gtx chooses after reading the table.
 
-    The choice is `BinaryClassification` if every target has two different values, numbers or texts, apart from odd
-    cells (see `gtx.tasks.labels.main_labels`), else `Regression`.
+    For molecules the choice is `BinaryClassification` if every target has two different values, numbers or texts, apart
+    from odd cells (see `gtx.tasks.labels.main_labels`), else `Regression`. For atoms and bonds the targets are classes,
+    and the choice is `BinaryClassification` if every target has two of them, else `MulticlassClassification`.
 
     Args:
         targets: names of the target columns.
+        level: level of the targets.
         options: options of either task; an option that the chosen task does not have is an error.
     """
 
-    name = "inferred"
     writes: bool = Regression.writes
-    per: str = Regression.per
     also: Mapping[str, int] = Regression.also
-    supports: frozenset[str] = Regression.supports & BinaryClassification.supports
 
-    def __init__(self, targets: Sequence[str], **options: object) -> None:
-        self.targets: tuple[str, ...] = tuple(targets)
+    def __init__(self, targets: str | Sequence[str], level: LevelName = "molecule", **options: object) -> None:
+        self.targets: tuple[str, ...] = (targets,) if isinstance(targets, str) else tuple(targets)
+        self.level: LevelName = level
         self.options: dict[str, object] = options
+
+    @property
+    def name(self) -> str:
+        """Name of the task, for messages."""
+        return "inferred" if self.level == "molecule" else BinaryClassification.names[self.level]
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """Capabilities of either task."""
+        either = Regression.supports & BinaryClassification.supports
+        return either if self.level == "molecule" else frozenset({"fine-tuning"})
 
     def with_relation(self, column: str) -> Task:
         """Return the regression whose values are read with the relation in another column."""
-        return make_task(Regression, self.targets, self.options).with_relation(column)
+        if self.level != "molecule":
+            return BinaryClassification(self.targets, level=self.level).with_relation(column)
+        return make_task("regression", self.targets, self.options).with_relation(column)
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Task:
         """Choose the task.
@@ -140,16 +152,32 @@ class InferredTask:
         Raises:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
+        if self.level != "molecule":
+            return self._classes_in_lists(files)
         classes = all([column.has_two_classes() for column in self._columns(files)])
-        kind = BinaryClassification if classes else Regression
+        name = BinaryClassification.name if classes else Regression.name
         try:
-            task = make_task(kind, self.targets, self.options)
+            task: Task = make_task(name, self.targets, self.options)
         except InputError as error:
-            raise InputError(f"{error}, or say with --task that it is not {kind.name}") from None
+            raise InputError(f"{error}, or say with --task that it is not {name}") from None
         return task.infer_from_table(files)
+
+    def _classes_in_lists(self, files: Sequence[InputFile]) -> Task:
+        columns = ClassColumns(self.targets, LEVELS[self.level])
+        classes = [columns.classes_in_lists(name, files[0].cells(name)) for name in self.targets]
+        options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
+        if all(len(labels) == 2 for labels in classes):
+            return BinaryClassification(self.targets, level=self.level, **options).infer_from_table(files)
+        positive = options.pop("positive", None)
+        task = MulticlassClassification(self.targets, level=self.level, **options).infer_from_table(files)
+        if positive is not None:
+            raise InputError(f"positive: expected targets of two classes, got {listed(max(classes, key=len))}")
+        return task
 
     def remarks(self, files: Sequence[InputFile]) -> list[str]:
         """Say why a column with two different values is learned as classes, or as numbers, where this may surprise."""
+        if self.level != "molecule":
+            return []
         columns = self._columns(files)
         numeric = [column for column in columns if not column.has_two_classes()]
         lines = [column.remark(not numeric) for column in columns if column in numeric or not numeric]
@@ -165,14 +193,14 @@ class InferredTask:
         return [TargetColumn(name, files[0].cells(name)) for name in self.targets]
 
 
-def make_task(task: type[AnyTask], targets: Sequence[str], options: Mapping[str, Any]) -> AnyTask:
-    """Make a task from its class, its targets and those options that are not None.
+def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any]) -> Any:
+    """Make a task from its name in `gtx.settings.tasks.TASKS`, its targets and those options that are not None.
 
     Raises:
         InputError: the task does not have one of them.
     """
-    chosen_options = {name: value for name, value in options.items() if value is not None}
-    unknown = chosen_options.keys() - {field.name for field in chosen(task)}
-    if unknown:
-        raise InputError(f"{min(unknown)}: {task.name} has no such option; leave it out")
-    return task(tuple(targets), **chosen_options)
+    entry = TASKS[name]
+    values = {option: value for option, value in options.items() if value is not None}
+    if unknown := values.keys() - {field.name for field in chosen(entry.options)}:
+        raise InputError(f"{min(unknown)}: {name} has no such option; leave it out")
+    return entry.load()(tuple(targets), level=entry.level, **values)

@@ -27,11 +27,11 @@ _MINUS = re.compile(r"[-\u2212\u2013]\)?$")
 
 
 def label(cell: str) -> str | None:
-    """Read the label in a cell, see `written`; None for a blank."""
-    return None if cell.strip().lower() in BLANKS else written(cell)
+    """Read the label in a cell, see `normal_label`; None for a blank."""
+    return None if cell.strip().lower() in BLANKS else normal_label(cell)
 
 
-def written(text: str) -> str:
+def normal_label(text: str) -> str:
     """Normalise a label: without white space around it; a number in its shortest form."""
     number = parse_number(text)
     return f"{number:.15g}" if np.isfinite(number) else text.strip()
@@ -89,18 +89,18 @@ def in_order(labels: Iterable[str | None], positive: str | None = None) -> tuple
         labels: labels, None for blanks.
         positive: the positive class of two; by default the one that the rule finds.
     """
-    found = list(count_labels(labels))
-    numbers = {name: parse_number(name) for name in found}
-    pair_of_texts = len(found) == 2 and not all(map(np.isfinite, numbers.values()))
+    names = list(count_labels(labels))
+    numbers = {name: parse_number(name) for name in names}
+    pair_of_texts = len(names) == 2 and not all(map(np.isfinite, numbers.values()))
 
     def place(name: str) -> tuple:
         if pair_of_texts:
-            return not any(negates(name, other) for other in found), polarity(name), name
+            return not any(negates(name, other) for other in names), polarity(name), name
         return numbers[name], name.lower() in POSITIVE, name  # of texts the number is infinite
 
-    ordered = sorted(found, key=place)
+    ordered = sorted(names, key=place)
     if positive is not None:
-        ordered.sort(key=lambda name: same_label(name) == same_label(written(positive)))
+        ordered.sort(key=lambda name: same_label(name) == same_label(normal_label(positive)))
     return tuple(ordered)
 
 
@@ -142,17 +142,17 @@ def indices(cells: Sequence[str], labels: Sequence[str]) -> np.ndarray:
     return label_indices(map(label, cells), labels)
 
 
-def label_indices(found: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
+def label_indices(names: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
     """Look up the index of each label among `labels`, float64 `[n]`: NaN for None, infinity for unknown labels."""
     index = {same_label(name): float(i) for i, name in enumerate(labels)}
-    return np.array([np.nan if name is None else index.get(same_label(name), np.inf) for name in found], np.float64)
+    return np.array([np.nan if name is None else index.get(same_label(name), np.inf) for name in names], np.float64)
 
 
-def check_count(found: Sequence[str], name: str, task: str, hint: str = "") -> None:
+def check_count(labels: Sequence[str], name: str, task: str, hint: str = "") -> None:
     """Check that a target column has two classes or more, not too many, and texts that a model file can store.
 
     Args:
-        found: labels of the column, one or more.
+        labels: labels of the column, one or more.
         name: name of the column.
         task: name of the task.
         hint: text after the error of too many classes.
@@ -160,12 +160,12 @@ def check_count(found: Sequence[str], name: str, task: str, hint: str = "") -> N
     Raises:
         InputError: a condition does not hold.
     """
-    if len(found) < 2:
-        raise InputError(f"target column {name!r} holds only the class {found[0]!r}; {task} needs two or more")
-    if len(found) > MOST_CLASSES:
-        many = f"holds {len(found)} different values, e.g. {listed(found, 3)}"
+    if len(labels) < 2:
+        raise InputError(f"target column {name!r} holds only the class {labels[0]!r}; {task} needs two or more")
+    if len(labels) > MOST_CLASSES:
+        many = f"holds {len(labels)} different values, e.g. {listed(labels, 3)}"
         raise InputError(f"target column {name!r} {many}; {task} takes at most {MOST_CLASSES} classes{hint}")
-    ListOf(text()).check(found, f"target column {name!r}, classes")
+    ListOf(text()).check(labels, f"target column {name!r}, classes")
 
 
 def listed(labels: Sequence[str], most: int = 8) -> str:

@@ -1,26 +1,33 @@
-"""Regression: numbers with a unit."""
+"""Regression: numbers with a unit, of molecules, atoms or bonds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.utils import softmax
 
-from gtx.base.errors import InputError
-from gtx.data.columns import Row, find_column, find_columns
+from gtx.base.errors import InputError, did_you_mean
 from gtx.data.delimited import LIMIT, too_large
-from gtx.data.row_log import RowLog, format_row_message
-from gtx.molecules.graphs import ATOM_INDEX, name_code
-from gtx.schema import ListOf, MappingOf, OrNone, Record, anything, flag, number, one_of, text
+from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
+from gtx.schema import ListOf, MappingOf, OrNone, Record, Value, anything, flag, number, one_of, text
 from gtx.settings.options import learned
-from gtx.settings.tasks import NumberOptions
-from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
+from gtx.settings.tasks import NumberOptions, TotalOptions
+from gtx.tasks.answers import NumericAnswers, Predictions
+from gtx.tasks.bounds import censored_squares, with_bounds
+from gtx.tasks.calibration import BETWEEN_0_AND_1, LEVEL, Reach, conformal_interval, interval_words
+from gtx.tasks.columns import NumberColumns
+from gtx.tasks.levels import LEVELS
 from gtx.tasks.metrics import (
     LOSSES,
+    Metric,
+    constants,
     has_values,
     masked_mean,
     mean_absolute_error,
@@ -28,16 +35,7 @@ from gtx.tasks.metrics import (
     root_mean_squared_error,
     varies,
 )
-from gtx.tasks.numbers import (
-    RELATION_WORDS,
-    NumericTask,
-    RelationColumns,
-    censored_squares,
-    join_relation,
-    parse_bound,
-    read_bounds,
-    with_bounds,
-)
+from gtx.tasks.objective import NumericObjective
 from gtx.tasks.scaling import (
     EXTENSIVE,
     TargetScaler,
@@ -45,7 +43,7 @@ from gtx.tasks.scaling import (
     has_element_column,
     sum_element_references,
 )
-from gtx.tasks.task import Metric, Predictions, Task, targets_of
+from gtx.tasks.task import NumericTask, Task
 from gtx.tasks.uncertainty import (
     STEEPEST,
     UNCERTAINTY_METHODS,
@@ -57,45 +55,395 @@ from gtx.tasks.uncertainty import (
 )
 
 if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
+    from gtx.data import FeatureColumns, MoleculeStore
 
 NO_METHOD = UncertaintyMethod()
 
+# --- A total that the values of a molecule's atoms sum to.
+
+CHARGE = "charge"
+
 
 @dataclass(frozen=True)
-class Regression(NumericTask, NumberOptions):
-    """Task of predicting numbers, learned as z-scores of the training rows.
+class AtomTotal:
+    r"""Total Q of the predictions for the atoms of a molecule.
+
+    The network predicts a value \(y_i\) and a logit \(u_i\) for each atom i. The softmax of the logits distributes
+    the difference to the total over the atoms:
+
+    \[ \hat y_i = y_i + w_i \Big( Q - \sum_j y_j \Big), \qquad w_i = \frac{e^{u_i}}{\sum_j e^{u_j}} \]
+
+    Source: Guan et al. 2021 (https://doi.org/10.1039/D0SC04823B), as in chemprop.
+
+    Attributes:
+        sum_to: "charge" (the formal charge of the molecule), a number, or the name of a feature column.
+        place: index of the feature column among the descriptors, counted from the end.
+    """
+
+    sum_to: str | float
+    place: int | None = None
+
+    def of(self, atoms: Tensor, descriptors: Tensor, molecule: Tensor, like: Tensor) -> Tensor:
+        """Compute the total of each molecule, `[B]`; NaN if a charge has no code or the column is blank.
+
+        Args:
+            atoms: codes `[N, A]`.
+            descriptors: `[B, D]`.
+            molecule: the molecule of each atom, int64 `[N]`.
+            like: tensor of the dtype and device of the result.
+        """
+        count = len(descriptors)
+        if self.place is not None:
+            return descriptors[:, self.place].to(like.dtype)
+        if isinstance(self.sum_to, (int, float)):
+            return like.new_full((count,), self.sum_to)
+        code = atoms[:, ATOM_INDEX[CHARGE]].to(like.dtype)
+        formal = torch.where(code > 0, code - 1 + ATOM_FEATURE_VALUES[CHARGE][0], torch.nan)
+        return like.new_zeros(count).index_add(0, molecule, formal)
+
+    def settle(self, output: Tensor, batch: Any, scaler: TargetScaler) -> Tensor:
+        """Convert outputs `[N, 2T]`, scaled numbers and logits, to scaled numbers `[N, T]` that sum to the total."""
+        scaled, logits = output.chunk(2, dim=1)
+        molecule, count = batch.batch, batch.num_graphs
+        mean, sd = (constants(each.tolist(), scaled) for each in (scaler.mean, scaler.sd))
+        total = self.of(batch.x, batch.u, molecule, scaled)[:, None]
+        predicted = scaled.new_zeros(count, scaled.shape[1]).index_add(0, molecule, scaled * sd + mean)
+        missing = torch.where(total.isnan(), 0.0, total - predicted) * torch.where(sd > 0, 1 / sd, 0.0)
+        return scaled + softmax(logits, molecule, num_nodes=count) * missing[molecule]
+
+    def gap(self, store: MoleculeStore, y: Tensor, owner: Tensor) -> float | None:
+        """Compute the mean difference between the sum of values `[N, T]` and the total; None without whole lists.
+
+        Raises:
+            InputError: the charge of atoms is not known, or the feature column is missing.
+        """
+        if self.sum_to == CHARGE and store.atom_columns[ATOM_INDEX[CHARGE] :][:1] != (CHARGE,):
+            columns = list(store.atom_columns)
+            raise InputError(f"sum_to: expected molecules with formal charges, got atoms with {columns}")
+        total = self.of(store.atoms.cpu(), store.descriptors.cpu(), owner, y)[:, None]
+        off = (y.new_zeros(len(store), y.shape[1]).index_add(0, owner, y) - total).abs()
+        return None if off.isnan().all() else float(off.nanmean())
+
+    def warn(self, store: MoleculeStore, owner: Tensor, warnings: list[list[str]]) -> None:
+        """Add a warning to each molecule whose total is not known."""
+        why = "an atom's formal charge is beyond ±4" if self.sum_to == CHARGE else f"{self.sum_to!r} is blank"
+        unknown = self.of(store.atoms, store.descriptors, owner, torch.zeros(0)).isnan()
+        for i in unknown.nonzero().flatten().tolist():
+            warnings[i].append(f"the values of its atoms sum to no total: {why}")
+
+    def note(self, gap: float | None) -> str:
+        """Describe the total."""
+        total = "its formal charge" if self.sum_to == CHARGE else self.sum_to
+        total = f"{total:g}" if isinstance(total, float) else total
+        missed = "" if gap is None else f"; those of the training rows miss it by {gap:.2g} on average"
+        return f"the predictions of a molecule's atoms sum to {total}{missed}"
+
+
+# --- Objective.
+
+
+@dataclass(frozen=True)
+class NumberObjective(NumericObjective):
+    """Numbers as z-scores of the training rows, by squared or absolute errors, or the loss of a method of uncertainty.
+
+    Attributes:
+        loss: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[R, T]` that returns the loss of
+            each entry, `[R, T]`.
+        method: method of uncertainty, which may have outputs and a loss of its own.
+        censored: whether validation heeds bounds.
+        element_reference: see `Regression`.
+        scaler: scaler, once it is fitted.
+        total: total of the atoms of a molecule.
+        gap: mean difference of training values to the total.
+    """
+
+    loss: str | Callable[..., Any] = "mse"
+    method: UncertaintyMethod = NO_METHOD
+    censored: bool | None = None
+    element_reference: bool | None = None
+    scaler: TargetScaler = None  # type: ignore[assignment]  # before it is fitted
+    total: AtomTotal | None = None
+    gap: float | None = None
+
+    metrics: ClassVar[dict[str, Metric]] = {
+        "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True, in_units=True),
+        "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
+        "r2": Metric("R²", r2_score, varies),
+    }
+    num_measures: ClassVar[int] = 2
+    item_metrics: ClassVar[Sequence[str]] = ("rmse", "mae", "r2")
+
+    @property
+    def out_channels(self) -> int:
+        """Outputs in blocks of T, first the numbers, then those of the method, or logits of the total."""
+        return (self.method.width if self.total is None else 2) * len(self.targets)
+
+    def check(self, model: nn.Module, members: int) -> None:
+        self.method.check(model, members)
+
+    def fit(self, train: MoleculeStore) -> dict[str, Any]:
+        super().fit(train)
+        y = self.level.targets(train).cpu()
+        if self.level.lists:
+            fitted: dict[str, Any] = {} if self.scaler is not None else {"scaler": TargetScaler.fit(y)}
+            if self.total is not None and self.gap is None:
+                fitted["gap"] = self.total.gap(train, y.double(), self.level.owner(train).cpu())
+            return fitted
+        refuse_too_large(self.targets, y, "training")
+        if self.scaler is not None:
+            return {}
+        asked = self.element_reference
+        y, _ = with_bounds(y, train.bounds)  # a bound counts as the value
+        if asked is False or (asked is None and not has_element_column(train)):
+            return {"scaler": TargetScaler.fit(y)}
+        return {"scaler": TargetScaler.fit(y, count_elements(train), None if asked else EXTENSIVE)}
+
+    def examples(self, store: MoleculeStore) -> MoleculeStore:
+        made = super().examples(store)
+        if store.bounds is None or self.level.lists:
+            return made
+        parts = [self.scaled(store.with_targets(part)) for part in store.bounds.cpu().chunk(2, dim=1)]
+        return replace(made, bounds=torch.cat(parts, dim=1).double().to(store.device))
+
+    def settled(self, output: Tensor, batch: Any) -> Tensor:
+        return output if self.total is None else self.total.settle(output, batch, self.scaler)
+
+    def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
+        bounds = getattr(examples, "bounds", None)
+        if bounds is None or self.level.lists:
+            return super().mean_loss(output, examples)
+        value, side = with_bounds(examples.y, bounds)
+        weights, measured = self._loss_weights(examples), ~value.isnan()
+
+        def each(output: Tensor, value: Tensor) -> Tensor:
+            if self.loss == "mse":
+                return censored_squares(output, value, side, measured if weights is None else measured * weights)
+            allowed = (output - value) * side > 0
+            return torch.where(allowed, 0, self.elementwise(torch.where(allowed, value, output), value))
+
+        return masked_mean(each, output, value, weights)
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        if self.method.has_loss:
+            return self.method.loss(self.blocks(output), target)
+        if isinstance(self.loss, str):
+            return LOSSES[self.loss](output, target, reduction="none")
+        return self.loss(output, target)
+
+    def scaled(self, store: MoleculeStore) -> Tensor:
+        return self.scaler.scale(self.level.targets(store).cpu(), self.composition(store))
+
+    def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
+        return self.scaler.unscale(self.numbers(output), self.composition(store))
+
+    def regressands(self, store: MoleculeStore) -> Tensor | None:
+        return None if self.level.lists else self.scaled(store).double()
+
+    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
+        """Compute it for Gaussian errors of one unknown size: per value half the logarithm of their mean square."""
+        count = (~scaled.isnan()).sum(0)
+        mean = (self.numbers(output) - scaled).square().nansum(0) / count.clamp(min=1)
+        return count / 2 * mean.clamp(min=1e-12).log()
+
+    def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
+        """Compute the mean over targets of the RMSE (the MAE if that is the loss) in scaled units."""
+        if self.censored:
+            return logged["val_loss"]  # which heeds bounds
+        error = self.numbers(output) - scaled
+        if self.loss == "mae":
+            return float(error.abs().nanmean(0).nanmean())
+        return float(error.square().nanmean(0).sqrt().nanmean())
+
+    def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
+        """Compute squares and sizes of errors."""
+        error = output - target
+        return [error.square(), error.abs()]
+
+    def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
+        y, sd = self.level.targets(val).cpu().double(), self.scaler.sd
+        squares, mae = means  # of scaled numbers
+        rmse, variance = squares.sqrt(), (y - y.nanmean(0)).square().nanmean(0)
+        r2 = torch.where(variance > 0, 1 - squares * sd.square() / variance, torch.nan)
+        scores = {"rmse": rmse * sd, "mae": mae * sd, "r2": r2}
+        logged = {f"val_{name}": float(each.nanmean()) for name, each in scores.items() if not each.isnan().all()}
+        return {**logged, "val_score": float((mae if self.loss == "mae" else rmse).nanmean())}
+
+    def numbers(self, output: Tensor) -> Tensor:
+        """Return the predicted numbers `[..., T]` among outputs `[..., C]`."""
+        return output[..., : len(self.targets)]
+
+    def blocks(self, output: Tensor) -> Tensor:
+        """Reshape outputs `[..., C]` to `[..., W, T]`."""
+        return output.unflatten(-1, (-1, len(self.targets)))
+
+    def composition(self, store: MoleculeStore | None) -> Tensor | None:
+        """Count the elements of the molecules of a store, `[m, 119]`, if the scaler has a reference for each."""
+        return None if store is None or self.scaler.reference is None else count_elements(store)
+
+
+def refuse_too_large(targets: Sequence[str], y: Tensor, part: str) -> None:
+    """Raise an `InputError` if a target of molecules is too large to be learned."""
+    if position := too_large(y.cpu().numpy()):
+        molecule, name = f"{part} molecule {position[0]}, counted from 0", targets[position[1]]
+        raise InputError(f"target {name!r} of {molecule}, is {y[position]:g}, which is too large: {LIMIT}")
+
+
+# --- Answers.
+
+
+@dataclass(frozen=True)
+class NumberAnswers(NumericAnswers):
+    """Numbers with standard deviations by a method of uncertainty, and split-conformal intervals.
+
+    Attributes:
+        coverage: share of molecules whose true value should be inside the interval.
+        interval, std_factor, std_slope: see `Regression`.
+    """
+
+    objective: NumberObjective
+    coverage: float = LEVEL
+    interval: dict[str, Any] | None = None
+    std_factor: tuple[float, ...] | None = None
+    std_slope: tuple[float, ...] | None = None
+
+    @property
+    def has_intervals(self) -> bool:
+        """True if there were enough validation rows for the interval of any target."""
+        return self.interval is not None and any(width is not None for width in self.interval["half_width"])
+
+    @property
+    def reads_similarity(self) -> bool:
+        return self.objective.method.reads_similarity
+
+    @property
+    def has_std(self) -> bool:
+        """True if a method of uncertainty gives standard deviations."""
+        return self.objective.method.word != "none"
+
+    def suffixes(self, target: int, members: int) -> dict[str, type]:
+        suffixes = super().suffixes(target, members)
+        if self.has_std:
+            suffixes["std"] = float
+        return suffixes | {"low": float, "high": float} if self.has_intervals else suffixes
+
+    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
+        if not self.has_std:
+            return None
+        ones = [1.0] * len(self.objective.targets)
+        unit = self.objective.scaler.sd * torch.tensor(self.std_factor or ones, dtype=torch.float64)
+        if self.reads_similarity:
+            values = outputs[:, 0, -1:] * torch.tensor(self.std_slope or ones, dtype=torch.float64)
+        else:
+            values = self.objective.blocks(outputs)
+        std, below, above = ((each.double() * unit).numpy() for each in self.objective.method.spread(values))
+        return std, (below, above)
+
+    def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if self.interval is None or not self.has_intervals:
+            return None, None
+        half = np.array([np.nan if width is None else width for width in self.interval["half_width"]])
+        below, above = (half, half) if reach is None else (half * each for each in reach)
+        return mean - below, mean + above
+
+    def decode(self, outputs: Any, store: MoleculeStore) -> Any:
+        answers = super().decode(outputs, store)
+        if self.reads_similarity and isinstance(answers, Predictions):
+            return replace(answers, distance=outputs[:, 0, -1].numpy())
+        return answers
+
+    def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
+        """Fit the size of standard deviations, and split-conformal intervals."""
+        if self.objective.level.lists:
+            return {}
+        if answers.reach is None or answers.std is None:
+            return {"interval": conformal_interval(y, answers.mean, self.coverage)}
+        fitted: dict[str, Any] = {}
+        method, sd = self.objective.method, self.objective.scaler.sd
+        if answers.distance is not None and self.std_slope is None:
+            fitted["std_slope"] = tuple(distance_slopes(y - answers.mean, answers.distance).tolist())
+            spread = replace(self, **fitted).spread(torch.from_numpy(answers.distance)[:, None, None])
+            if spread is not None:
+                answers = replace(answers, std=spread[0], reach=spread[1])
+        if isinstance(method, Ensemble) and method.prior is None and len(y):
+            variance = (torch.from_numpy(answers.std) / sd).square().nan_to_num()  # 0 of a constant target
+            fitted["member_variance"] = prior = tuple(variance.mean(0).tolist())
+            std = (Ensemble(prior).moderated(variance, answers.members).sqrt() * sd).numpy()
+            answers = replace(answers, std=std, reach=(std, std))
+        factor = std_factors(y, answers.mean, answers.std)
+        below, above = answers.reach
+        interval = conformal_interval(y, answers.mean, self.coverage, (below * factor, above * factor))
+        return fitted | {"interval": interval, "std_factor": tuple(factor.tolist())}
+
+    def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
+        a = answers
+        return evaluate_spread(self.objective.targets, y, a.mean, a.std, a.low, a.high, a.distance)
+
+    def warnings(self, store: MoleculeStore) -> list[list[str]]:
+        """Warn of elements without a reference, and of molecules whose total is not known."""
+        warnings, objective = super().warnings(store), self.objective
+        if objective.total is not None:
+            objective.total.warn(store, objective.level.owner(store), warnings)
+        if objective.scaler.reference is not None:
+            lacking = objective.scaler.without_reference(count_elements(store))
+            for i in lacking.any(dim=1).nonzero().flatten().tolist():
+                warnings[i].append(self._name_lacking(lacking[i]))
+        return warnings
+
+    def notes(self) -> list[str]:
+        objective, targets = self.objective, self.objective.targets
+        if objective.total is not None:
+            return [objective.total.note(objective.gap)]
+        extensive = objective.scaler.extensive if objective.scaler is not None else []
+        lines = [f"{targets[t]}: learned minus a reference per element" for t in extensive]
+        if self.interval:
+            lines.append(interval_words(self.interval, targets, " standard deviations" if self.has_std else ""))
+        return lines
+
+    def _name_lacking(self, elements: Tensor) -> str:
+        """Name the elements of a molecule, bool `[119]`, that have no reference value."""
+        targets = ", ".join(self.objective.targets[t] for t in self.objective.scaler.extensive)
+        symbols = ", ".join(
+            name_code("atom", ATOM_INDEX["element"], code) for code in elements.nonzero().flatten().tolist()
+        )
+        return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
+
+
+# --- The task.
+
+
+@dataclass(frozen=True)
+class Regression(NumericTask, NumberOptions, TotalOptions):
+    """Task of predicting numbers of molecules, atoms or bonds, learned as z-scores of the training rows.
 
     Args:
         targets: names of the target columns.
         loss: loss of the z-scores: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[B, T]` that
             returns the loss of each entry, `[B, T]`. The loss is not stored in a model file.
         censored: whether cells such as `>5` are bounds to learn from. With "mse", the loss of a bound is a Gaussian
-            likelihood, see `gtx.tasks.numbers.censored_squares`. With other losses, the loss of a bound is 0 if the
+            likelihood, see `gtx.tasks.bounds.censored_squares`. With other losses, the loss of a bound is 0 if the
             prediction satisfies the bound.
         element_reference: whether a reference value per element is subtracted from the targets; by default only from
             targets of which the composition explains 95 % of the variance.
         relation_column: column with the relation of each value, such as `>`, which makes it a bound.
         uncertainty: name of a method in `gtx.tasks.uncertainty`, or "none".
         coverage: share of molecules whose true value should be inside the interval.
+        sum_to: of atoms, the total of each target over the atoms of a molecule: "charge" (the formal charge), a number,
+            or the name of a feature column (`gtx.data.FeatureColumns`), see `AtomTotal`. None for no constraint.
         scaler, interval, std_factor, std_slope, member_variance: values fitted by training. The factor per target
             scales the standard deviations; the slope belongs to the method "similarity", the mean variance between
             members over validation rows, in scaled units, to the method "ensemble".
+        gap: difference between the sum of the training values and the total, averaged over molecules and targets.
+        place: index of the feature column of the total among the descriptors, counted from the end; see `reading`.
 
     Raises:
-        InputError: the loss or the method is unknown, a loss is given for a method with its own loss, or the coverage
-            is not between 0 and 1.
+        InputError: the loss or the method is unknown, a loss is given for a method with its own loss, the coverage is
+            not between 0 and 1, or the total is not finite.
     """
 
     name: ClassVar[str] = "regression"
-    metrics: ClassVar[dict[str, Metric]] = {
-        "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True, in_units=True),
-        "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
-        "r2": Metric("R²", r2_score, varies),
-    }
-
+    names: ClassVar[dict[str, str]] = {"atom": "atoms", "bond": "bonds"}
     supports: ClassVar[frozenset[str]] = NumericTask.supports | {"outliers"}
-    unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss"}
+    unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss", "place"}
 
     relation_column: str | None = learned()
     scaler: TargetScaler = learned()
@@ -103,6 +451,8 @@ class Regression(NumericTask, NumberOptions):
     std_factor: tuple[float, ...] | None = learned()
     std_slope: tuple[float, ...] | None = learned()
     member_variance: tuple[float, ...] | None = learned()
+    gap: float | None = learned()
+    place: int | None = learned()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,6 +466,14 @@ class Regression(NumericTask, NumberOptions):
             raise InputError(f"censored: uncertainty {self.uncertainty} has a loss of its own, which knows no bounds")
         if isinstance(self.loss, str) and self.loss not in LOSSES:
             raise InputError(f"loss: expected one of {', '.join(LOSSES)} for {self.name}, got {self.loss}")
+        total = self.sum_to
+        if isinstance(total, str):  # on the command line a number is a word
+            with suppress(ValueError):
+                total = float(total)
+        if isinstance(total, (int, float)):
+            if not abs(total) < np.inf:
+                raise InputError(f"sum_to: expected a finite number, got {self.sum_to!r}")
+            object.__setattr__(self, "sum_to", float(total))
 
     @property
     def method(self) -> UncertaintyMethod:
@@ -124,248 +482,63 @@ class Regression(NumericTask, NumberOptions):
             return Ensemble(self.member_variance)
         return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
 
-    @property
-    def level(self) -> float:
-        return self.coverage
+    @cached_property
+    def columns(self) -> NumberColumns:
+        return NumberColumns(self.targets, LEVELS[self.level], self.censored, self.relation_column)
 
-    @property
-    def has_intervals(self) -> bool:
-        """True if there were enough validation rows for the interval of any target."""
-        return self.interval is not None and any(width is not None for width in self.interval["half_width"])
+    @cached_property
+    def objective(self) -> NumberObjective:
+        return NumberObjective(
+            self.targets,
+            LEVELS[self.level],
+            self.target_weights,
+            self.loss,
+            self.method,
+            self.censored,
+            self.element_reference,
+            self.scaler,
+            None if self.sum_to is None else AtomTotal(self.sum_to, self.place),
+            self.gap,
+        )
 
-    @property
-    def out_channels(self) -> int:
-        """Outputs in blocks of T, first the numbers, then those of the method."""
-        return self.method.width * len(self.targets)
-
-    @property
-    def reads_similarity(self) -> bool:
-        return self.method.reads_similarity
-
-    def check(self, model: nn.Module, members: int) -> None:
-        self.method.check(model, members)
-
-    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        numbers = super().values(target, cells)
-        if self.censored:
-            for i in np.flatnonzero(np.isinf(numbers)).tolist():
-                if parse_bound(cells[i]):
-                    numbers[i] = np.nan
-        return numbers
+    @cached_property
+    def answers(self) -> NumberAnswers:
+        return NumberAnswers(
+            self.columns, self.objective, self.coverage, self.interval, self.std_factor, self.std_slope
+        )
 
     def with_relation(self, column: str) -> Self:
+        if self.level != "molecule":
+            super().with_relation(column)
         if len(self.targets) > 1:
             raise InputError(
                 f"--relation-column: expected one target, whose relations these are, got {len(self.targets)}"
             )
         return replace(self, censored=True, relation_column=column)
 
-    def target_cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-        cells = super().target_cells(target, rows, columns)
-        for place in find_columns(columns, [self.relation_column] if self.relation_column else []).values():
-            cells = [
-                "" if row.error else join_relation(cell, row.cells[place])
-                for row, cell in zip(rows, cells, strict=True)
-            ]
-        return cells
-
-    def relation_columns(self, columns: Sequence[str]) -> RelationColumns:
-        return RelationColumns(columns, self.targets, self.relation_column)
-
-    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
-        return read_bounds(cells) if self.censored else None
-
-    def unread_words(self, target: int, cell: str) -> str:
-        return "a bound in place of a number" if parse_bound(cell) else super().unread_words(target, cell)
-
-    def complaint(self, target: int, cell: str) -> str:
-        if not self.censored and parse_bound(cell):
-            return "is a bound, not a number; --censored learns from bounds too"
-        if self.relation_column is not None:
-            relation = f"the relation of column {self.relation_column!r} before it: {RELATION_WORDS}"
-            return f"{super().complaint(target, cell)}; expected a number, and {relation}"
-        return super().complaint(target, cell)
-
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        if self.relation_column is not None:
-            find_column(columns, self.relation_column)
-        y = super().parse(rows, columns, row_log)
-        if position := too_large(y):
-            row, name = rows[position[0]], self.targets[position[1]]
-            (cell,) = self.target_cells(position[1], [row], columns)
-            raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
-        return y
+    def reading(self, features: FeatureColumns | None) -> Self:
+        if self.sum_to == CHARGE or not isinstance(self.sum_to, str):
+            return self
+        names = features.names if features else ()
+        if features is None or self.sum_to not in names:
+            what = f"{CHARGE}, a number or one of --feature-columns"
+            raise InputError(f"sum_to: expected {what}, got {self.sum_to!r}{did_you_mean(self.sum_to, names)}")
+        return replace(self, place=names.index(self.sum_to) - features.width)
 
     def fitted(self, train: MoleculeStore) -> Self:
-        super().fitted(train)
-        self._refuse_too_large(train, "training")
-        if self.scaler is not None:
-            return self
-        asked = self.element_reference
-        y, _ = with_bounds(targets_of(train).cpu(), train.bounds)  # a bound counts as the value
-        if asked is False or (asked is None and not has_element_column(train)):
-            return replace(self, scaler=TargetScaler.fit(y))
-        return replace(self, scaler=TargetScaler.fit(y, count_elements(train), None if asked else EXTENSIVE))
+        if self.place is None:
+            self.reading(None)  # raises if a column is missing
+        return super().fitted(train)
+
+    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
+        part = sum_element_references(self.scaler, store)
+        return None if part is None else part.numpy()
 
     def adopting(self, other: Task) -> Self:
         shared = self.shared(other)
         if not isinstance(other, Regression) or max(shared) < 0:
             return self
         return replace(self, scaler=self.scaler.adopting(other.scaler, shared))
-
-    def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        self._refuse_too_large(val, "validation")
-        return super().validation(val)
-
-    def examples(self, store: MoleculeStore) -> MoleculeStore:
-        made = super().examples(store)
-        if store.bounds is None:
-            return made
-        parts = [self.scaled(store.with_targets(part)) for part in store.bounds.cpu().chunk(2, dim=1)]
-        return replace(made, bounds=torch.cat(parts, dim=1).double().to(store.device))
-
-    def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
-        bounds = getattr(examples, "bounds", None)
-        if bounds is None:
-            return super().mean_loss(output, examples)
-        value, side = with_bounds(examples.y, bounds)
-        weights, measured = self.loss_weights(examples), ~value.isnan()
-
-        def each(output: Tensor, value: Tensor) -> Tensor:
-            if self.loss == "mse":
-                return censored_squares(output, value, side, measured if weights is None else measured * weights)
-            allowed = (output - value) * side > 0
-            return torch.where(allowed, 0, self.elementwise(torch.where(allowed, value, output), value))
-
-        return masked_mean(each, output, value, weights)
-
-    def scaled(self, store: MoleculeStore) -> Tensor:
-        return self.scaler.scale(targets_of(store).cpu(), self._composition(store))
-
-    def regressands(self, store: MoleculeStore) -> Tensor:
-        return self.scaled(store).double()
-
-    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """Compute it for Gaussian errors of one unknown size: per value half the logarithm of their mean square."""
-        count = (~scaled.isnan()).sum(0)
-        mean = (self._numbers(output) - scaled).square().nansum(0) / count.clamp(min=1)
-        return count / 2 * mean.clamp(min=1e-12).log()
-
-    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        if self.method.has_loss:
-            return self.method.loss(self._blocks(output), target)
-        if isinstance(self.loss, str):
-            return LOSSES[self.loss](output, target, reduction="none")
-        return self.loss(output, target)
-
-    def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """Compute the mean over targets of the RMSE (the MAE if that is the loss) in scaled units."""
-        if self.censored:
-            return logged["val_loss"]  # which heeds bounds
-        error = self._numbers(output) - scaled
-        if self.loss == "mae":
-            return float(error.abs().nanmean(0).nanmean())
-        return float(error.square().nanmean(0).sqrt().nanmean())
-
-    def unscaled(self, output: Tensor, store: MoleculeStore) -> Tensor:
-        return self.scaler.unscale(self._numbers(output), self._composition(store))
-
-    def _numbers(self, output: Tensor) -> Tensor:
-        """Return the predicted numbers `[..., T]` among outputs `[..., C]`."""
-        return output[..., : len(self.targets)]
-
-    def _blocks(self, output: Tensor) -> Tensor:
-        """Reshape outputs `[..., C]` to `[..., W, T]`."""
-        return output.unflatten(-1, (-1, len(self.targets)))
-
-    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
-        if self.uncertainty == "none":
-            return None
-        ones = [1.0] * len(self.targets)
-        unit = self.scaler.sd * torch.tensor(self.std_factor or ones, dtype=torch.float64)
-        if self.reads_similarity:
-            values = outputs[:, 0, -1:] * torch.tensor(self.std_slope or ones, dtype=torch.float64)
-        else:
-            values = self._blocks(outputs)
-        std, below, above = ((each.double() * unit).numpy() for each in self.method.spread(values))
-        return std, (below, above)
-
-    def decode(self, outputs: Tensor, store: MoleculeStore) -> Predictions:
-        answers = super().decode(outputs, store)
-        return replace(answers, distance=outputs[:, 0, -1].numpy()) if self.reads_similarity else answers
-
-    def calibrated(self, answers: Predictions, y: np.ndarray) -> Self:
-        """Fit the size of standard deviations, and split-conformal intervals."""
-        if answers.reach is None or answers.std is None:
-            return replace(self, interval=conformal_interval(y, answers.mean, self.coverage))
-        if answers.distance is not None and self.std_slope is None:
-            sloped = replace(self, std_slope=tuple(distance_slopes(y - answers.mean, answers.distance).tolist()))
-            if spread := sloped.spread(torch.from_numpy(answers.distance)[:, None, None]):
-                return sloped.calibrated(replace(answers, std=spread[0], reach=spread[1]), y)
-        if self.uncertainty == Ensemble.word and self.member_variance is None and len(y):
-            variance = (torch.from_numpy(answers.std) / self.scaler.sd).square().nan_to_num()  # 0 of a constant target
-            prior = tuple(variance.mean(0).tolist())
-            std = (Ensemble(prior).moderated(variance, answers.members).sqrt() * self.scaler.sd).numpy()
-            moderated = replace(self, member_variance=prior)
-            return moderated.calibrated(replace(answers, std=std, reach=(std, std)), y)
-        factor = std_factors(y, answers.mean, answers.std)
-        below, above = answers.reach
-        reach = below * factor, above * factor
-        interval = conformal_interval(y, answers.mean, self.coverage, reach)
-        return replace(self, interval=interval, std_factor=tuple(factor.tolist()))
-
-    def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        if self.interval is None or not self.has_intervals:
-            return None, None
-        half = np.array([np.nan if width is None else width for width in self.interval["half_width"]])
-        below, above = (half, half) if reach is None else (half * each for each in reach)
-        return mean - below, mean + above
-
-    def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
-        return evaluate_spread(self.targets, y, answers.mean, answers.std, answers.low, answers.high, answers.distance)
-
-    def answer_suffixes(self, target: int, members: int) -> dict[str, type]:
-        suffixes = super().answer_suffixes(target, members)
-        if self.uncertainty != "none":
-            suffixes["std"] = float
-        return suffixes | {"low": float, "high": float} if self.has_intervals else suffixes
-
-    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
-        part = sum_element_references(self.scaler, store)
-        return None if part is None else part.numpy()
-
-    def prediction_warnings(self, store: MoleculeStore) -> list[list[str]]:
-        """Warn of elements without a reference."""
-        warnings: list[list[str]] = [[] for _ in range(len(store))]
-        if self.scaler.reference is not None:
-            lacking = self.scaler.without_reference(count_elements(store))
-            for i in lacking.any(dim=1).nonzero().flatten().tolist():
-                warnings[i].append(self._name_lacking(lacking[i]))
-        return warnings
-
-    def notes(self) -> list[str]:
-        lines = [f"{self.targets[t]}: learned minus a reference per element" for t in self.scaler.extensive]
-        if self.interval:
-            unit = "" if self.uncertainty == "none" else " standard deviations"
-            lines.append(interval_words(self.interval, self.targets, unit))
-        return lines
-
-    def _refuse_too_large(self, store: MoleculeStore, split: str) -> None:
-        y = targets_of(store).cpu().numpy()
-        if position := too_large(y):
-            molecule, name = f"{split} molecule {position[0]}, counted from 0", self.targets[position[1]]
-            raise InputError(f"target {name!r} of {molecule}, is {y[position]:g}, which is too large: {LIMIT}")
-
-    def _composition(self, store: MoleculeStore) -> Tensor | None:
-        return None if self.scaler.reference is None else count_elements(store)
-
-    def _name_lacking(self, elements: Tensor) -> str:
-        """Name the elements of a molecule, bool `[119]`, that have no reference value."""
-        targets = ", ".join(self.targets[t] for t in self.scaler.extensive)
-        symbols = ", ".join(
-            name_code("atom", ATOM_INDEX["element"], code) for code in elements.nonzero().flatten().tolist()
-        )
-        return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
@@ -376,6 +549,7 @@ class Regression(NumericTask, NumberOptions):
     def header_entries(cls, targets: int) -> Record:
         widths = ListOf(OrNone(number(0)), targets, targets)
         interval = Record({"level": BETWEEN_0_AND_1, "half_width": widths})
+        total = Value("a text or a number", lambda value: isinstance(value, (str, float)))
         return Record(
             {"scaler": MappingOf(anything())},  # which checks itself
             {
@@ -388,5 +562,7 @@ class Regression(NumericTask, NumberOptions):
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
                 "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
                 "member_variance": OrNone(ListOf(number(0), targets, targets)),
+                "sum_to": OrNone(total),
+                "gap": OrNone(number(0)),
             },
         )

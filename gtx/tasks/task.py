@@ -1,91 +1,29 @@
-"""Base of tasks: the object that defines what a model learns, and the predictions it makes."""
+"""Tasks: what a model learns, in three parts: columns, objective and answers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from gtx.base.errors import InputError, printable
-from gtx.data.columns import Row, find_column
-from gtx.data.table_writer import find_unused_column_name
-from gtx.schema import ListOf, Record, text
+from gtx.base.errors import InputError, did_you_mean
+from gtx.schema import ListOf, Record, one_of, shown, text
 from gtx.settings.options import chosen
+from gtx.settings.tasks import TASKS, WeightOptions
+from gtx.tasks.answers import AnswerRules, NumericAnswers
+from gtx.tasks.columns import Columns
+from gtx.tasks.levels import LEVELS, LevelName
 from gtx.tasks.metrics import Metric
+from gtx.tasks.objective import NumericObjective, Objective
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.row_log import InputFile, RowLog
-
-
-# --- Predicted numbers.
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions for m molecules: values in the targets' units, or class probabilities, with any uncertainty.
-
-    Attributes:
-        mean: mean prediction over ensemble members, float64 `[m, P]`, with a column per target, or per class of each
-            target.
-        std: standard deviation from a method of uncertainty, or over ensemble members, float64 `[m, P]`; None for a
-            single member without a method.
-        low, high: limits of the prediction interval, float64 `[m, T]`, NaN for a target without an interval; or None.
-        reach: widths of the interval below and above the mean, up to a factor per target, float64 `[m, T]` each; None
-            for intervals of constant width.
-        warnings: list of warnings for each molecule.
-        distance: distance to the nearest training molecule (1 - similarity), float64 `[m]`, if the task uses the
-            distance; or None.
-        members: number of networks whose predictions were averaged.
-        vacuity: lack of evidence for the classes of each target, float64 `[m, T]`, from 0 to 1, for evidential
-            classification; or None.
-        table: values of the columns that `Task.output_columns` names, `[m]` each.
-    """
-
-    mean: np.ndarray
-    std: np.ndarray | None
-    low: np.ndarray | None
-    high: np.ndarray | None
-    warnings: list[list[str]]
-    table: Sequence[np.ndarray] = ()
-    reach: tuple[np.ndarray, np.ndarray] | None = None
-    distance: np.ndarray | None = None
-    vacuity: np.ndarray | None = None
-    members: int = 1
-
-    @property
-    def finite(self) -> np.ndarray:
-        """Mask `[m]` of the molecules with a number for every target."""
-        return np.isfinite(self.mean).all(axis=1)
-
-    def subset(self, rows: np.ndarray) -> Predictions:
-        """Select the molecules `rows`."""
-        return Predictions(
-            self.mean[rows],
-            _rows(self.std, rows),
-            _rows(self.low, rows),
-            _rows(self.high, rows),
-            [self.warnings[i] for i in rows],
-            table=[column[rows] for column in self.table],
-            reach=None if self.reach is None else (self.reach[0][rows], self.reach[1][rows]),
-            distance=_rows(self.distance, rows),
-            vacuity=_rows(self.vacuity, rows),
-            members=self.members,
-        )
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns that `Task.output_columns` names; NaN or None for a molecule that is not `finite`."""
-        blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.table)
-        return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
-
-
-def _rows(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if values is None else values[rows]
+    from gtx.data.row_log import InputFile
 
 
 # --- What gtx can do with a task, beside training and predicting.
@@ -125,123 +63,44 @@ def check_task_capability(task: Capable | None, capability: str) -> None:
 # --- The interface of tasks.
 
 
-class Answers(Protocol):
-    """Answers of a model for m molecules."""
-
-    @property
-    def finite(self) -> np.ndarray:
-        """Mask `[m]` of the molecules with an answer."""
-
-    @property
-    def warnings(self) -> list[list[str]]:
-        """Texts per molecule."""
-
-    def subset(self, rows: np.ndarray) -> Answers:
-        """Select the molecules `rows`."""
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns that `Task.output_columns` names, `[m]` each; NaN or None without an answer."""
-
-
-class Scores(Protocol):
-    """Collection of answers and true values while a table is read."""
-
-    def add(self, rows: Sequence[Row], answers: Any) -> None:
-        """Add some rows and their answers."""
-
-    def metrics(self) -> dict[str, Any] | None:
-        """Return the metrics as in `metrics.json`; None if the table has no true values."""
-
-    def notes(self) -> list[str]:
-        """Return notes about all answers, a line each."""
-
-
-@dataclass
-class ScoredCells:
-    """Count of the cells of a target that are scored, and of the others by reason, with the first of each.
-
-    Attributes:
-        target: name of the target.
-        rows: number of rows with a prediction.
-        scored: number of cells with a value.
-        bounds: number of cells with a bound, which is scored apart.
-        others: number of cells that cannot be read, by reason, and the first of them.
-    """
-
-    target: str
-    rows: int = 0
-    scored: int = 0
-    bounds: int = 0
-    others: dict[str, tuple[int, str]] = field(default_factory=dict)
-
-    def leave_out(self, row: Row, cell: str, reason: str) -> None:
-        """Count a cell that is not scored; the reason is what it has in place of a value."""
-        number, first = self.others.get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
-        self.others[reason] = number + 1, first
-
-    def line(self) -> str | None:
-        """State how many cells are scored and why the others are not; None if all can be read."""
-        if not self.others:
-            return None
-        words = [
-            f"{number} {'has' if number == 1 else 'have'} {reason}, first {first}"
-            for reason, (number, first) in self.others.items()
-        ]
-        blank = self.rows - self.scored - self.bounds - sum(number for number, _ in self.others.values())
-        for number, what in ((self.bounds, "a bound"), (blank, "blank")):
-            words += [f"{number} {'is' if number == 1 else 'are'} {what}"] if number else []
-        return f"{self.target}: scored on {self.scored} of {self.rows} rows; {'; '.join(words)}"
-
-
-MOST_LINES = 10
-
-
-def count_lines(counts: Iterable[ScoredCells]) -> list[str]:
-    """Return the lines of the first few targets that have cells that are not scored."""
-    lines = [line for line in (count.line() for count in counts) if line is not None]
-    if len(lines) <= MOST_LINES:
-        return lines
-    return [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more targets have cells that are not scored"]
-
-
 @dataclass(frozen=True)
 class Task(ABC):
-    """Definition of what a model predicts: how cells are read, the loss, the metrics, and the meaning of outputs.
+    """What a model learns: the choices of a user, the values that training has fitted, and three parts made of them.
 
-    A task is immutable: methods that fit something return a new task.
+    * `columns` turns cells of a table into values (`gtx.tasks.columns`).
+    * `objective` has the outputs per item, the loss and the metrics (`gtx.tasks.objective`).
+    * `answers` turns outputs into values, intervals and columns (`gtx.tasks.answers`).
 
-    The methods of a task are called in this order: `infer_from_table` and `parse` read the cells of a table, `fitted`
-    fits scales or classes to the training rows, `examples`, `forward`, `training_loss` and `validation` serve training,
-    `predict` and `decode` turn outputs into answers, `calibrated` fits intervals to the validation rows, `score`
-    scores, and `to_dict` makes the entry of a model file.
+    A task is immutable. A part fits values and returns them as fields of the task, and the task is replaced by one with
+    these values: `infer_from_table` has what the columns read of a table, such as classes; `fitted` has what the
+    objective fits to the training rows, such as scales; `calibrated` has what the answers fit to the validation rows,
+    such as intervals. `to_dict` makes the entry of a model file.
 
     Attributes:
         targets: names of the target columns.
+        level: level of the targets, "molecule", "atom" or "bond"; cells of atoms and bonds are lists.
         name: name of the task on the command line and in model files.
+        names: name on the command line at a level of atoms or bonds; a level that is not named cannot be chosen.
         epochs: default number of passes over the training molecules.
-        metrics: metrics by name, the main metric first.
-        discrete: whether targets are classes.
         writes: whether the model generates sequences.
         network: name of the model, for a task that has one of its own.
         supports: capabilities that work with the task (keys of `CAPABILITIES`), see `check_task_capability`.
         unsaved: fields that are used only in training and not stored in a model file.
         page: module with a function `write_run_report`, for tasks with a separate report.
-        per: level of the predictions, as for `gtx.models.GraphTransformer`: "molecule", "atom" or "bond".
         also: further levels and their numbers of outputs, as for `gtx.models.GraphTransformer`.
     """
 
     targets: tuple[str, ...]
+    level: LevelName = field(default="molecule", kw_only=True)
 
     name: ClassVar[str]
+    names: ClassVar[Mapping[str, str]] = {}
     epochs: ClassVar[int] = 60
-    metrics: ClassVar[dict[str, Metric]]
-    discrete: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     network: ClassVar[str | None] = None
     supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning"})
     unsaved: ClassVar[frozenset[str]] = frozenset()
     page: ClassVar[str | None] = None
-    per: ClassVar[str] = "molecule"
     also: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
@@ -250,8 +109,46 @@ class Task(ABC):
         object.__setattr__(self, "targets", names)
         if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
             raise InputError(f"target column {repeated[0]!r} is named twice")
+        if self.level != "molecule":
+            if self.level not in self.names:
+                levels = ", ".join(("molecule", *self.names))
+                raise InputError(f"level: expected one of {levels} for {self.name}, got {self.level!r}")
+            object.__setattr__(self, "name", self.names[self.level])
+            object.__setattr__(self, "supports", frozenset({"fine-tuning"}))
+        if self.name in TASKS:
+            known = {each.name for each in chosen(TASKS[self.name].options)}
+            for each in chosen(self):
+                if each.name not in known and getattr(self, each.name) != each.default:
+                    raise InputError(f"{each.name}: {self.name} has no such option; leave it out")
 
-    # a table's cells
+    # the three parts
+
+    @property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """Target columns: cells to values."""
+
+    @property
+    @abstractmethod
+    def objective(self) -> Objective:
+        """Outputs, loss and metrics."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> AnswerRules:
+        """Outputs to values and columns."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Metrics by name, the main metric first."""
+        return self.objective.metrics
+
+    @property
+    def discrete(self) -> bool:
+        """True if targets are classes."""
+        return self.columns.discrete
+
+    # what is fitted
 
     def infer_from_table(self, files: Sequence[InputFile]) -> Task:
         """Return the task with values that depend on the cells of the tables, such as the names of classes.
@@ -259,7 +156,7 @@ class Task(ABC):
         Raises:
             InputError: a column is missing or cannot be learned.
         """
-        return self
+        return replace(self, **self.columns.infer(files))
 
     def with_relation(self, column: str) -> Task:
         """Return the task whose values are read with the relation in another column, such as `>`.
@@ -271,15 +168,6 @@ class Task(ABC):
             f"--relation-column: values of the task {self.name} have no bounds; it is for --task regression"
         )
 
-    def target_cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-        """Return the cells of a target; blank for broken rows.
-
-        Raises:
-            InputError: there is no such column, or several.
-        """
-        place = find_column(columns, self.targets[target])
-        return ["" if row.error else row.cells[place] for row in rows]
-
     def reading(self, features: FeatureColumns | None) -> Self:
         """Return the task of a model that also reads some feature columns.
 
@@ -288,52 +176,16 @@ class Task(ABC):
         """
         return self
 
-    @abstractmethod
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        """Parse the targets of all rows, float64 `[n, T]`, NaN for blanks; a wrong cell is an error of its row."""
+    def labelled(self, store: MoleculeStore) -> MoleculeStore:
+        """Select the molecules with a value or a bound, and a weight above 0 if there are weights."""
+        rows = self.objective.known(store)
+        if store.weights is not None:
+            rows = rows & (store.weights > 0)
+        return store.subset(rows.nonzero().flatten())
 
-    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        """Parse bounds of values that were not measured, float64 `[n, 2T]`: T lower bounds, then T upper bounds.
-
-        NaN where there is no bound; None if the task has no bounds.
-        """
-        return None
-
-    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
-        """Parse the lists of each row by target, float64 `[a]`, if targets are of atoms or bonds; else None."""
-        return None
-
-    def attach_lists(
-        self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
-    ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
-        """Add the lists of `parse_lists` to the molecules of a store.
-
-        Returns:
-            The store, and for each molecule whose list does not fit, by its index, the target and the reason.
-        """
-        raise NotImplementedError
-
-    # training
-
-    @property
-    @abstractmethod
-    def out_channels(self) -> int:
-        """Number of the model's outputs per molecule."""
-
-    @property
-    def num_predictions(self) -> int:
-        """Number of outputs, from the first, that are predictions and can be blended with a kernel's."""
-        return self.out_channels
-
-    @property
-    def prediction_names(self) -> list[str]:
-        """Names of what is predicted."""
-        return list(self.targets)
-
-    @property
-    def validation_channels(self) -> int:
-        """K, numbers per molecule that validation collects, see `validation_outputs`."""
-        return self.out_channels
+    def unscorable(self, store: MoleculeStore) -> dict[int, str]:
+        """Return the reason why a molecule's target cannot be scored, by index of the molecule."""
+        return {}
 
     def fitted(self, train: MoleculeStore) -> Self:
         """Fit scales or classes to the training rows, before the network is trained; a fitted task stays as it is.
@@ -341,7 +193,7 @@ class Task(ABC):
         Raises:
             InputError: it cannot be learned from these rows.
         """
-        return self
+        return replace(self, **self.objective.fit(train))
 
     def adopting(self, other: Task) -> Self:
         """Take the fitted scales or classes of the same targets from another task, for fine-tuning; both tasks are
@@ -359,135 +211,9 @@ class Task(ABC):
         """
         return None
 
-    def regressands(self, store: MoleculeStore) -> Tensor | None:
-        """Return targets for a least-squares fit, float64 `[M, P]`, NaN for blanks.
-
-        The targets are the ideal outputs, or indicators of the classes. The result is None if least squares is not
-        suitable; then no kernel model is blended with the network.
-        """
-        return None
-
-    def labelled(self, store: MoleculeStore) -> MoleculeStore:
-        """Select the molecules with a value or a bound, and a weight above 0 if there are weights."""
-        rows = self.known_molecules(store)
-        if store.weights is not None:
-            rows = rows & (store.weights > 0)
-        return store.subset(rows.nonzero().flatten())
-
-    def known_molecules(self, store: MoleculeStore) -> Tensor:
-        """Find the molecules with a value or a bound, bool `[M]`."""
-        rows = (~targets_of(store).isnan()).any(1)
-        return rows if store.bounds is None else rows | (~store.bounds.isnan()).any(1)
-
-    def examples(self, store: MoleculeStore) -> Any:
-        """Return the examples from which batches are made, with targets scaled for the loss."""
-        return store
-
-    def unscorable(self, store: MoleculeStore) -> dict[int, str]:
-        """Return the reason why a molecule's target cannot be scored, by index of the molecule."""
-        return {}
-
-    @property
-    def reads_similarity(self) -> bool:
-        """True if `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
-        return False
-
-    def check(self, model: nn.Module, members: int) -> None:  # noqa: B027 -- most tasks take any
-        """Raise an `InputError` unless a model, before it is trained, and the number of its members suit the task."""
-
-    def forward(self, model: nn.Module, batch: Any) -> Any:
-        """Compute the output of the model for a batch of `examples`."""
-        return model(batch)
-
-    @abstractmethod
-    def training_loss(self, output: Any, batch: Any) -> Tensor:
-        """Compute the mean loss of a batch."""
-
-    def share(self, examples: Any) -> int | Tensor:
-        """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
-        return getattr(examples, "molecules", examples.num_graphs)
-
-    def validation_outputs(self, output: Any, batch: Any) -> Tensor:
-        """Return the outputs of a batch that validation collects, `[B, K]`."""
-        return output.float()
-
-    @abstractmethod
-    def validation(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        """Return a function from the `validation_outputs` of all validation rows, `[n, K]`, to the scores of an epoch.
-
-        The names of the scores start with `val_`; the best epoch has the lowest `val_score`.
-        """
-
-    @property
-    def validated(self) -> Sequence[str]:
-        """Names of the metrics that `validation` can give for every epoch."""
-        return list(self.metrics)
-
-    # prediction
-
-    @abstractmethod
-    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        """Name the columns of answers, target by target, with their types float, bool or str.
-
-        A name in `taken` gets a number: `y_pred1` for `y_pred`.
-        """
-
-    def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
-        """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
-        return torch.stack([member(batch).double() for member in members], dim=1).cpu()
-
-    @abstractmethod
-    def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
-        """Convert the outputs of `predict` for all molecules of a store to predictions in the user's units."""
-
-    def member_columns(self, members: int) -> dict[str, type]:
-        """Name the columns of the predictions of single members, prediction by prediction, with their types.
-
-        Raises:
-            InputError: the task has no predictions of single members.
-        """
-        raise InputError(f"members: a model of the task {self.name} gives no predictions of single members")
-
-    def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
-        """Convert the outputs of `predict` for all molecules of a store to the columns of `member_columns`, `[m]`."""
-        raise NotImplementedError
-
     def calibrated(self, answers: Any, y: np.ndarray) -> Self:
-        """Calibrate, for example, intervals on the predictions for held-out rows and their targets `[n, T]`."""
-        return self
-
-    # scores
-
-    @abstractmethod
-    def score(
-        self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
-    ) -> dict[str, Any]:
-        """Score the predictions for the molecules `rows` of a store, as in `metrics.json`.
-
-        Args:
-            members: networks of the ensemble.
-            store: store of the molecules.
-            answers: result of `decode` for all molecules.
-            rows: indices of the molecules to score.
-
-        Returns:
-            The means over targets, and `per_target`; None where a score is not defined.
-        """
-
-    def baselines(self, store: MoleculeStore, split: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
-        """Score simple methods that learn from the training rows of a store, by name and part of the split.
-
-        Baselines that all tasks of numbers and classes share are in `gtx.workflow.baselines`.
-        """
-        return {}
-
-    @abstractmethod
-    def scores(self, columns: Sequence[str]) -> Scores:
-        """Make an object that collects predictions and scores a table that has target columns."""
-
-    def notes(self) -> list[str]:
-        """Return notes about how the targets were read, one line each."""
-        return []
+        """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`."""
+        return replace(self, **self.answers.fit(answers, y))
 
     # storage
 
@@ -503,7 +229,7 @@ class Task(ABC):
         """Return all settings that predictions need, as plain values for JSON."""
         names = [f.name for f in fields(self) if f.name not in ("targets", *self.unsaved)]
         values = {name: _plain(getattr(self, name)) for name in names}
-        return {"name": self.name, "targets": list(self.targets), **values}
+        return {"name": type(self).name, "targets": list(self.targets), **values}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
@@ -512,7 +238,8 @@ class Task(ABC):
         Raises:
             InputError: an entry is missing, or does not fit `header_entries`.
         """
-        Record({"targets": ListOf(text(), least=1)}).check(plain, "task")
+        level = {"level": one_of(list(LEVELS))}
+        Record({"targets": ListOf(text(), least=1)}, level).check(plain, "task")
         cls.header_entries(len(plain["targets"])).check(plain, "task")
         names = {f.name for f in fields(cls)} - cls.unsaved
         return cls(**{name: value for name, value in plain.items() if name in names})
@@ -521,16 +248,6 @@ class Task(ABC):
     def header_entries(cls, targets: int) -> Record:
         """Describe the entries that `to_dict` may hold for a number of targets."""
         return Record({})
-
-
-def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> dict[str, type]:
-    """Rename the columns `wanted` where their names are `taken`."""
-    names = list(taken)
-    fresh: dict[str, type] = {}
-    for name, dtype in wanted:
-        names.append(find_unused_column_name(names, name))
-        fresh[names[-1]] = dtype
-    return fresh
 
 
 def targets_of(store: MoleculeStore) -> Tensor:
@@ -548,3 +265,81 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     return getattr(value, "__name__", str(value)) if callable(value) else value
+
+
+# --- Tasks of numbers and classes.
+
+
+@dataclass(frozen=True)
+class NumericTask(Task, WeightOptions):
+    """Base class of tasks whose targets are numbers or classes, each with its own column.
+
+    A subclass names its `objective`; the columns are of numbers, and the answers one number per target, by default.
+    """
+
+    supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
+    unsaved: ClassVar[frozenset[str]] = frozenset({"target_weights"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, weight in (self.target_weights or {}).items():
+            if name not in self.targets:
+                raise InputError(f"target_weights: there is no target {name!r}{did_you_mean(name, self.targets)}")
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < np.inf:
+                raise InputError(f"target_weights: expected a number of 0 or more for {name!r}, got {shown(weight)}")
+
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns(self.targets, LEVELS[self.level])
+
+    @property
+    @abstractmethod
+    def objective(self) -> NumericObjective:
+        """Outputs, loss and metrics."""
+
+    @cached_property
+    def answers(self) -> NumericAnswers:
+        return NumericAnswers(self.columns, self.objective)
+
+    def admissible(self, prediction: np.ndarray) -> np.ndarray:
+        """Project predictions `[m, P]` of a method that ignores the task to values that the task allows."""
+        return prediction
+
+    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
+        """Return the part of the targets that is known before training, `[m, T]`, such as a reference per element."""
+        return None
+
+    def shared(self, other: Task) -> list[int]:
+        """Map each target to its index in another task of the same class and level, -1 for a new one."""
+        theirs = other.targets if type(other) is type(self) and other.level == self.level else ()
+        return [theirs.index(name) if name in theirs else -1 for name in self.targets]
+
+    def outputs_of(self, other: Task) -> list[int] | None:
+        if not isinstance(other, NumericTask):
+            return None
+        own, theirs = self.objective, other.objective
+        pairs = [(own.outputs(t), theirs.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
+        if not pairs or other.targets == self.targets or any(len(one) != len(two) for one, two in pairs):
+            return None
+        indices = np.full(own.out_channels, -1)
+        for one, two in pairs:
+            indices[one] = two
+        return indices.tolist()
+
+
+def is_numeric(task: object) -> TypeGuard[NumericTask]:
+    """Return whether a task is of numbers or classes of molecules."""
+    return isinstance(task, NumericTask) and task.level == "molecule"
+
+
+def require_numeric(task: Task, capability: str) -> NumericTask:
+    """Check that a task of numbers or classes of molecules supports a capability, and return the task.
+
+    Raises:
+        InputError: it does not.
+        TypeError: it is of another kind.
+    """
+    check_task_capability(task, capability)
+    if not is_numeric(task):
+        raise TypeError(f"expected a NumericTask of molecules, got {type(task).__name__}")
+    return task

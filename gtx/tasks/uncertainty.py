@@ -44,14 +44,14 @@ class UncertaintyMethod:
     (the law of total variance; Lakshminarayanan et al. 2017, arXiv:1612.01474). All is in scaled units.
 
     Attributes:
-        word: name of the method in `UNCERTAINTY_METHODS`.
+        word: name of the method in `UNCERTAINTY_METHODS`; the base is the method `none`.
         width: number W of network outputs per target; the first output is the prediction.
         has_loss: whether `loss` replaces the loss of the task.
         reads_similarity: whether the method uses the distance to the nearest training molecule, which follows the
             outputs.
     """
 
-    word: ClassVar[str]
+    word: ClassVar[str] = "none"
     width: ClassVar[int] = 1
     has_loss: ClassVar[bool] = False
     reads_similarity: ClassVar[bool] = False

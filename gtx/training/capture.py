@@ -156,7 +156,7 @@ class WholeStep:
         )  # first, since the step before may have failed after its backward pass
         torch.clear_autocast_cache()  # cached casts of weights hold gradient nodes of another step
         batch = self.train.batch(index)
-        loss = self.module.loss(batch) * (self.module.task.share(batch) / self.usual_share)
+        loss = self.module.loss(batch) * (self.module.task.objective.share(batch) / self.usual_share)
         with torch.autocast(index.device.type, enabled=False):
             loss.backward()
             if self.module.settings.clip:
@@ -215,7 +215,7 @@ class CapturedModule(TrainingModule):
 
     def on_validation_epoch_start(self) -> None:
         if self.validations is None:
-            shape = len(self.data.examples["val"]) + 1, self.task.validation_channels
+            shape = len(self.data.examples["val"]) + 1, self.task.objective.validation.channels
             self.buffer: Tensor = torch.full(shape, -torch.inf, device=self.device)
             self.validations = Captured(self._validate, _report)
         self.outputs: Tensor | None = self.buffer.fill_(-torch.inf)
@@ -227,7 +227,7 @@ class CapturedModule(TrainingModule):
 
     def _validate(self, index: Tensor) -> Tensor:
         batch = self.data.examples["val"].batch(index)
-        outputs = self.task.validation_outputs(self(batch), batch)
+        outputs = self.task.objective.validation.outputs(self(batch), batch)
         self.buffer[batch.row] = outputs  # the row after the last is for empty places
         return self.buffer
 
@@ -330,7 +330,7 @@ def _compare_steps(module: CapturedModule, train: ConstantShapeStore, batches: l
     """Compare three replayed steps with three eager ones, and check that replays see dropout and the rate."""
     failures: list[str] = []
     optimiser = module.optimiser()
-    share = torch.as_tensor(float(module.task.share(train)) / len(batches), device=module.device)
+    share = torch.as_tensor(float(module.task.objective.share(train)) / len(batches), device=module.device)
     step = WholeStep(module, train, optimiser, share)
     start = _weights(module)
 

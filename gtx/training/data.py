@@ -96,7 +96,7 @@ class MoleculeDataModule(LightningDataModule):
         self.train, self.val = train, val
         self.test: MoleculeStore = val.subset(torch.arange(0)) if test is None else test
         parts = {"train": train, "val": val, "test": self.test}
-        self.examples: dict[str, Any] = {part: task.examples(own) for part, own in parts.items()}
+        self.examples: dict[str, Any] = {part: task.objective.examples(own) for part, own in parts.items()}
         self.featuriser: Featuriser | None = None
         self.budget: int = self.settings.batch_pairs
         self.constant = False

@@ -81,9 +81,9 @@ def fit(
     epoch. On one CPU thread, the weights are the same to the last bit as without an interruption.
 
     Args:
-        model: module that maps a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, task.out_channels]`, or a
-            function without arguments that makes such a module. A module is trained in place and has the weights of the
-            best epoch afterwards. For an ensemble, pass a function.
+        model: module that maps a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, C]`, or a function
+            without arguments that makes such a module. A module is trained in place and has the weights of the best
+            epoch afterwards. For an ensemble, pass a function.
         task: task of the model; a task that is not fitted yet is fitted to `train`.
         train: training molecules, with targets in their own units, NaN for blanks. Molecules without any target value
             are left out.
@@ -206,7 +206,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
     seed = spread_seed(settings.seed, number)
     torch.manual_seed(seed)
     model = problem.make_model(number)
-    problem.task.check(model, settings.ensemble)
+    problem.task.objective.check(model, settings.ensemble)
     if isinstance(model, KernelRidge):  # takes a second or so, and is deterministic
         fit_closed_form(model, problem.task, problem.train)
         return TrainedEnsembleMember(model.eval(), problem.task, [], 0, math.inf)

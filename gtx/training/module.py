@@ -34,7 +34,7 @@ class TrainingModule(LightningModule):
     synchronise in each step, so that training is fast for small molecules.
 
     Args:
-        model: module that maps a batch of B molecules to outputs `[B, task.out_channels]`.
+        model: module that maps a batch of B molecules to outputs `[B, C]`.
         task: task that defines the loss, and the scores of validation and test rows.
         settings: settings of the optimiser and its schedule.
         seed: seed of the ensemble member. The seed, the number of the epoch and the rank of the process determine all
@@ -113,11 +113,11 @@ class TrainingModule(LightningModule):
     def forward(self, batch: Any) -> Any:
         if self.dtype != torch.float32:  # precisions such as bf16-true convert the model, not its input
             batch = batch.apply(lambda t: t.to(self.dtype) if t.is_floating_point() else t)
-        return self.task.forward(self.model, batch)
+        return self.task.objective.forward(self.model, batch)
 
     def loss(self, batch: Any) -> Tensor:
         """Compute the mean loss of a batch."""
-        return self.task.training_loss(self(batch), batch)
+        return self.task.objective.mean_loss(self(batch), batch)
 
     def on_train_start(self) -> None:
         schedules = {id(s.scheduler.optimizer): s.scheduler for s in self.trainer.lr_scheduler_configs}
@@ -128,10 +128,10 @@ class TrainingModule(LightningModule):
         # a resumed run draws the same numbers as an uninterrupted one
         torch.manual_seed(spread_seed(self.seed, self.current_epoch, self.global_rank))
         batches = self.trainer.num_training_batches * self.trainer.world_size
-        self.usual_share: float | Tensor = self.task.share(self.data.examples["train"]) / batches
+        self.usual_share: float | Tensor = self.task.objective.share(self.data.examples["train"]) / batches
 
     def training_step(self, batch: Any, _: int) -> Tensor:
-        return self.loss(batch) * (self.task.share(batch) / self.usual_share)
+        return self.loss(batch) * (self.task.objective.share(batch) / self.usual_share)
 
     def on_validation_epoch_start(self) -> None:
         self.outputs = None
@@ -155,7 +155,7 @@ class TrainingModule(LightningModule):
     def predict_step(self, batch: Any, _: int) -> Any:
         """Predict in the targets' own units: float64 `[B, P]` of numbers or probabilities, else the task's answers."""
         rows = self.data.test.subset(batch.row.cpu())
-        answers = self.task.decode(self.task.predict([self.model], batch).cpu(), rows)
+        answers = self.task.answers.decode(self.task.objective.predict([self.model], batch).cpu(), rows)
         return torch.from_numpy(answers.mean) if hasattr(answers, "mean") else answers
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
@@ -169,7 +169,7 @@ class TrainingModule(LightningModule):
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _collect(self, batch: Any, rows: int) -> None:
-        outputs = self.task.validation_outputs(self(batch), batch)
+        outputs = self.task.objective.validation.outputs(self(batch), batch)
         if self.outputs is None:
             self.outputs = outputs.new_full((rows + 1, outputs.shape[1]), -torch.inf)  # the last is for empty places
         self.outputs[batch.row] = outputs

@@ -34,7 +34,7 @@ def check_selection(task: Task, keep_by: str | None, validated: bool) -> None:
     """
     if keep_by is None:
         return
-    names = [*task.validated, LOSS]
+    names = [*task.objective.validation.names, LOSS]
     if keep_by not in names:
         near = did_you_mean(keep_by, names)
         raise InputError(f"keep_by: expected one of {', '.join(names)} for {task.name}, got {keep_by!r}{near}")
@@ -55,7 +55,7 @@ def validation_scorer(task: Task, val: MoleculeStore, keep_by: str | None) -> Ca
         if the metric is not defined for these rows; the score is NaN, which selects no epoch, if outputs are not
         finite.
     """
-    scores = task.validation(val)
+    scores = task.objective.validation.scorer(val)
     if keep_by is None:
         return scores
     lower, column = keep_by == LOSS or task.metrics[keep_by].lower, f"val_{keep_by}"

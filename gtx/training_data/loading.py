@@ -18,7 +18,7 @@ from gtx.data.row_log import InputFile, format_row_message, named, plural
 from gtx.data.splits import SPLIT_PARTS, split_by_column
 from gtx.data.targets import add_component_columns, find_duplicates, read_weights
 from gtx.molecules.perception import list_order_doubt
-from gtx.tasks import NumericTask, Task
+from gtx.tasks import Task
 from gtx.tasks.inferred import InferredTask
 from gtx.training_data.settings import Dataset, DataSettings
 
@@ -234,16 +234,13 @@ def _targets(
     targets, bounds = [], []
     for file in files:
         with named(file):
-            targets.append(task.parse(file.rows, file.columns, file.row_log))
-            file_bounds = task.parse_bounds(file.rows, file.columns)
+            targets.append(task.columns.parse(file.rows, file.columns, file.row_log))
+            file_bounds = task.columns.parse_bounds(file.rows, file.columns)
             if file_bounds is not None:
                 bounds.append(file_bounds)
-    if isinstance(task, NumericTask):
-        relations = task.relation_columns(files[0].columns)
-        relations.add(files[0].rows)
-        remarks += [
-            f"warning: {line}; --relation-column learns from bounds of one target" for line in relations.lines()
-        ]
+    relations = task.columns.relations(files[0].columns)
+    relations.add(files[0].rows)
+    remarks += [f"warning: {line}; --relation-column learns from bounds of one target" for line in relations.lines()]
     has_bounds = any(not np.isnan(each).all() for each in bounds)
     return task, remarks, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
 
@@ -252,7 +249,7 @@ def _lists(files: Sequence[InputFile], task: Task) -> list[dict[str, np.ndarray]
     """Return the targets of atoms or bonds of all rows; None if the task has none."""
     lists: list[dict[str, np.ndarray]] = []
     for file in files:
-        of_file = task.parse_lists(file.rows, file.columns)
+        of_file = task.columns.parse_lists(file.rows, file.columns)
         if of_file is None:
             return None
         lists += of_file
@@ -287,7 +284,7 @@ def _attach_lists(
 
     A list whose length does not fit its molecule is an error of the row.
     """
-    store, wrong = task.attach_lists(molecules.store, [lists[i] for i in molecules.good])
+    store, wrong = task.columns.attach_lists(molecules.store, [lists[i] for i in molecules.good])
     for molecule, (target, reason) in wrong.items():
         index = molecules.good[molecule]
         file = next(file for file in reversed(files) if file.start <= index)

@@ -220,7 +220,7 @@ class LabelledMolecules:
 
     def strata(self, index: np.ndarray) -> np.ndarray | None:
         """Return the classes of molecules for stratified folds, int; None unless the task has one target of classes."""
-        discrete = self.task.discrete and self.task.per == "molecule" and self.y.shape[1] == 1
+        discrete = self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1
         return self.y[index, 0].astype(int) if discrete else None
 
     @cached_property
@@ -260,7 +260,7 @@ class LabelledMolecules:
                 signs = zip("><", bounds[:, t].tolist(), strict=True)
                 cells.append("".join(f"{sign}{bound:.9g}" for sign, bound in signs if not np.isnan(bound)))
             elif isinstance(self.task, ClassTask):
-                cells.append(self.task.labels(t)[int(value)])
+                cells.append(self.task.columns.labels(t)[int(value)])
             else:
                 cells.append(f"{value:.9g}")
         return cells
@@ -328,7 +328,7 @@ class Dataset(LabelledMolecules):
 
     def cells(self, molecule: int) -> list[str]:
         file, row = self.place(molecule)
-        return [self.task.target_cells(t, [row], file.columns)[0] for t in range(len(self.task.targets))]
+        return [self.task.columns.cells(t, [row], file.columns)[0] for t in range(len(self.task.targets))]
 
     @cached_property
     def nearest(self) -> NearestTrainingMolecules | None:

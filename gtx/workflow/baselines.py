@@ -11,6 +11,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -22,14 +23,15 @@ from gtx.base.errors import printable
 from gtx.data import MoleculeStore
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.report.kinds import TITLES
-from gtx.tasks import MoleculeAtomBondTask
+from gtx.tasks import TaskList
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of
-from gtx.tasks.molecule_atom_bond import join_baselines
-from gtx.tasks.numbers import NumericTask
+from gtx.tasks.several import join_baselines
+from gtx.tasks.task import NumericTask, is_numeric
 
 if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
+    from gtx.tasks.objective import NumericObjective
     from gtx.training_data.settings import LabelledMolecules
 
 RADIUS, BITS = 2, 2048
@@ -79,12 +81,14 @@ def score_baselines(
     from rich.console import Console
     from rich.markup import escape
 
-    if isinstance(task, MoleculeAtomBondTask):
+    if isinstance(task, TaskList):
         results = [score_baselines(task.seen_by(each, dataset), each, seed, progress, kernel) for each in task.tasks]
         predictions = {name: values for result in results for name, values in result.predictions.items()}
         return Baselines(join_baselines([result.scores for result in results], task.tasks), predictions)
     if not isinstance(task, NumericTask):
-        return Baselines(task.baselines(dataset.store, dataset.split), {})
+        return Baselines({}, {})
+    if not is_numeric(task):
+        return Baselines(score_alike(task.objective, dataset.store, dataset.split), {})
     console = Console(stderr=True, quiet=not progress)
     with console.status("Baselines") as status:
 
@@ -101,7 +105,7 @@ def baselines(
     """Score the baselines on a split; for the arguments see `predict_baselines`."""
     y, results = np.asarray(y, dtype=np.float64), Baselines({}, {})
     for name, prediction, settings in predict_baselines(smiles, y, split, task, **options):
-        scores = {part: task.evaluate(y[rows], prediction[rows]) for part, rows in split.items()}
+        scores = {part: task.objective.evaluate(y[rows], prediction[rows]) for part, rows in split.items()}
         results.scores[name] = scores | {"settings": settings}
         results.predictions[name] = prediction
     return results
@@ -176,7 +180,7 @@ def predict_baselines(
         prediction = np.tile(level, (len(y), 1))
         settings: dict[str, Any] = {"inputs": read, "training_rows": len(train)}
         settings |= _forest_settings(method.estimator)
-        for t, (target, columns) in enumerate(task.places):
+        for t, (target, columns) in enumerate(task.objective.places):
             progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
             learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, split["val"]))
             if _learnable(rest[learn, t], task):  # else the mean is all there is to learn
@@ -203,12 +207,14 @@ def _by_similarity(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Predict with a kernel; also return its settings."""
     if kernel is None:
-        kernel = CLOSED_FORM_MODELS["kernel"](task.num_predictions, num_descriptors=store.descriptors.shape[1])
+        kernel = CLOSED_FORM_MODELS["kernel"](
+            task.objective.num_predictions, num_descriptors=store.descriptors.shape[1]
+        )
         fit_closed_form(kernel, task, store.subset(train))
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)
     settings = {"descriptors": round(share, 6), "training_rows": len(train), "ridge": kernel.ridge.tolist()}
-    return task.plain.unscaled(outputs, store).numpy(), settings
+    return task.objective.plain.unscaled(outputs, store).numpy(), settings
 
 
 def _methods(
@@ -225,7 +231,7 @@ def _methods(
     else:
         grid = {"C": np.logspace(-4, 2, 13).tolist()}
         # validation rows may lack one of many classes, for which the log loss is not defined
-        scoring = "neg_log_loss" if task.num_predictions == len(task.targets) else "balanced_accuracy"
+        scoring = "neg_log_loss" if task.objective.num_predictions == len(task.targets) else "balanced_accuracy"
         yield Method("logistic", joined(counts.log1p()), LogisticRegression(max_iter=2000), grid, scoring)
 
     drawn = min(rows, MAX_ROWS_OF_A_TREE)
@@ -287,7 +293,7 @@ def _forest_settings(estimator: BaseEstimator) -> dict[str, Any]:
 def _level(y: np.ndarray, task: NumericTask) -> np.ndarray:
     """Compute the mean of each target, or the share of each of several classes, `[P]`; NaN without a value."""
     parts = []
-    for column, place in zip(y.T, task.places, strict=True):
+    for column, place in zip(y.T, task.objective.places, strict=True):
         width, measured = place.columns.stop - place.columns.start, column[~np.isnan(column)]
         if not len(measured):
             parts.append(np.full(width, np.nan))
@@ -314,3 +320,40 @@ def _counts(smiles: Sequence[str]) -> sparse.csr_array:
         for start in range(0, len(smiles), CHUNK)
     ]
     return sparse.vstack(parts, format="csr")
+
+
+# --- A baseline without a model: the mean of atoms or bonds that look alike.
+
+
+def score_alike(
+    objective: NumericObjective, store: MoleculeStore, split: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, Any]]:
+    """Score the mean of the training atoms or bonds with the same codes, by part of the split."""
+    level = objective.level
+    y, owner = level.truth(store), level.owner(store).numpy()[:: level.rows_each]
+    of = {part: np.isin(owner, rows) for part, rows in split.items()}
+    means = means_of_alike(level.codes(store), objective.ideal(torch.from_numpy(y)).numpy(), of["train"])
+    return {"alike": {part: objective.evaluate(y[rows], means[rows]) for part, rows in of.items()}}
+
+
+def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Average the training rows with the same codes; if none has a value, those with the same first code; else all.
+
+    Args:
+        codes: integers `[R, K]`.
+        y: `[R, T]`, NaN for blanks; every target has a value in training.
+        train: bool `[R]`.
+
+    Returns:
+        float64 `[R, T]`.
+    """
+    means = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape).copy()
+    for columns in (codes[:, :1], codes):
+        _, group = np.unique(columns, axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        for t in range(y.shape[1]):
+            rows = train & ~np.isnan(y[:, t])
+            count = np.bincount(group[rows], minlength=group.max(initial=-1) + 1)
+            mean = np.bincount(group[rows], y[rows, t], len(count)) / np.maximum(count, 1)
+            means[:, t] = np.where(count[group] > 0, mean[group], means[:, t])
+    return means

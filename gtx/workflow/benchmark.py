@@ -29,7 +29,7 @@ from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
 from gtx.report.kinds import TITLES, count, score
 from gtx.tasks import NumericTask
-from gtx.tasks.numbers import require_numeric
+from gtx.tasks.task import require_numeric
 from gtx.training import TrainSettings
 from gtx.training.checkpoints import read_log
 from gtx.training.ranks import lock_output_folder
@@ -104,7 +104,7 @@ class Fold:
         result = {
             "rows": molecules.counts,
             "test": test.tolist(),
-            "scores": {name: task.evaluate(y[test], prediction) for name, prediction in predictions.items()},
+            "scores": {name: task.objective.evaluate(y[test], prediction) for name, prediction in predictions.items()},
             "predictions": {name: _plain(prediction) for name, prediction in predictions.items()},
             "seconds": round(seconds, 1),
             "parameters": sum(p.numel() for p in members[0].model.parameters()),
@@ -382,7 +382,7 @@ def benchmark(
     results = run_all(runs, jobs, settings.progress)
     table = compare([result["scores"] for result in results], 1 / (folds - 1), list(task.metrics))
     notes = list(_notes(dataset, data, runs, folds, repeats))
-    write_out_of_fold(out / "predictions.csv", dataset, task.prediction_names, results)
+    write_out_of_fold(out / "predictions.csv", dataset, task.answers.prediction_names, results)
     write_comparison(out / "benchmark.csv", table)
     write_figures(out / "benchmark.png", results, table, task, data.units)
     record = {
@@ -443,7 +443,7 @@ def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: in
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"
     yield from left_out_lines(dataset)
-    yield from (*dataset.remarks, *runs[0].training.task.notes())
+    yield from (*dataset.remarks, *runs[0].training.task.answers.notes())
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"

@@ -20,9 +20,9 @@ from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
-from gtx.tasks import NumericTask, Task
+from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
-from gtx.tasks.task import Answers, Predictions
+from gtx.tasks.task import is_numeric
 from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.workflow.specs import add_learned_arguments, kernel_parts, kernel_spec
 
@@ -132,8 +132,8 @@ def blend_with_kernel(
         return calibrated(predictor, outputs, members[0].model, None)
     task = header.task
     reason = None if settings.blend == "no" else obstacle_to_blend(task, train, val)
-    if settings.blend == "no" or reason is not None or not isinstance(task, NumericTask):
-        usual = settings.blend == "no" or task.writes or task.per != "molecule"
+    if settings.blend == "no" or reason is not None or not is_numeric(task):
+        usual = settings.blend == "no" or task.writes or task.level != "molecule"
         note = None if usual else f"the network alone: {reason}"
         return calibrated(predictor, outputs, None, note)
     spec = kernel_spec(task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
@@ -169,7 +169,7 @@ def kernel_baseline(
     """
     header, rows = blended.predictor.header, store.subset(train)
     task = header.task
-    if blended.kernel is not None or not isinstance(task, NumericTask) or closed_form_targets(task, rows) is None:
+    if blended.kernel is not None or not is_numeric(task) or closed_form_targets(task, rows) is None:
         return blended.kernel
     parts = kernel_parts(settings, header.featuriser)
     return fitted_kernel(kernel_spec(task, header.featuriser, header.features, parts=parts), task, rows)
@@ -186,7 +186,7 @@ def fitted_kernel(spec: Mapping[str, Any], task: NumericTask, molecules: Molecul
 
 def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
     """Name the reason why no kernel can be blended; None if one can."""
-    if not isinstance(task, NumericTask) or closed_form_targets(task, train) is None:
+    if not is_numeric(task) or closed_form_targets(task, train) is None:
         return why_no_closed_form(task, train)
     most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
@@ -209,12 +209,12 @@ def blend_weights(task: NumericTask, network: Tensor, kernel: Tensor, val: Molec
         network, kernel: outputs for validation rows, float64 `[m, C]` and `[m, P]`.
         val: validation rows, with targets in their own units.
     """
-    y = task.scaled(val).double()
-    network = network[:, : task.num_predictions]
-    nll = torch.stack([task.nll(torch.lerp(network, kernel.double(), weight), y) for weight in WEIGHTS])
+    y = task.objective.scaled(val).double()
+    network = network[:, : task.objective.num_predictions]
+    nll = torch.stack([task.objective.nll(torch.lerp(network, kernel.double(), weight), y) for weight in WEIGHTS])
     posterior = torch.softmax(-nll, 0)  # [weights, T]
     mean = (WEIGHTS[:, None] * posterior).sum(0) * ((~y.isnan()).sum(0) >= MIN_ROWS)
-    return mean.repeat_interleave(torch.tensor(task.widths))
+    return mean.repeat_interleave(torch.tensor(task.objective.widths))
 
 
 def targets_of(store: MoleculeStore) -> Tensor:

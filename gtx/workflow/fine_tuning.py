@@ -81,11 +81,11 @@ class PretrainedModel:
         """
         tuning = dict(self.header.settings.get("tuning", {}))
         if "rates" in tuning:
-            if task is not None and task.per != "molecule":  # `substructures` are of molecules
+            if task is not None and task.level != "molecule":  # `substructures` are of molecules
                 tuning["rates"] = {
                     part: rate for part, rate in tuning["rates"].items() if part != "readout.substructures"
                 }
-            if task is not None and task.also:  # as new as the head
+            if hasattr(task, "tasks"):  # as new as the head
                 tuning["rates"] = tuning["rates"] | {"also": tuning["rates"].get("head", 1.0)}
         unset = [name for name in ("rates", "head_first") if name in tuning and getattr(settings, name) is None]
         tuned = replace(settings, **{name: tuning[name] for name in unset})
@@ -132,13 +132,13 @@ class PretrainedModel:
 
     def spec(self, task: Task) -> dict[str, Any]:
         """Specify a model of its architecture for a task."""
-        arguments = self.header.model["arguments"] | {"out_channels": task.out_channels}
-        if task.per != self.header.task.per:
-            arguments["per"] = task.per
+        arguments = self.header.model["arguments"] | {"out_channels": task.objective.out_channels}
+        if task.level != self.header.task.level:
+            arguments["per"] = task.level
         if task.also or self.header.task.also:
             arguments["also"] = dict(task.also)
         if "tuning" in self.header.settings:
-            counted = self.featuriser.constitution if task.per == "molecule" else None
+            counted = self.featuriser.constitution if task.level == "molecule" else None
             inputs = num_descriptors(self.featuriser, self.features)
             arguments |= {"num_descriptors": inputs, "substructures": counted}
             arguments |= self.features.widths if self.features else {}

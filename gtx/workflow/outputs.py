@@ -20,8 +20,8 @@ from gtx.prediction.model_file import package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable
-from gtx.tasks import Regression, Task
-from gtx.tasks.task import Answers, Predictions
+from gtx.tasks import Answers, Predictions, Regression, Task
+from gtx.tasks.task import is_numeric
 from gtx.training import TrainSettings
 from gtx.training_data import Dataset
 from gtx.training_data.loading import describe_duplicates, left_out_lines, outlier_lines
@@ -234,7 +234,7 @@ def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidg
         dataset: the molecules; noise is that of all its rows.
         kernel: a kernel fitted to the training rows, each one of its references; with fewer there are no curves.
     """
-    if not isinstance(task, Regression):
+    if not isinstance(task, Regression) or not is_numeric(task):
         return {}
     curves: list[LearningCurve | None] = [None] * len(task.targets)
     if kernel is not None and len(kernel.row) == len(task.labelled(dataset.train)):

@@ -114,7 +114,7 @@ def _data_notes(run: Run) -> list[str]:
     if not isinstance(dataset, Dataset):
         raise TypeError(f"expected molecules of tables, got {type(dataset).__name__}")
     _note_remarks(dataset, run.task)
-    notes = data_lines(dataset) + run.task.notes()
+    notes = data_lines(dataset) + run.task.answers.notes()
     notes += [f"going on from {start['file']}: {start['weights']}" for start in run.origin.values()]
     notes += [] if run.fine_tuning is None else run.fine_tuning.warnings(dataset)
     if run.dropped:

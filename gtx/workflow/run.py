@@ -24,8 +24,8 @@ from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
-from gtx.tasks import NumericTask, Task
-from gtx.tasks.task import Answers
+from gtx.tasks import Answers, Task
+from gtx.tasks.task import is_numeric
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training.logging import Watch
 from gtx.training.pretrained_weights import PretrainedWeightLoader
@@ -213,11 +213,7 @@ class Run:
             seen = describe_pretraining_overlap([self.molecules.smiles[i] for i in split["test"]])
             blended = blended.with_header(settings=blended.predictor.header.settings | {"seen": seen})
         task = blended.predictor.task
-        if (
-            header.training is None
-            or not isinstance(task, NumericTask)
-            or not (len(split["train"]) and len(split["val"]))
-        ):
+        if header.training is None or not is_numeric(task) or not (len(split["train"]) and len(split["val"])):
             return blended
         val = draw_rows(split["val"], MOST_MEASURED)
         similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
@@ -234,10 +230,10 @@ class Run:
         molecules, predictor = self.molecules, blended.predictor
         task, store, split = predictor.task, molecules.store, molecules.split
         alone = {}
-        if isinstance(task, NumericTask):
+        if is_numeric(task):
             for name, answers in blended.alone.items():
                 parts = {part: (molecules.y[index], answers.mean[index]) for part, index in split.items()}
-                alone[name] = {part: task.evaluate(*values) for part, values in parts.items()}
+                alone[name] = {part: task.objective.evaluate(*values) for part, values in parts.items()}
         scored = Baselines({}, {})
         if baselines:
             kernel = kernel_baseline(blended, store, split["train"], self.settings)
@@ -245,13 +241,13 @@ class Run:
         result = RunResult(
             self.out,
             task,
-            {part: task.score(predictor.members, store, blended.answers, split[part]) for part in PARTS},
+            {part: task.answers.score(predictor.members, store, blended.answers, split[part]) for part in PARTS},
             kernel_share=predictor.kernel_member.shares(task) if predictor.kernel_member is not None else None,
             alone=alone,
             baselines=scored,
             attainable=attainable_errors(task, molecules, blended.kernel),
             units=self.units,
-            calibration=[line for line in task.notes() if line not in self.task.notes()],
+            calibration=[line for line in task.answers.notes() if line not in self.task.answers.notes()],
         )
         return result.with_notes(training_lines(self.settings, blended, result, baselines))
 

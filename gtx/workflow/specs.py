@@ -90,7 +90,7 @@ def check_size(name: str, featuriser: Featuriser, arguments: dict[str, Any]) -> 
 
 def check_training_rows_option(task: Task, settings: TrainSettings) -> None:
     """Raise InputError if a task needs the training rows at prediction, but the model file is to leave them out."""
-    if task.reads_similarity and settings.training_rows is False:
+    if task.answers.reads_similarity and settings.training_rows is False:
         raise InputError(
             f"uncertainty {getattr(task, 'uncertainty', '')} compares with training rows: leave out "
             "training_rows=False (--no-training-rows)"
@@ -147,13 +147,13 @@ def make_model_spec(
     sizes = input_sizes(featuriser) | {"coordinates": featuriser.coordinates}
     chosen = dict(settings.model_arguments)
     if task.network:
-        return {"name": task.network, "arguments": {"size": task.out_channels, **sizes, **chosen}}
+        return {"name": task.network, "arguments": {"size": task.objective.out_channels, **sizes, **chosen}}
     if settings.model in CLOSED_FORM_MODELS:
         parts = kernel_parts(settings, featuriser)
         spec = kernel_spec(task, featuriser, features, settings.model, parts)
         return spec | {"arguments": spec["arguments"] | chosen}
     arguments: dict[str, Any] = {
-        "out_channels": task.out_channels,
+        "out_channels": task.objective.out_channels,
         **sizes,
         "num_descriptors": num_descriptors(featuriser, features),
         "channels": default_width(rows),
@@ -161,8 +161,8 @@ def make_model_spec(
     }
     if task.also:
         arguments["also"] = dict(task.also)
-    if task.per != "molecule":
-        arguments["per"] = task.per
+    if task.level != "molecule":
+        arguments["per"] = task.level
     elif settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
     spec = {"name": settings.model, "arguments": arguments | chosen}
@@ -227,7 +227,7 @@ def kernel_spec(
     if name == "kernel" and "descriptors" in parts:
         descriptors = featuriser.num_descriptors * max(1, len(featuriser.components))
         sizes["num_descriptors"] = descriptors + (features.width if features else 0)
-    return {"name": name, "arguments": {"out_channels": task.num_predictions, **sizes}}
+    return {"name": name, "arguments": {"out_channels": task.objective.num_predictions, **sizes}}
 
 
 def add_learned_arguments(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:

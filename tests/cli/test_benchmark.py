@@ -72,7 +72,7 @@ def test_the_table_is_that_of_the_predictions(words: list[str], out: Path) -> No
     first = split["test"][0]
     for method in METHODS:
         predicted = np.array(split["predictions"][method])
-        assert Regression(["gap"]).evaluate(y[split["test"]], predicted) == split["scores"][method]
+        assert Regression(["gap"]).objective.evaluate(y[split["test"]], predicted) == split["scores"][method]
         again = next(other for other in splits[2:] if first in other["test"])
         (other,) = again["predictions"][method][again["test"].index(first)]
         assert float(rows[first][f"gap_{method}"]) == pytest.approx((predicted[0, 0] + other) / 2, rel=1e-6)

@@ -11,7 +11,7 @@ from gtx.cli import command_module, main, train
 from gtx.cli.options import settings_from
 from gtx.cli.parser import Parser
 from gtx.data.public_datasets import PUBLIC_DATASETS
-from gtx.tasks import AtomClassification, BondClassification, BondRegression, Regression, Task
+from gtx.tasks import InferredTask, Regression, Task
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 
@@ -88,13 +88,16 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     def task(*words: str) -> Task:
         return settings_from(vars(parser_of("train").parse(["data.csv", "--out=o", *words])))[0].task
 
-    assert task("--atom-class-columns=site") == AtomClassification("site")
-    assert task("--task=bond-classes", "--target-columns", "kind") == BondClassification("kind")
-    assert task("--task=bond-classes", "--bond-class-columns=kind") == BondClassification("kind")
+    assert vars(task("--atom-class-columns=site")) == vars(InferredTask("site", level="atom"))
+    kinds = vars(InferredTask("kind", level="bond"))
+    assert vars(task("--task=bond-classes", "--target-columns", "kind")) == kinds
+    assert vars(task("--task=bond-classes", "--bond-class-columns=kind")) == kinds
     balanced = task("--atom-class-columns=site", "--class-weights=balanced")
-    assert balanced == AtomClassification("site", class_weights="balanced")
+    assert balanced.options == {"class_weights": "balanced"} and balanced.name == "atom-classes"
     found = task("--target-columns", "y", "--atom-class-columns=site", "--bond-target-columns=order", "--loss=mae")
-    assert found.tasks == (Regression("y", loss="mae"), AtomClassification("site"), BondRegression("order", loss="mae"))
+    numbers, sites, orders = found.tasks
+    assert (numbers, orders) == (Regression("y", loss="mae"), Regression("order", level="bond", loss="mae"))
+    assert sites.name == "atom-classes" and sites.targets == ("site",)
     for words, reason in (
         (["--atom-class-columns=a", "--atom-target-columns=b"], "of atoms and one of bonds: got atoms, atom-classes"),
         (["--atom-class-columns=a", "--loss=mae"], "loss: atom-classes have no such option"),

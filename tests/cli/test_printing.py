@@ -12,7 +12,7 @@ from gtx.cli import main
 from gtx.cli.printing import cell, say, score_table, stages
 from gtx.prediction import save_model
 from gtx.prediction.model_file import read_model
-from gtx.tasks import Regression
+from gtx.tasks.regression import NumberObjective
 from tests.tables import write
 
 EVIL = "logS\x1b[31m\x1b]0;owned\x07\u202e [x]"
@@ -61,7 +61,7 @@ def test_on_a_terminal_a_clock_runs_beside_the_stage_of_a_long_command(monkeypat
 def test_scores(capsys: pytest.CaptureFixture[str]) -> None:
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
     part = {**scores, "per_target": {EVIL: scores}}
-    score_table({"train": part, "val": part, "test": part}, Regression.metrics, {EVIL: "\x1b[2J"})
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics, {EVIL: "\x1b[2J"})
     assert r"\x1b[2J" in told(capsys)
 
 

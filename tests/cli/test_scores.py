@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gtx.cli.printing import folded, score_table
-from gtx.tasks import Regression
+from gtx.tasks.regression import NumberObjective
 
 
 def test_it_is_said_why_there_is_no_test_score(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,10 +16,10 @@ def test_it_is_said_why_there_is_no_test_score(capsys: pytest.CaptureFixture[str
         ({"bounds": 4, "bounds_kept": 0.5}, "all 4 test values are bounds, and scores are of exact values"),
     ):
         test = {**nothing, "per_target": {"y": nothing | more}}
-        score_table({"train": part, "val": part, "test": test}, Regression.metrics)
+        score_table({"train": part, "val": part, "test": test}, NumberObjective.metrics)
         said = capsys.readouterr().out
         assert said.startswith(f"no test scores: {why}\n") and "val scores" in said
-    score_table({"train": part, "val": part, "test": part}, Regression.metrics)
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics)
     assert "no test scores" not in capsys.readouterr().out
 
 
@@ -32,7 +32,7 @@ def several(count: int, **more: float) -> dict[str, object]:
 
 def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.CaptureFixture[str]) -> None:
     part = several(12)
-    score_table({"train": part, "val": part, "test": part}, Regression.metrics)
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics)
     said = capsys.readouterr().out.splitlines()
     means = [line for line in said if "mean" in line]
     assert len(said) < 25 and "r2" in means[0] and "0.25" in means[0]  # errors in other units each have no mean
@@ -40,7 +40,7 @@ def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.
     assert said[-1] == "of 12 targets one metric each; metrics.json has all scores"
     part = several(40)
     units = dict.fromkeys(part["per_target"], "eV")
-    score_table({"train": part, "val": part, "test": part}, Regression.metrics, units)
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics, units)
     said = capsys.readouterr().out
     assert "mean" in said and f"{part['rmse']:.4g}" in said and len(said.splitlines()) < 35
     assert "of 40 targets one metric each, and 20 of them; metrics.json has all scores" in said
@@ -56,7 +56,7 @@ def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(
     part = {**own["permeability_caco2_papp"], "per_target": own}
     parts = {"train": part, "val": part, "test": part}
     methods = ("mean", "ridge", "random_forest", "kernel")
-    score_table({**parts, "baseline": dict.fromkeys(methods, parts)}, Regression.metrics)
+    score_table({**parts, "baseline": dict.fromkeys(methods, parts)}, NumberObjective.metrics)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and "kernel" in "".join(lines)
     cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]

@@ -51,7 +51,7 @@ def test_so_are_those_of_classes(kind: str, table: pd.DataFrame, plain: pd.DataF
     estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, made)
     np.testing.assert_allclose(estimator.predict_proba(table.smiles), expected.predict_proba(table.smiles))
     assert estimator.score(table.smiles, made) == pytest.approx(expected.score(table.smiles, bits))
-    assert estimator.predictor_.task.labels(1) == ("0", "1") and estimator.classes_.tolist() == [0, 1]
+    assert estimator.predictor_.task.columns.labels(1) == ("0", "1") and estimator.classes_.tolist() == [0, 1]
 
 
 def test_one_column_with_na_is_read_too(table: pd.DataFrame, plain: pd.DataFrame) -> None:

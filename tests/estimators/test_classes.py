@@ -50,7 +50,7 @@ def test_a_saved_classifier_predicts_what_that_of_gtx_train_predicts(
     data = DataSettings(str(write(tmp_path / "t.csv", rows, ["smiles", "y"])), ("y",), workers=0)
     train_model(data, TrainSettings(model="kernel", progress=False), tmp_path / "run", **ALONE)
     saved, trained = (gtx.load(tmp_path / file) for file in ("model.gtx", "run/model.gtx"))
-    assert saved.task.labels(0) == trained.task.labels(0)
+    assert saved.task.columns.labels(0) == trained.task.columns.labels(0)
     told, expected = (model.predict(table.smiles) for model in (saved, trained))
     assert list(told) == list(expected)
     assert np.corrcoef(told.y_pred, expected.y_pred)[0, 1] > 0.9 and told.y_pred[wide].mean() > 0.6
@@ -73,7 +73,7 @@ def test_the_positive_class_is_an_option_of_the_task(table: pd.DataFrame, wide: 
     np.testing.assert_allclose(one.predict_proba(table.smiles), other.predict_proba(table.smiles), atol=1e-6)
     pred = (estimator.predictor_.predict(table.smiles).y_pred for estimator in (one, other))
     np.testing.assert_allclose(sum(pred), 1, atol=1e-6)
-    assert one.predictor_.task.labels(0) == ("toxic", "safe")
+    assert one.predictor_.task.columns.labels(0) == ("toxic", "safe")
 
 
 def test_several_labels_of_which_some_are_written_as_a_table_writes_blanks(

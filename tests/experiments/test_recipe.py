@@ -122,7 +122,7 @@ def test_what_is_written_can_be_scored_again(run: Run, tmp_path: Path) -> None:
     result = execute(run, lambda _: (prediction, {}), tmp_path)
     kept = tables.predictions(tmp_path, result)
     assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
-    scores = Regression([toy_recipe.TARGET]).evaluate(run.dataset.y[kept.rows], kept.values)
+    scores = Regression([toy_recipe.TARGET]).objective.evaluate(run.dataset.y[kept.rows], kept.values)
     assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
@@ -133,7 +133,7 @@ def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
     monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
     run = of_model(run, "gtx-mix")
     (found, _), val = models.fit_predict(run), run.dataset.split["val"]
-    rmse = run.dataset.task.evaluate(run.dataset.y[val], found[val])["rmse"]
+    rmse = run.dataset.task.objective.evaluate(run.dataset.y[val], found[val])["rmse"]
     metrics = json.loads((run.folder / "metrics.json").read_text())
     assert metrics["alone"] and rmse == pytest.approx(metrics["val"]["rmse"], rel=1e-5)
 

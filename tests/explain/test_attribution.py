@@ -85,7 +85,7 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
     batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
     told, text = mixed.kernel_member.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
-    if not mixed.task.linked:
+    if not mixed.task.objective.linked:
         scale = float(mixed.task.scaler.sd[0])
         np.testing.assert_allclose(
             found.contributions.values, 0.2 * alone.contributions.values + 0.8 * scale * told, atol=1e-6

@@ -67,7 +67,7 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
     classes = isinstance(task, (BinaryClassification, MulticlassClassification))
     store = done.store.with_targets((y > np.median(y, 0)).astype(float) if classes else y)
     task, width = task.fitted(store), store.descriptors.shape[1]
-    outputs = task.plain.out_channels if classes else len(task.targets)
+    outputs = task.objective.plain.out_channels if classes else len(task.targets)
     solved = []
     for k in range(kernels):
         ridge = kernel_ridge(
@@ -76,14 +76,19 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
             foundation=foundation_spec() if embedded else None,
         )
         embeddings = attach_foundation(ridge).embed(store.batch(range(60))) if embedded else None
-        ridge.solve(store, task.regressands(store) * 0.9**k, embeddings)
+        ridge.solve(store, task.objective.regressands(store) * 0.9**k, embeddings)
         solved.append(ridge)
     partner = {"name": "kernel", "arguments": {"out_channels": outputs, **ridge.learned_arguments}}
     header = ModelFileHeader(task, FEATURISER, partner)
     if not networks:
         save_model(path, solved, replace(header, model={**partner, "arguments": partner["arguments"] | SIZES}))
         return path
-    more = {"out_channels": task.out_channels, "num_descriptors": width, "encodings": ["path", "walk"], "steps": 2}
+    more = {
+        "out_channels": task.objective.out_channels,
+        "num_descriptors": width,
+        "encodings": ["path", "walk"],
+        "steps": 2,
+    }
     more["farthest"] = 4  # an export takes time by the steps
     spec, made = {**SPEC, "arguments": SPEC["arguments"] | more}, []
     for seed in range(networks):

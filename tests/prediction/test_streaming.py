@@ -19,7 +19,7 @@ import gtx
 from gtx.data import MoleculeStore, Row, Table, open_table
 from gtx.prediction import Predictor, predict_table, streaming
 from gtx.tasks import Regression
-from gtx.tasks.task import Answers
+from gtx.tasks.answers import Answers
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
@@ -104,7 +104,7 @@ def test_scores_of_the_targets_that_the_table_holds(predictor: Predictor, tmp_pa
     table.to_csv(tmp_path / "in.csv", index=False)
     outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
     predicted = predictor.predict(["CCO", "CO"]).gap_pred.to_numpy(copy=True)[:, None]
-    expected = Regression(["gap"]).evaluate(np.array([[1.5], [2.0]]), predicted)
+    expected = Regression(["gap"]).objective.evaluate(np.array([[1.5], [2.0]]), predicted)
     assert list(outcome.metrics["per_target"]) == ["gap"]
     assert outcome.metrics["rmse"] == pytest.approx(expected["rmse"], rel=1e-5)
 

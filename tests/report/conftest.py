@@ -103,7 +103,7 @@ def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
 
 def _scores(settings: dict, prediction: np.ndarray) -> dict:
     y, task = settings["y"], settings["task"]
-    return {part: task.evaluate(y[rows], prediction[rows]) for part, rows in settings["split"].items()}
+    return {part: task.objective.evaluate(y[rows], prediction[rows]) for part, rows in settings["split"].items()}
 
 
 def _rivals(settings: dict) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from gtx.report.context import RunReport
 from gtx.report.kinds import number
 from gtx.report.page import write_report
 from gtx.tasks import BinaryClassification, Regression, Task
+from gtx.tasks.regression import NumberObjective
 
 from .conftest import SMILES, SPLIT
 
@@ -231,8 +232,9 @@ def test_ten_thousand_molecules_make_a_page_of_moderate_size(tmp_path, make_repo
 
 def test_a_task_of_which_nothing_is_known_has_a_page_of_its_scores(make_report, tmp_path):
     class Own(Task):
-        metrics = Regression.metrics
-        parse = out_channels = training_loss = validation = output_columns = decode = score = scores = None
+        name = "own"
+        metrics = NumberObjective.metrics
+        columns = objective = answers = None
 
     report = make_report(targets=("additive",))
     facts = {field.name: getattr(report, field.name) for field in fields(RunReport)}

@@ -86,7 +86,7 @@ def scores() -> list[dict]:
         y[:, 1] = np.nan if split == 2 else y[:, 1]
         guesses = {"gtx": y + 0.1 * random.normal(size=y.shape), "ridge": y + random.normal(size=y.shape)}
         guesses["mean"] = np.zeros_like(y)
-        splits.append({name: Regression(["a", "b"]).evaluate(y, guess) for name, guess in guesses.items()})
+        splits.append({name: Regression(["a", "b"]).objective.evaluate(y, guess) for name, guess in guesses.items()})
     return splits
 
 
@@ -338,7 +338,8 @@ def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_re
     for (name, rows), group in zip(groups(near, kinds), scored, strict=True):
         assert group["name"] == name and group["molecules"] == len(rows)
         assert (
-            group["scores"]["per_target"] == report.task.evaluate(report.y[rows], report.prediction[rows])["per_target"]
+            group["scores"]["per_target"]
+            == report.task.objective.evaluate(report.y[rows], report.prediction[rows])["per_target"]
         )
     fresh = make_report(smiles=[*SMILES[:-1], "c1ccc2ccccc2c1"], split={**SPLIT, "test": np.array([len(SMILES) - 1])})
     assert scaffold_kinds(fresh).tolist() == ["new scaffold"]

@@ -9,7 +9,7 @@ from gtx.data import featurise
 from gtx.molecules import Featuriser
 from gtx.report import DatasetCard
 from gtx.sequence.report import SequenceReport, write_sequence_report
-from gtx.sequence.task import SequenceGenerationTask
+from gtx.sequence.task import SequenceObjective
 
 from .test_page import Page
 
@@ -33,7 +33,7 @@ def page(folder: Path, **changes: object) -> Page:
         "settings": {"training": {"epochs": 4}},
         "versions": {"gtx": "0.1.0"},
         "model_file": "run/model.gtx",
-        "metrics": SequenceGenerationTask.metrics,
+        "metrics": SequenceObjective.metrics,
         "target": "product",
         "truth": SMILES,
         "written": ["CCO", "CCN", "CCC", "CO", "CO", "C("],

@@ -81,7 +81,7 @@ def test_the_best_predictions_come_first_with_their_chance(similar: torch.Tensor
 def test_the_values_and_the_kernel_of_other_molecules_come_out_of_a_solved_kernel(
     many: MoleculeStore, model: KernelRidge
 ) -> None:
-    scaled = Regression(("gap",)).fitted(many).scaled(many).double()
+    scaled = Regression(("gap",)).fitted(many).objective.scaled(many).double()
     torch.testing.assert_close(model.values(), scaled, atol=1e-4, rtol=0)
     some = many.subset(torch.arange(20, 50).numpy())
     torch.testing.assert_close(model.with_references(some).gram(), model.gram()[20:50, 20:50])

@@ -16,34 +16,38 @@ from torch import Tensor
 
 from gtx.sequence.task import SequenceGenerationTask
 from gtx.tasks import (
-    AtomClassification,
-    AtomRegression,
     BinaryClassification,
-    BondClassification,
-    BondRegression,
     FractionRegression,
-    MoleculeAtomBondTask,
+    InferredTask,
+    Metric,
     MulticlassClassification,
+    NumericObjective,
     NumericTask,
     Regression,
     Task,
+    TaskList,
 )
-from gtx.tasks.inferred import InferredTask
 from gtx.tasks.metrics import has_values
-from gtx.tasks.task import Metric
+
+
+class YieldObjective(NumericObjective):
+    metrics: ClassVar = {"mae": Metric("MAE", lambda p, y: (p - y).abs().mean(), has_values, lower=True)}
+
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(output, target, reduction="none")
+
+    def unscaled(self, output: Tensor, store: object = None) -> Tensor:
+        return output.double().sigmoid()
 
 
 class Yields(NumericTask):
     """A task of one's own, in a user's file: numbers from 0 to 1, learned as their logits."""
 
     name = "yields"
-    metrics: ClassVar = {"mae": Metric("MAE", lambda p, y: (p - y).abs().mean(), has_values, lower=True)}
 
-    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(output, target, reduction="none")
-
-    def unscaled(self, output: Tensor, store: object) -> Tensor:
-        return output.double().sigmoid()
+    @property
+    def objective(self) -> YieldObjective:
+        return YieldObjective(self.targets)
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ CASES = {
         ("carbon_pred", "oxygen_pred", "others_pred"),
     ),
     "atoms": Case(
-        AtomRegression(["charge", "neighbours"], sum_to="charge", loss="mae"),
+        Regression(["charge", "neighbours"], level="atom", sum_to="charge", loss="mae"),
         lambda t: {
             "charge": _blanks([_of_atoms(s, lambda a: (a.GetAtomicNum() - 7) / 10) for s in t.smiles]),
             "neighbours": [_of_atoms(s, Chem.Atom.GetDegree) for s in t.smiles],
@@ -147,7 +151,7 @@ CASES = {
         ("charge_pred", "neighbours_pred"),
     ),
     "bonds": Case(
-        BondRegression("order"),
+        Regression("order", level="bond"),
         lambda t: {
             "order": _blanks(
                 [str([b.GetBondTypeAsDouble() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles]
@@ -156,7 +160,7 @@ CASES = {
         ("order_pred",),
     ),
     "classes of atoms": Case(
-        AtomClassification(["hybrid", "kind"], class_weights="balanced"),
+        InferredTask(["hybrid", "kind"], "atom", class_weights="balanced"),
         lambda t: {
             "hybrid": _blanks([_of_atoms(s, lambda a: str(a.GetHybridization())) for s in t.smiles]),
             "kind": [_of_atoms(s, lambda a: "carbon" if a.GetAtomicNum() == 6 else "other") for s in t.smiles],
@@ -165,15 +169,20 @@ CASES = {
             *("hybrid_pred", "hybrid_SP", "hybrid_SP2", "hybrid_SP3"),
             *("kind_pred", "kind_carbon", "kind_other"),
         ),
+        MulticlassClassification,
     ),
     "two classes of bonds": Case(
-        BondClassification("ring"),
+        BinaryClassification("ring", level="bond"),
         lambda t: {"ring": _blanks([str([b.IsInRing() for b in Chem.MolFromSmiles(s).GetBonds()]) for s in t.smiles])},
         ("ring_pred", "ring_class"),
     ),
     "molecule-atom-bond": Case(
-        MoleculeAtomBondTask(
-            tasks=(BondRegression("order"), AtomRegression("charge", sum_to="charge"), Regression("gap"))
+        TaskList(
+            tasks=(
+                Regression("order", level="bond"),
+                Regression("charge", level="atom", sum_to="charge"),
+                Regression("gap"),
+            )
         ),
         lambda t: {
             "gap": _blanks(t.gap.tolist()),

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from gtx.tasks import BinaryClassification, MulticlassClassification
-from gtx.tasks.calibration import evaluate_probabilities, fit_isotonic, fit_temperature, stepped, tempered, unlikeliness
-from gtx.tasks.task import Predictions
+from gtx.tasks.answers import Predictions
+from gtx.tasks.calibration import (
+    apply_curves,
+    apply_temperature,
+    evaluate_probabilities,
+    fit_isotonic,
+    fit_temperature,
+    unlikeliness,
+)
 
 
 def drawn(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -20,10 +27,10 @@ def drawn(rows: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_temperature_undoes_a_temperature(classes: int) -> None:
     p, y = drawn(5000, classes)
-    too_sure = tempered(p, 0.4)
+    too_sure = apply_temperature(p, 0.4)
     assert fit_temperature(y, too_sure) == pytest.approx(2.5, rel=0.06)
     assert fit_temperature(y, p) == pytest.approx(1, rel=0.06)
-    np.testing.assert_allclose(tempered(too_sure, 2.5), p, atol=1e-6)
+    np.testing.assert_allclose(apply_temperature(too_sure, 2.5), p, atol=1e-6)
     assert fit_temperature(y[:9], too_sure[:9]) == 1
 
 
@@ -31,7 +38,7 @@ def test_a_temperature_undoes_a_temperature(classes: int) -> None:
 def test_steps_undo_any_ascending_distortion(classes: int) -> None:
     p, y = drawn(20_000, classes)
     wrong = p**2 / (p**2).sum(1, keepdims=True) if classes > 2 else np.stack([1 - p[:, 1] ** 3, p[:, 1] ** 3], 1)
-    found = stepped(wrong, fit_isotonic(y, wrong))
+    found = apply_curves(wrong, fit_isotonic(y, wrong))
     before, after, best = (evaluate_probabilities(y, each) for each in (wrong, found, p))
     assert after["ece"] < 0.02 < 0.05 < before["ece"]
     assert best["nll"] - 0.02 < after["nll"] < before["nll"] and found.min() > 0
@@ -58,16 +65,16 @@ def test_sets_of_new_rows_hold_the_true_class(
     labels = tuple("abcd"[:classes])
     task = kind("y", calibration=calibration, sets=True, set_kind=sets, coverage=coverage, classes=(labels,))
     p, y = drawn(8000, classes)
-    mean = tempered(p, 0.5)[:, 1:] if classes == 2 else tempered(p, 0.5)
+    mean = apply_temperature(p, 0.5)[:, 1:] if classes == 2 else apply_temperature(p, 0.5)
     told = Predictions(mean[:4000], None, None, None, [[]] * 4000)
     fitted = task.calibrated(told, y[:4000, None].astype(float))
     assert type(task).from_dict(fitted.to_dict()).to_dict() == fitted.to_dict()
-    new = fitted.corrected(mean[4000:])
-    found = fitted.evaluate_uncertainty(y[4000:, None], Predictions(new, None, None, None, []))
+    new = fitted.answers.corrected(mean[4000:])
+    found = fitted.answers.evaluate_uncertainty(y[4000:, None], Predictions(new, None, None, None, []))
     assert found["coverage"] == pytest.approx(coverage, abs=0.02) and found["size"] < classes
-    assert any(note.startswith(f"sets of {100 * coverage:g}%: ") for note in fitted.notes())
+    assert any(note.startswith(f"sets of {100 * coverage:g}%: ") for note in fitted.answers.notes())
     assert (found["ece"] > 0.05) == (calibration == "none")
-    texts = fitted.set_columns(new, 0)[0]
+    texts = fitted.answers.set_columns(new, 0)[0]
     assert set(texts) <= {
         "|".join(c for c, held in zip(labels, row, strict=True) if held) for row in np.ndindex((2,) * classes)
     }
@@ -87,7 +94,7 @@ def test_adaptive_sets_hold_it_for_hard_rows_as_for_easy_ones() -> None:
         task = MulticlassClassification("y", sets=True, set_kind=kind, classes=(tuple("abcdefghij"),))
         told = Predictions(p[:10_000], None, None, None, [[]] * 10_000)
         fitted = task.calibrated(told, y[:10_000, None].astype(float))
-        held = fitted.members_of_sets(p[10_000:], 0)
+        held = fitted.answers.members_of_sets(p[10_000:], 0)
         inside = np.take_along_axis(held, y[10_000:, None], 1)[:, 0]
         assert inside.mean() == pytest.approx(0.9, abs=0.015)
         shares = [inside[rows].mean() for rows in (hard[10_000:], ~hard[10_000:])]
@@ -106,5 +113,5 @@ def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:
     task = BinaryClassification("y", calibration="isotonic", sets=True, classes=(("a", "b"),))
     mean = np.linspace(0.1, 0.9, 5)[:, None]
     fitted = task.calibrated(Predictions(mean, None, None, None, [[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
-    np.testing.assert_array_equal(fitted.corrected(mean), mean)
-    assert fitted.set_columns(mean, 0)[0].tolist() == ["a|b"] * 5
+    np.testing.assert_array_equal(fitted.answers.corrected(mean), mean)
+    assert fitted.answers.set_columns(mean, 0)[0].tolist() == ["a|b"] * 5

@@ -14,8 +14,9 @@ from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
 from gtx.data.row_log import InputFile
 from gtx.tasks import Regression
+from gtx.tasks.bounds import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
 from gtx.tasks.closed_form import closed_form_targets
-from gtx.tasks.numbers import bound_scores, censored_spread, censored_squares, parse_bound, with_bounds
+from gtx.tasks.scores import add_bound_scores
 from tests.molecules_for_tests import store
 
 TASK = Regression("y", censored=True)
@@ -34,7 +35,7 @@ def found_mean(task: Regression, examples: SimpleNamespace) -> float:
     search = torch.optim.Adam([output], lr=0.05)
     for _ in range(150):
         search.zero_grad()
-        task.mean_loss(output.expand(len(examples.y), 1), examples).backward()
+        task.objective.mean_loss(output.expand(len(examples.y), 1), examples).backward()
         search.step()
     return output.item()
 
@@ -81,8 +82,8 @@ def test_other_losses_cost_nothing_where_a_bound_allows_it(loss: object) -> None
     output = torch.tensor([[2.0], [0.5], [9.0], [0.0]], requires_grad=True)
     y = torch.tensor([[torch.nan], [torch.nan], [1.0], [torch.nan]])
     bounds = torch.tensor([[1.0, torch.nan], [1.0, torch.nan], [torch.nan, torch.nan], [torch.nan, torch.nan]])
-    found = task.mean_loss(output, SimpleNamespace(y=y, bounds=bounds))
-    each = task.elementwise(torch.tensor([[0.5], [9.0]]), torch.tensor([[1.0], [1.0]])).sum() / 3
+    found = task.objective.mean_loss(output, SimpleNamespace(y=y, bounds=bounds))
+    each = task.objective.elementwise(torch.tensor([[0.5], [9.0]]), torch.tensor([[1.0], [1.0]])).sum() / 3
     torch.testing.assert_close(found.detach(), each)
     (gradient,) = torch.autograd.grad(found, output)
     assert gradient[0] == 0 and gradient[3] == 0 and gradient[1] < 0 < gradient[2]
@@ -102,13 +103,13 @@ def test_a_bound_is_a_sign_and_a_number(cell: str, bound: tuple | None) -> None:
 def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None:
     rows = [Row(i + 1, ["C", cell], "C") for i, cell in enumerate(["1.5", "> 5", "", "<0.1", ">x"])]
     row_log = RowLog()
-    y, bounds = TASK.parse(rows, ["smiles", "y"], row_log), TASK.parse_bounds(rows, ["smiles", "y"])
+    y, bounds = TASK.columns.parse(rows, ["smiles", "y"], row_log), TASK.columns.parse_bounds(rows, ["smiles", "y"])
     np.testing.assert_array_equal(y[:, 0], [1.5, *[np.nan] * 4])
     np.testing.assert_array_equal(bounds, [[np.nan] * 2, [5, np.nan], [np.nan] * 2, [np.nan, 0.1], [np.nan] * 2])
     assert list(row_log.errors) == [5]
     plain, row_log = Regression("y"), RowLog()
-    assert plain.parse_bounds(rows, ["smiles", "y"]) is None
-    plain.parse(rows, ["smiles", "y"], row_log)
+    assert plain.columns.parse_bounds(rows, ["smiles", "y"]) is None
+    plain.columns.parse(rows, ["smiles", "y"], row_log)
     assert sorted(row_log.errors) == [2, 4, 5]
     assert row_log.errors[2] == (
         'row 2, column "y", value "> 5": is a bound, not a number; --censored learns from bounds too'
@@ -122,7 +123,7 @@ def test_scores_are_of_exact_values_and_bounds_are_told_apart() -> None:
     y = np.array([[1.0], [np.nan], [np.nan], [np.nan]])
     bounds = np.array([[np.nan, np.nan], [5, np.nan], [np.nan, 2], [np.nan, np.nan]])
     prediction = np.array([[1.5], [6.0], [3.0], [0.0]])
-    found = TASK.add_bound_scores(TASK.evaluate(y, prediction), bounds, prediction)
+    found = add_bound_scores(TASK.objective.evaluate(y, prediction), TASK.targets, bounds, prediction)
     assert found["mae"] == 0.5
     expected = {"rmse": 0.5, "mae": 0.5, "r2": None, "bounds": 2, "bounds_kept": 0.5}
     assert found["per_target"]["y"] == expected
@@ -135,7 +136,7 @@ def test_the_scale_takes_a_bound_for_what_is_beyond_it_and_no_closed_form_does()
     molecules = replace(molecules, bounds=bounds)
     task = replace(TASK, element_reference=False).fitted(molecules)
     assert task.scaler.mean.item() == 4
-    examples = task.examples(molecules)
+    examples = task.objective.examples(molecules)
     assert examples.bounds[2, 0].item() == pytest.approx((8 - 4) / task.scaler.sd.item(), rel=1e-6)
     assert len(task.labelled(molecules)) == 3
     assert (

@@ -8,9 +8,9 @@ import torch
 
 from gtx.base.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
+from gtx.tasks.answers import Predictions
 from gtx.tasks.calibration import conformal_half_width, fewest, rank
 from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.task import Predictions
 
 
 def test_the_interval_covers_what_it_promises() -> None:
@@ -50,12 +50,12 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
     half = np.arange(8000) < 4000
     fitted = task.calibrated(told.subset(np.flatnonzero(half)), y[half])
     corrected = None if reach is None else tuple(each[~half] * fitted.std_factor for each in reach)
-    low, high = fitted.bounds(mean[~half], corrected)
+    low, high = fitted.answers.bounds(mean[~half], corrected)
     inside = (low <= y[~half]) & (y[~half] <= high)
     assert inside.mean() == pytest.approx(coverage, abs=0.02)
-    assert f"intervals of {100 * coverage:g}%: y ±" in fitted.notes()[0]
+    assert f"intervals of {100 * coverage:g}%: y ±" in fitted.answers.notes()[0]
     again = Regression.from_dict(fitted.to_dict())
-    assert again.coverage == again.level == coverage and again.interval == fitted.interval
+    assert again.coverage == coverage and again.interval == fitted.interval
 
 
 def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
@@ -69,12 +69,15 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
         (0.95, "intervals of 95%: a none, b none; none with fewer than 19 validation values"),
     ):
         fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrated(told, y)
-        assert fitted.notes() == [words]
-        assert list(fitted.answer_suffixes(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
-        assert (fitted.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
+        assert fitted.answers.notes() == [words]
+        assert list(fitted.answers.suffixes(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
+        assert (fitted.answers.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
     task = BinaryClassification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
     fitted = task.calibrated(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
-    assert "sets of 95%: " in fitted.notes()[0] and "any with fewer than 19 validation values" in fitted.notes()[0]
+    assert (
+        "sets of 95%: " in fitted.answers.notes()[0]
+        and "any with fewer than 19 validation values" in fitted.answers.notes()[0]
+    )
 
 
 @pytest.mark.parametrize("coverage", [0, 1, float("nan"), "much"])

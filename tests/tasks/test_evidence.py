@@ -37,28 +37,28 @@ def learned(request: pytest.FixtureRequest) -> tuple[ClassTask, nn.Module]:
     task = kind("y", classes=(labels,), uncertainty="evidential")
     torch.manual_seed(0)
     x, _, y = drawn(request.param)
-    network = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, task.out_channels))
+    network = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, task.objective.out_channels))
     optimiser = torch.optim.Adam(network.parameters(), 0.02)
     for _ in range(300):
         optimiser.zero_grad()
-        task.elementwise(network(x), y.float()).mean().backward()
+        task.objective.elementwise(network(x), y.float()).mean().backward()
         optimiser.step()
     return task, network.requires_grad_(False)
 
 
 def test_the_true_probabilities_are_found(learned: tuple[ClassTask, nn.Module]) -> None:
     task, network = learned
-    x, p, _ = drawn(len(task.labels(0)))
-    found = task.unscaled(network(x), None)
+    x, p, _ = drawn(len(task.columns.labels(0)))
+    found = task.objective.unscaled(network(x), None)
     assert (found - p[:, -found.shape[1] :]).abs().mean() < 0.1
     assert found.min() > 0 and found.max() < 1
 
 
 def test_less_is_known_where_there_are_no_rows(learned: tuple[ClassTask, nn.Module]) -> None:
     task, network = learned
-    x, _, _ = drawn(len(task.labels(0)))
+    x, _, _ = drawn(len(task.columns.labels(0)))
     away = torch.cat([torch.linspace(-3, -2, 50), torch.linspace(2, 3, 50)])[:, None]
-    among, beyond = (task.vacuity(network(rows)[:, None]) for rows in (x, away))
+    among, beyond = (task.answers.vacuity(network(rows)[:, None]) for rows in (x, away))
     assert among.min() > 0 and beyond.max() <= 1
     assert beyond.mean() > 3 * among.mean()
 
@@ -87,11 +87,12 @@ def test_without_evidence_all_classes_are_as_likely_and_nothing_is_known() -> No
 
 def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None:
     task = MulticlassClassification(("a", "b"), classes=(("x", "y"), ("p", "q", "r")), uncertainty="evidential")
-    assert task.out_channels == 7 and task.plain.out_channels == 5
+    assert task.objective.out_channels == 7 and task.objective.plain.out_channels == 5
     torch.manual_seed(0)
     outputs = torch.randn(4, 2, 7, dtype=torch.float64)  # [m, members, C]
-    each = [task.vacuity(outputs[:, [k]]) for k in (0, 1)]
-    assert task.vacuity(outputs) == pytest.approx((each[0] + each[1]) / 2)
-    assert task.unscaled(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
-    torch.testing.assert_close(task.plain.unscaled(outputs[..., :5], None), task.softmaxes(outputs[..., :5]))
-    assert task.plain.vacuity(outputs) is None
+    each = [task.answers.vacuity(outputs[:, [k]]) for k in (0, 1)]
+    assert task.answers.vacuity(outputs) == pytest.approx((each[0] + each[1]) / 2)
+    assert task.objective.unscaled(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
+    torch.testing.assert_close(
+        task.objective.plain.unscaled(outputs[..., :5], None), task.objective.softmaxes(outputs[..., :5])
+    )

@@ -20,7 +20,7 @@ Y = torch.from_numpy(np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0], 40))
 def test_predictions_add_up_to_1_members_and_their_mean() -> None:
     molecules = store(["C"] * 40)
     outputs = torch.randn(40, 5, 3) * 20
-    answers = TASK.decode(outputs, molecules)
+    answers = TASK.answers.decode(outputs, molecules)
     np.testing.assert_allclose(answers.mean.sum(1), 1)
     assert (answers.mean >= 0).all() and answers.std.shape == (40, 3)
     np.testing.assert_allclose(TASK.admissible(np.array([[-1.0, 0.5, 1.5], [0, 0, 0]])).sum(1), 1)
@@ -28,16 +28,16 @@ def test_predictions_add_up_to_1_members_and_their_mean() -> None:
 
 def test_the_loss_is_the_divergence_and_least_where_the_shares_are_those_measured() -> None:
     output = torch.randn(40, 3, dtype=torch.float64, requires_grad=True)
-    loss = masked_mean(TASK.elementwise, output, Y)
+    loss = masked_mean(TASK.objective.elementwise, output, Y)
     p = output.detach().softmax(-1).numpy()
     assert float(loss.detach()) == pytest.approx(rel_entr(Y.numpy(), p).sum(1).mean())
-    assert TASK.evaluate(Y, p)["kl"] == pytest.approx(float(loss.detach()), rel=1e-6)
+    assert TASK.objective.evaluate(Y, p)["kl"] == pytest.approx(float(loss.detach()), rel=1e-6)
     best = Y.log().requires_grad_()
-    least = masked_mean(TASK.elementwise, best, Y)
+    least = masked_mean(TASK.objective.elementwise, best, Y)
     assert float(least.detach()) == pytest.approx(0, abs=1e-12)
     assert torch.autograd.grad(least, best)[0].abs().max() < 1e-12
     one = torch.eye(3, dtype=torch.float64)[:1]  # fractions of 0 are no trouble
-    assert masked_mean(TASK.elementwise, output[:1], one).isfinite()
+    assert masked_mean(TASK.objective.elementwise, output[:1], one).isfinite()
 
 
 def test_the_mean_shares_are_found_by_one_output_for_all() -> None:
@@ -46,7 +46,7 @@ def test_the_mean_shares_are_found_by_one_output_for_all() -> None:
 
     def loss() -> torch.Tensor:
         search.zero_grad()
-        found = masked_mean(TASK.elementwise, output.expand(40, 3), Y)
+        found = masked_mean(TASK.objective.elementwise, output.expand(40, 3), Y)
         found.backward()
         return found
 
@@ -64,7 +64,7 @@ CELLS = [
 def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -> None:
     rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
     row_log = RowLog()
-    y = FractionRegression(["a", "b", "c"], normalise=normalise).parse(rows, ["a", "b", "c"], row_log)
+    y = FractionRegression(["a", "b", "c"], normalise=normalise).columns.parse(rows, ["a", "b", "c"], row_log)
     assert sorted(row_log.errors) == wrong
     known = ~np.isnan(y).any(1)
     assert known.tolist() == [i + 1 not in (*wrong, 3) for i in range(len(rows))]
@@ -77,9 +77,11 @@ def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -
 
 def test_a_truth_in_the_table_is_scored_as_it_was_learned() -> None:
     task = FractionRegression(["a", "b", "c"], normalise=True)
-    scores = task.scores(["a", "b", "c"])
+    scores = task.answers.scores(["a", "b", "c"])
     outputs = torch.tensor([[0.2, 0.3, 0.5]] * 7).log()[:, None]
-    scores.add([Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)], task.decode(outputs, store(["C"] * 7)))
+    scores.add(
+        [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)], task.answers.decode(outputs, store(["C"] * 7))
+    )
     found = scores.metrics()
     third = rel_entr([1 / 3] * 3, [0.2, 0.3, 0.5]).sum() / 3  # of three rows that can be used, one is wrong
     assert found["kl"] == pytest.approx(third, rel=1e-5)

@@ -22,15 +22,8 @@ from gtx.data.batches import ConstantShapeStore
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.tasks import (
-    AtomClassification,
-    BinaryClassification,
-    BondClassification,
-    MoleculeAtomBondTask,
-    MulticlassClassification,
-    Regression,
-)
-from gtx.tasks.atoms_and_bonds import LevelClassification
+from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassification, NumericTask, Regression, TaskList
+from gtx.tasks.classification import BinaryCrossEntropy, SoftmaxCrossEntropy
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
@@ -60,7 +53,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
     for row in rows[1::4]:
         row[2] = ""
-    task = MoleculeAtomBondTask(tasks=(Regression("hetero"), AtomClassification("near"), BondClassification("order")))
+    task = TaskList(
+        tasks=(Regression("hetero"), InferredTask("near", level="atom"), InferredTask("order", level="bond"))
+    )
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
     settings = TrainSettings(**TINY | {"epochs": 12, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
     outcome = train_model(
@@ -70,8 +65,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert found["hetero"]["r2"] > 0.8
     assert found["near"]["roc_auc"] > 0.9 > alike["near"]["roc_auc"] + 0.1  # not of the atom alone
     assert found["order"]["accuracy"] > 0.97 and alike["order"]["accuracy"] > 0.97
-    assert set(found["near"]) == set(BinaryClassification.metrics) and set(found["order"]) == set(
-        MulticlassClassification.metrics
+    assert set(found["near"]) == set(BinaryCrossEntropy.metrics) and set(found["order"]) == set(
+        SoftmaxCrossEntropy.metrics
     )
     of_classes = [found["near"]["accuracy"], found["order"]["accuracy"]]
     assert outcome.metrics["test"]["accuracy"] == pytest.approx(np.mean(of_classes))
@@ -144,7 +139,7 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
     two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
     data = load_training_table(
-        DataSettings(str(one), task=AtomClassification("site"), val=str(two), test=str(two), workers=0)
+        DataSettings(str(one), task=InferredTask("site", level="atom"), val=str(two), test=str(two), workers=0)
     )
     errors = data.files[0].row_log.errors
     assert sorted(errors) == [2, 5, 6]
@@ -155,7 +150,7 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     assert other.endswith("item 2, '2', is none of the classes '0', '1' of the training table, nor null")
     y = data.store.atom_y[:, 0].reshape(-1, 3)[:3]
     np.testing.assert_array_equal(y, [[0, 1, 0], [np.nan] * 3, [np.nan, 1, np.nan]])
-    assert type(data.task.each) is BinaryClassification and data.task.each.labels(0) == ("0", "1")
+    assert type(data.task) is BinaryClassification and data.task.columns.labels(0) == ("0", "1")
 
 
 def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
@@ -165,9 +160,9 @@ def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
         "kind": [["a", "b", "c"], ["b", "a"]],
     }
     pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
-    task = AtomClassification(["ring", "kind"])
+    task = InferredTask(["ring", "kind"], level="atom")
     data = load_training_table(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
-    assert data.task.each.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].row_log.errors
+    assert data.task.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].row_log.errors
     np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
 
 
@@ -180,7 +175,7 @@ def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
         ("one", "'one' holds only the class '1'; atom-classes needs two or more"),
     ):
         with pytest.raises(InputError, match=reason):
-            load_training_table(DataSettings(str(path), task=AtomClassification(name)))
+            load_training_table(DataSettings(str(path), task=InferredTask(name, level="atom")))
 
 
 # the loss
@@ -189,89 +184,96 @@ SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
 THREE = ("a", "b", "c")
 NAMES = ["one", "other"]
 TASKS = [
-    AtomClassification(NAMES, each=BinaryClassification(NAMES)),
-    AtomClassification(NAMES, each=MulticlassClassification(NAMES, classes=(THREE, THREE[:2]))),
-    BondClassification(NAMES, each=MulticlassClassification(NAMES, classes=(THREE, THREE[:2]))),
+    BinaryClassification(NAMES, level="atom"),
+    MulticlassClassification(NAMES, level="atom", classes=(THREE, THREE[:2])),
+    MulticlassClassification(NAMES, level="bond", classes=(THREE, THREE[:2])),
 ]
 
 
-def store(task: LevelClassification) -> MoleculeStore:
+def store(task: NumericTask) -> MoleculeStore:
     """Molecules with classes of their parts, some of them blank."""
     made = featurise(Featuriser(), SMILES, workers=0).store
-    rows = int(task.ptr(made)[-1]) // task.rows_each
+    rows = int(task.objective.level.ptr(made)[-1]) // task.objective.level.rows_each
     random = torch.Generator().manual_seed(0)
-    columns = [torch.randint(len(task.each.labels(t)), (rows,), generator=random).double() for t in range(2)]
-    y = torch.stack(columns, 1).repeat_interleave(task.rows_each, 0)
+    columns = [torch.randint(len(task.columns.labels(t)), (rows,), generator=random).double() for t in range(2)]
+    y = torch.stack(columns, 1).repeat_interleave(task.objective.level.rows_each, 0)
     y[::3, 0] = torch.nan
-    y[: 3 * task.rows_each] = torch.nan
-    return replace(made, **{task.store_field: y})
+    y[: 3 * task.objective.level.rows_each] = torch.nan
+    return replace(made, **{task.objective.level.field: y})
 
 
-def network(task: LevelClassification, seed: int = 0) -> nn.Module:
+def network(task: NumericTask, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
     read = Featuriser(descriptors=False)
-    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "per": task.per}
-    return standard(task.out_channels, **sizes, channels=8, layers=1, heads=2, dropout=0.0).eval()
+    sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "per": task.level}
+    return standard(task.objective.out_channels, **sizes, channels=8, layers=1, heads=2, dropout=0.0).eval()
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_the_loss_is_the_cross_entropy_of_what_is_known(task: LevelClassification) -> None:
+def test_the_loss_is_the_cross_entropy_of_what_is_known(task: NumericTask) -> None:
     task = task.fitted(store(task))
-    batch = task.examples(store(task)).batch()
-    y, output = getattr(batch, task.store_field), torch.randn(len(task.values(store(task))), task.out_channels)
+    batch = task.objective.examples(store(task)).batch()
+    y, output = (
+        getattr(batch, task.objective.level.field),
+        torch.randn(len(task.objective.level.targets(store(task))), task.objective.out_channels),
+    )
     output.requires_grad_()
-    loss = task.training_loss(output, batch)
+    loss = task.objective.mean_loss(output, batch)
     loss.backward()
     losses = []
-    for t, place in enumerate(task.places):
+    for t, place in enumerate(task.objective.places):
         own = output.detach()[:, place.columns]
         logits = torch.cat([torch.zeros_like(own), own], 1) if own.shape[1] == 1 else own
         losses.append(F.cross_entropy(logits, y[:, t].nan_to_num().long(), reduction="none")[~y[:, t].isnan()])
     torch.testing.assert_close(loss.detach(), torch.cat(losses).double().mean(), check_dtype=False)
     blank = y.isnan().all(1)
     assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all()
-    scores = task.validation(store(task))(task.validation_outputs(output.detach(), batch))
+    scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
     assert scores["val_loss"] == scores["val_score"] == pytest.approx(float(loss.detach()), rel=1e-6)
-    found = task.evaluate(y.numpy(), task.predicted(output.detach()[:, None])[0])
+    found = task.objective.evaluate(y.numpy(), task.objective.unscaled(output.detach()).numpy())
     assert scores["val_accuracy"] == pytest.approx(found["accuracy"])
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_batches_of_constant_shape_are_worth_the_same(task: LevelClassification) -> None:
+def test_batches_of_constant_shape_are_worth_the_same(task: NumericTask) -> None:
     task = task.fitted(store(task))
-    model, examples = network(task), task.examples(store(task))
+    model, examples = network(task), task.objective.examples(store(task))
     cutter = ConstantShapeStore(examples)
     (index, *_) = cutter.sampler(5).batches()
     index = index[index >= 0]
-    of = [(task.forward(model, batch), batch) for batch in (cutter.batch(index), examples.batch(index))]
+    of = [(task.objective.forward(model, batch), batch) for batch in (cutter.batch(index), examples.batch(index))]
     ghost, plain = (
-        (task.training_loss(*each), task.validation_outputs(*each)[: len(index)], task.share(each[1])) for each in of
+        (
+            task.objective.mean_loss(*each),
+            task.objective.validation.outputs(*each)[: len(index)],
+            task.objective.share(each[1]),
+        )
+        for each in of
     )
     for one, other in zip(ghost, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_members_of_an_ensemble_are_averaged(task: LevelClassification) -> None:
+def test_members_of_an_ensemble_are_averaged(task: NumericTask) -> None:
     molecules = store(task)
     batch = molecules.batch()
 
     def answers(*seeds: int) -> list[np.ndarray]:
         with torch.no_grad():
-            found = task.decode(task.predict([network(task, seed) for seed in seeds], batch), molecules)
-        assert len(found.columns()) == len(task.output_columns([], members=len(seeds)))
+            found = task.answers.decode(
+                task.objective.predict([network(task, seed) for seed in seeds], batch), molecules
+            )
+        assert len(found.columns()) == len(task.answers.output_columns([], members=len(seeds)))
         return found.mean
 
     for both, one, other in zip(answers(0, 1), answers(0), answers(1), strict=True):
         np.testing.assert_allclose(both, (one + other) / 2)
-    assert "one_std" in task.output_columns([], members=2) and "one_std" not in task.output_columns([])
+    assert "one_std" in task.answers.output_columns([], members=2) and "one_std" not in task.answers.output_columns([])
 
 
-def test_a_model_file_of_unlike_targets_is_refused() -> None:
+def test_the_record_in_a_model_file_holds_the_level() -> None:
     plain = TASKS[0].to_dict()
-    assert AtomClassification.from_dict(plain) == TASKS[0]
-    with pytest.raises(InputError, match=r"task\.each\.targets: expected those of the task, \['one', 'other'\]"):
-        AtomClassification.from_dict(plain | {"each": plain["each"] | {"targets": ["other", "one"]}})
-    for name in ("fractions", ["multiclass"]):
-        with pytest.raises(InputError, match=r"task\.each\.name: expected .*classification.*multiclass"):
-            AtomClassification.from_dict(plain | {"each": plain["each"] | {"name": name}})
+    assert BinaryClassification.from_dict(plain) == TASKS[0] and plain["level"] == "atom"
+    with pytest.raises(InputError, match=r"task\.level: expected .*molecule.*atom.*bond"):
+        BinaryClassification.from_dict(plain | {"level": "ring"})

@@ -40,10 +40,10 @@ PLAIN = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_is_the_plain_loss_of_what_was_observed(name: str) -> None:
     task, plain = PLAIN[name]
-    output = torch.randn(7, task.out_channels, dtype=torch.float64, requires_grad=True)
+    output = torch.randn(7, task.objective.out_channels, dtype=torch.float64, requires_grad=True)
     target = torch.rand(7, 3, dtype=torch.float64).round()
     blank = torch.rand(7, 3) < 0.4
-    loss = masked_mean(task.elementwise, output, target.masked_fill(blank, torch.nan))
+    loss = masked_mean(task.objective.elementwise, output, target.masked_fill(blank, torch.nan))
     if name == "several":  # two outputs of each target
         expected = F.cross_entropy(output.view(7, 3, 2)[~blank], target[~blank].long())
         blank = blank.repeat_interleave(2, 1)
@@ -59,7 +59,7 @@ def test_is_the_plain_loss_of_what_was_observed(name: str) -> None:
 
 def test_blanks_alone_give_zero_with_a_gradient() -> None:
     output = torch.randn(4, 2, requires_grad=True)
-    loss = masked_mean(Regression(("a", "b")).elementwise, output, torch.full((4, 2), torch.nan))
+    loss = masked_mean(Regression(("a", "b")).objective.elementwise, output, torch.full((4, 2), torch.nan))
     loss.backward()
     assert loss.item() == 0 and not output.grad.any()
 
@@ -101,7 +101,7 @@ RNG = np.random.default_rng(0)
 def test_regression_agrees_with_scikit_learn_target_by_target() -> None:
     y, p = RNG.normal(1e3, 5, (40, 2)), RNG.normal(1e3, 5, (40, 2))
     y[::3, 1] = np.nan
-    scores = Regression(["a", "b"]).evaluate(y, p)
+    scores = Regression(["a", "b"]).objective.evaluate(y, p)
     seen = ~np.isnan(y[:, 1])
     b = scores["per_target"]["b"]
     assert b["rmse"] == pytest.approx(sk.root_mean_squared_error(y[seen, 1], p[seen, 1]))
@@ -114,13 +114,13 @@ def test_regression_agrees_with_scikit_learn_target_by_target() -> None:
 @pytest.mark.parametrize("scale", [1e-12, 1e9])
 def test_r2_does_not_depend_on_the_unit(scale: float) -> None:
     y, p = RNG.normal(0, 1, (40, 1)), RNG.normal(0, 1, (40, 1))
-    r2 = Regression(["a"]).evaluate(scale * y, scale * p)["r2"]
-    assert r2 == pytest.approx(Regression(["a"]).evaluate(y, p)["r2"]) == pytest.approx(sk.r2_score(y, p))
+    r2 = Regression(["a"]).objective.evaluate(scale * y, scale * p)["r2"]
+    assert r2 == pytest.approx(Regression(["a"]).objective.evaluate(y, p)["r2"]) == pytest.approx(sk.r2_score(y, p))
 
 
 def test_classification_agrees_with_scikit_learn() -> None:
     y, p = RNG.integers(0, 2, (60, 1)).astype(float), RNG.random((60, 1)).round(1)  # ties
-    scores = BinaryClassification(["a"]).evaluate(y, p)
+    scores = BinaryClassification(["a"]).objective.evaluate(y, p)
     assert scores["roc_auc"] == pytest.approx(sk.roc_auc_score(y, p))
     assert scores["pr_auc"] == pytest.approx(sk.average_precision_score(y, p))
     assert scores["accuracy"] == pytest.approx(sk.accuracy_score(y, p > 0.5))
@@ -129,18 +129,18 @@ def test_classification_agrees_with_scikit_learn() -> None:
 def test_what_is_not_defined_is_none_and_left_out_of_the_mean() -> None:
     y = np.array([[0.0, 1.0, np.nan], [1.0, 1.0, np.nan]])
     p = np.array([[0.1, 0.9, 0.5], [0.8, 0.2, 0.5]])
-    scores = BinaryClassification(["a", "one class", "blank"]).evaluate(y, p)
+    scores = BinaryClassification(["a", "one class", "blank"]).objective.evaluate(y, p)
     assert scores["roc_auc"] == 1.0 and scores["accuracy"] == 0.75
     assert scores["per_target"]["one class"] == {"roc_auc": None, "pr_auc": None, "accuracy": 0.5}
     assert set(scores["per_target"]["blank"].values()) == {None}
-    one = Regression(["a"]).evaluate(np.array([[2.0]]), np.array([[3.0]]))
+    one = Regression(["a"]).objective.evaluate(np.array([[2.0]]), np.array([[3.0]]))
     assert (one["rmse"], one["mae"], one["r2"]) == (1.0, 1.0, None)
-    none = Regression(["a"]).evaluate(np.zeros((0, 1)), np.zeros((0, 1)))
+    none = Regression(["a"]).objective.evaluate(np.zeros((0, 1)), np.zeros((0, 1)))
     assert none["rmse"] is None and none["r2"] is None
 
 
 def test_is_plain_json_even_for_predictions_that_are_not_finite() -> None:
-    scores = Regression(["a"]).evaluate(np.array([[1.0], [2.0]]), np.array([[np.nan], [2.0]]))
+    scores = Regression(["a"]).objective.evaluate(np.array([[1.0], [2.0]]), np.array([[np.nan], [2.0]]))
     assert json.loads(json.dumps(scores, allow_nan=False))["rmse"] is None
 
 
@@ -150,11 +150,11 @@ def test_classes_that_do_not_occur_have_no_say_and_no_warning() -> None:
     task = replace(MulticlassClassification("a"), classes=(("w", "x", "y", "z"),))
     shares = p[:, :3] / p[:, :3].sum(1, keepdims=True)
     each = [sk.roc_auc_score(y[:, 0] == k, p[:, k]) for k in range(3)]
-    scores = task.evaluate(y, p)
+    scores = task.objective.evaluate(y, p)
     assert scores["roc_auc"] == pytest.approx(np.mean(each))
     assert scores["accuracy"] == pytest.approx(sk.accuracy_score(y[:, 0], p.argmax(1)))
     assert scores["mcc"] == pytest.approx(sk.matthews_corrcoef(y[:, 0], p.argmax(1)))
-    three = replace(task, classes=(("w", "x", "y"),)).evaluate(y, shares)
+    three = replace(task, classes=(("w", "x", "y"),)).objective.evaluate(y, shares)
     assert three["f1"] == pytest.approx(sk.f1_score(y[:, 0], shares.argmax(1), average="macro"))
 
 
@@ -179,7 +179,7 @@ def examples(task: object) -> SimpleNamespace:
     y = y / y.sum(1, keepdim=True) if isinstance(task, FractionRegression) else y.round()
     if not isinstance(task, FractionRegression):
         y[3, 1] = torch.nan
-    output = torch.randn(7, task.out_channels, generator=generator)
+    output = torch.randn(7, task.objective.out_channels, generator=generator)
     made = SimpleNamespace(y=y, output=output, weights=WEIGHTS)
     if getattr(task, "censored", False):
         made.bounds = torch.full((7, 6), torch.nan)
@@ -196,19 +196,25 @@ def test_a_row_of_weight_0_is_left_out_and_one_of_2_is_there_twice(name: str) ->
     task = TASKS[name]
     given = examples(task)
     repeated = cut(given, torch.repeat_interleave(torch.arange(7), WEIGHTS.long()))
-    torch.testing.assert_close(task.mean_loss(given.output, given), task.mean_loss(repeated.output, repeated))
+    torch.testing.assert_close(
+        task.objective.mean_loss(given.output, given), task.objective.mean_loss(repeated.output, repeated)
+    )
     plain = cut(given, torch.arange(7))
-    assert not torch.allclose(task.mean_loss(given.output, given), task.mean_loss(given.output, plain))
+    assert not torch.allclose(
+        task.objective.mean_loss(given.output, given), task.objective.mean_loss(given.output, plain)
+    )
     given.weights = torch.ones(7)
-    torch.testing.assert_close(task.mean_loss(given.output, given), task.mean_loss(given.output, plain))
+    torch.testing.assert_close(
+        task.objective.mean_loss(given.output, given), task.objective.mean_loss(given.output, plain)
+    )
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_target_of_weight_0_is_left_out_and_one_of_2_is_there_twice(name: str) -> None:
     task = replace(TASKS[name], target_weights={"a": 2, "c": 0})
     given = cut(examples(task), torch.tensor([0, 1, 2, 5, 6]))  # without blanks
-    each = task.elementwise(given.output, given.y).mean(0)
-    torch.testing.assert_close(task.mean_loss(given.output, given), (2 * each[0] + each[1]) / 3)
+    each = task.objective.elementwise(given.output, given.y).mean(0)
+    torch.testing.assert_close(task.objective.mean_loss(given.output, given), (2 * each[0] + each[1]) / 3)
     assert task.config()["target_weights"] == {"a": 2, "c": 0} and "target_weights" not in task.to_dict()
 
 
@@ -232,7 +238,7 @@ def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_fo
     for batch in (held.batch(index), held.subset(index).batch()):
         assert batch.weights.tolist() == [4, 2, 0] and batch.bounds[1, 0].item() == pytest.approx(0.3)
     assert held.batch(index).to_data_list()[1].weights.tolist() == [2]
-    assert task.share(held) == sum(range(count)) and task.share(held.batch(index)) == 6
+    assert task.objective.share(held) == sum(range(count)) and task.objective.share(held.batch(index)) == 6
 
     constant = ConstantShapeStore(held)
     output = torch.randn(count)
@@ -242,10 +248,10 @@ def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_fo
         said = torch.where(batch.row >= 0, output[batch.row], 1e3)[:, None]
         assert batch.weights[batch.row < 0].eq(0).all() and batch.bounds[batch.row < 0].isnan().all()
         plain = held.batch(batch.row[batch.row >= 0])
-        expected = task.mean_loss(output[plain.row][:, None], plain)
-        torch.testing.assert_close(task.mean_loss(said, batch), expected)
-        share += float(task.share(batch))
-    assert share == sum(range(count)) == task.share(constant)
+        expected = task.objective.mean_loss(output[plain.row][:, None], plain)
+        torch.testing.assert_close(task.objective.mean_loss(said, batch), expected)
+        share += float(task.objective.share(batch))
+    assert share == sum(range(count)) == task.objective.share(constant)
 
 
 @pytest.fixture(scope="module")

@@ -15,15 +15,8 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.models import standard
 from gtx.molecules import Featuriser
-from gtx.tasks import (
-    AtomClassification,
-    AtomRegression,
-    BinaryClassification,
-    BondRegression,
-    MoleculeAtomBondTask,
-    Regression,
-)
-from gtx.tasks.molecule_atom_bond import join_scores
+from gtx.tasks import BinaryClassification, InferredTask, Regression, TaskList
+from gtx.tasks.several import join_scores, store_of
 from gtx.training import MoleculeDataModule, TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
@@ -31,7 +24,7 @@ from tests.tables import TINY, molecules, write
 
 pytestmark = pytest.mark.usefixtures("written_pictures")
 
-TASK = MoleculeAtomBondTask(tasks=(AtomRegression("degree"), Regression("hetero"), BondRegression("order")))
+TASK = TaskList(tasks=(Regression("degree", level="atom"), Regression("hetero"), Regression("order", level="bond")))
 COLUMNS = ["smiles", "hetero", "degree", "order"]
 
 
@@ -89,33 +82,33 @@ def model() -> standard:
     return standard(1, **sizes, **TINY["model_arguments"]).double().eval()
 
 
-def losses(task: MoleculeAtomBondTask, model: standard, examples: object) -> list[Tensor]:
+def losses(task: TaskList, model: standard, examples: object) -> list[Tensor]:
     """Losses of the tasks, each as if it were alone."""
     batch = examples.batch()
-    outputs = task.forward(model, batch)
-    return [each.training_loss(own, batch) for each, own in zip(task.tasks, outputs, strict=True)]
+    outputs = task.objective.forward(model, batch)
+    return [each.objective.mean_loss(own, batch) for each, own in zip(task.tasks, outputs, strict=True)]
 
 
 def test_the_loss_is_the_sum_of_the_losses_of_the_tasks(data: MoleculeDataModule, model: standard) -> None:
     task, batch = data.task, data.examples["train"].batch()
     wanted = sum(losses(task, model, data.examples["train"]))
-    torch.testing.assert_close(task.training_loss(task.forward(model, batch), batch), wanted)
+    torch.testing.assert_close(task.objective.mean_loss(task.objective.forward(model, batch), batch), wanted)
 
 
 def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(data: MoleculeDataModule, model: standard) -> None:
     """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
-    tasks = tuple(each for each in data.task.tasks if each.per != "molecule")
-    task = MoleculeAtomBondTask(tasks=tasks).fitted(data.val)
-    examples, names = data.examples["train"], [each.per for each in tasks]
+    tasks = tuple(each for each in data.task.tasks if each.level != "molecule")
+    task = TaskList(tasks=tasks).fitted(data.val)
+    examples, names = data.examples["train"], [each.level for each in tasks]
 
     def said(batch: object) -> list[Tensor]:
-        return [model(batch)[1:][names.index(each.per)] for each in task.tasks]
+        return [model(batch)[1:][names.index(each.level)] for each in task.tasks]
 
     numbers = torch.arange(len(examples)).split(7)
-    usual = task.share(examples) / len(numbers)
+    usual = task.objective.share(examples) / len(numbers)
     batches = [examples.batch(index) for index in numbers]
-    steps = [task.training_loss(said(batch), batch) * (task.share(batch) / usual) for batch in batches]
-    whole = task.training_loss(said(examples.batch()), examples.batch())
+    steps = [task.objective.mean_loss(said(batch), batch) * (task.objective.share(batch) / usual) for batch in batches]
+    whole = task.objective.mean_loss(said(examples.batch()), examples.batch())
     torch.testing.assert_close(sum(steps) / len(steps), whole)
 
 
@@ -123,7 +116,7 @@ def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeDataModule, m
     examples = data.examples["train"]
     batch = examples.batch(examples.y[:, 0].isnan().nonzero().flatten())
     model.zero_grad()
-    data.task.training_loss(data.task.forward(model, batch), batch).backward()
+    data.task.objective.mean_loss(data.task.objective.forward(model, batch), batch).backward()
     of_heads = {"molecule": model.head, "atom": model.also["atom"], "bond": model.also["bond"]}
     sizes = {name: sum(float(p.grad.abs().sum()) for p in head.parameters()) for name, head in of_heads.items()}
     assert sizes["molecule"] == 0 and sizes["atom"] > 0 and sizes["bond"] > 0
@@ -132,10 +125,10 @@ def test_a_molecule_teaches_only_what_is_known_of_it(data: MoleculeDataModule, m
 def test_the_score_of_an_epoch_is_the_mean_over_targets(data: MoleculeDataModule, model: standard) -> None:
     task, batch = data.task, data.examples["val"].batch()
     with torch.no_grad():
-        output = task.forward(model, batch)
-    logged = task.validation(data.val)(task.validation_outputs(output, batch))
+        output = task.objective.forward(model, batch)
+    logged = task.objective.validation.scorer(data.val)(task.objective.validation.outputs(output, batch))
     alone = [
-        each.validation(task.store_of(each, data.val))(each.validation_outputs(own, batch))
+        each.objective.validation.scorer(store_of(each, data.val))(each.objective.validation.outputs(own, batch))
         for each, own in zip(task.tasks, output, strict=True)
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
@@ -150,20 +143,29 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
     assert "bounds" not in found
 
 
+ATOMS = Regression("a", level="atom")
+
+
 @pytest.mark.parametrize(
     ("tasks", "words"),
     [
         ((Regression("y"),), "together are two or three"),
         (
-            (AtomRegression("a"), AtomRegression("b")),
+            (Regression("a", level="atom"), Regression("b", level="atom")),
             "one of molecules, one of atoms and one of bonds: got atoms, atoms",
         ),
-        ((AtomRegression("a"), AtomClassification("b")), "one of atoms and one of bonds: got atoms, atom-classes"),
-        ((BinaryClassification("y"), AtomRegression("a")), "together are regression, atoms, .*; got classification"),
-        ((Regression("y"), AtomRegression("y")), "'y' is named twice"),
-        ((Regression("y", uncertainty="similarity"), AtomRegression("a")), "similarity does not go together"),
+        (
+            (Regression("a", level="atom"), InferredTask("b", level="atom")),
+            "one of atoms and one of bonds: got atoms, atom-classes",
+        ),
+        (
+            (BinaryClassification("y"), Regression("a", level="atom")),
+            "together are regression, atoms, .*; got classification",
+        ),
+        ((Regression("y"), Regression("y", level="atom")), "'y' is named twice"),
+        ((Regression("y", uncertainty="similarity"), Regression("a", level="atom")), "similarity does not go together"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tasks: tuple, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        MoleculeAtomBondTask(tasks=tasks)
+        TaskList(tasks=tasks)

@@ -12,15 +12,7 @@ import pytest
 from gtx.cli import main
 from gtx.data.columns import Row
 from gtx.data.row_log import InputFile, RowLog
-from gtx.tasks import (
-    AtomClassification,
-    AtomRegression,
-    BinaryClassification,
-    FractionRegression,
-    MulticlassClassification,
-    Regression,
-    Task,
-)
+from gtx.tasks import BinaryClassification, FractionRegression, InferredTask, MulticlassClassification, Regression, Task
 from tests.tables import write
 
 GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
@@ -36,10 +28,10 @@ def classes(task: Task, *cells: object) -> Task:
 
 def scored(task: Task, *cells: object) -> tuple[dict | None, list[str]]:
     """Scores and notes where the prediction of a row is the share of the rows before it."""
-    width = task.num_predictions
+    width = task.objective.num_predictions
     mean = np.linspace(0, 1, len(cells))[:, None].repeat(width, 1)
-    lists = [np.zeros((2, width))] * len(cells) if task.per == "atom" else mean
-    scores = task.scores(["smiles", "y"])
+    lists = [np.zeros((2, width))] * len(cells) if task.level == "atom" else mean
+    scores = task.answers.scores(["smiles", "y"])
     scores.add(rows_of(*cells), SimpleNamespace(mean=lists))
     return scores.metrics(), scores.notes()
 
@@ -48,7 +40,8 @@ LABELS = classes(BinaryClassification("y"), "active", "inactive")
 BOOLEANS = classes(BinaryClassification("y"), "True", "False")
 NUMBERS = classes(BinaryClassification("y"), 0, 1)
 SEVERAL = classes(MulticlassClassification("y"), "a", "b", "c")
-OF_ATOMS = classes(AtomClassification("y"), '["a", "b"]', '["b", "a"]')
+OF_ATOMS = classes(InferredTask("y", level="atom"), '["a", "b"]', '["b", "a"]')
+CHARGES = Regression("y", level="atom")
 UNKNOWN = "a label that the model does not know"
 
 
@@ -75,11 +68,15 @@ UNKNOWN = "a label that the model does not know"
             "1 of 3 rows; 1 has no number, first row 3: 'x'; 1 is a bound",
         ),
         (
-            AtomRegression("y"),
+            Regression("y", level="atom"),
             ["[1, 2]", "[1]", "x y"],
             "1 of 3 rows; 1 has a list of another length than one number for",
         ),
-        (AtomRegression("y"), ["[1, 2]", "[1, x]"], "1 of 2 rows; 1 has no list of numbers, first row 2: '[1, x]'"),
+        (
+            Regression("y", level="atom"),
+            ["[1, 2]", "[1, x]"],
+            "1 of 2 rows; 1 has no list of numbers, first row 2: '[1, x]'",
+        ),
         (OF_ATOMS, ['["a", "b"]', '["a", "c"]'], f'1 of 2 rows; 1 has {UNKNOWN}, first row 2: \'["a", "c"]\''),
         (OF_ATOMS, ['["a", "b"]', '[["a"]]'], "1 of 2 rows; 1 has no list of classes, first row 2"),
     ],
@@ -105,10 +102,10 @@ def test_cells_are_read_as_in_training(task: Task, cells: list, plain: list) -> 
 
 def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
     row_log, cells = RowLog(), ["['<1', '>1']", "['0.5', \">1\"]", "[0.5, 1]", "['x', 1]"]
-    task = AtomRegression("y")
-    y = task.parse(rows_of(*cells), ["smiles", "y"], row_log)
+    task = Regression("y", level="atom")
+    y = task.columns.parse(rows_of(*cells), ["smiles", "y"], row_log)
     np.testing.assert_array_equal(y[:, 0], [np.nan, 0.5, 0.75, np.nan])
-    lists = task.parse_lists(rows_of(*cells), ["smiles", "y"])
+    lists = task.columns.parse_lists(rows_of(*cells), ["smiles", "y"])
     np.testing.assert_array_equal(lists[1]["y"], [0.5, np.nan])
     assert list(row_log.errors) == [4] and list(row_log.warnings) == [1, 2]
     assert row_log.warnings[1][0].endswith("2 bounds left out as blank: of atoms only exact values are learned")
@@ -120,7 +117,7 @@ def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
 def test_fractions_that_do_not_add_up_are_told() -> None:
     task = FractionRegression(["a", "b"])
     rows = [Row(i, ["C", *cells], "C") for i, cells in enumerate([("0.4", "0.6"), ("0.5", "0.6"), ("", "1")], start=1)]
-    scores = task.scores(["smiles", "a", "b"])
+    scores = task.answers.scores(["smiles", "a", "b"])
     scores.add(rows, SimpleNamespace(mean=np.full((3, 2), 0.5)))
     words = "fractions that are incomplete, or do not add up to 1"
     assert scores.notes() == [
@@ -131,13 +128,13 @@ def test_fractions_that_do_not_add_up_are_told() -> None:
 
 def test_of_many_targets_a_few_lines() -> None:
     task = replace(Regression([f"y{i}" for i in range(30)]))
-    scores = task.scores(["smiles", *task.targets])
+    scores = task.answers.scores(["smiles", *task.targets])
     scores.add([Row(1, ["C", *["x"] * 30], "C")], SimpleNamespace(mean=np.zeros((1, 30))))
     assert len(scores.notes()) == 11 and scores.notes()[-1].startswith("20 more targets have")
 
 
 def test_bounds_of_one_target_are_scored_where_the_table_lacks_another() -> None:
-    scores = Regression(["y", "z"], censored=True).scores(["smiles", "y"])
+    scores = Regression(["y", "z"], censored=True).answers.scores(["smiles", "y"])
     scores.add(rows_of(">5", 1), SimpleNamespace(mean=np.full((2, 2), 6.0)))
     assert scores.metrics()["per_target"]["y"]["bounds_kept"] == 1
 

@@ -13,8 +13,8 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.prediction import Predictor
 from gtx.tasks import Regression
+from gtx.tasks.answers import Predictions
 from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.task import Predictions
 from gtx.tasks.uncertainty import distance_slopes
 from gtx.training import TrainSettings
 from gtx.workflow.specs import check_training_rows_option
@@ -32,7 +32,7 @@ def drawn(rows: int, slope: float, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 def answers(task: Regression, distance: np.ndarray) -> Predictions:
     outputs = torch.stack([torch.zeros(len(distance)), torch.from_numpy(distance)], 1)[:, None].double()
-    return task.decode(outputs, store(["C"] * len(distance)))
+    return task.answers.decode(outputs, store(["C"] * len(distance)))
 
 
 def test_the_slope_is_found_and_few_rows_have_none() -> None:
@@ -55,7 +55,7 @@ def test_intervals_hold_their_share_in_every_third_where_those_of_one_width_do_n
         (error, distance), (new, further) = drawn(2000, 2.5), drawn(4000, 2.5, seed=1)
         fitted = task.calibrated(answers(task, distance), error)
         told = replace(answers(fitted, further), distance=further)
-        scores[kind] = fitted.evaluate_uncertainty(new, told)
+        scores[kind] = fitted.answers.evaluate_uncertainty(new, told)
         assert scores[kind]["coverage"] == pytest.approx(0.9, abs=0.02)
     thirds = [[scores[kind][f"coverage_{third}"] for third in ("far", "middle", "near")] for kind in scores]
     assert thirds[0][0] < 0.8 and thirds[0][2] > 0.98 and np.abs(np.array(thirds[1]) - 0.9).max() < 0.03

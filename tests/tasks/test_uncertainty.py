@@ -97,13 +97,13 @@ def test_members_that_agree_by_chance_make_no_narrow_interval(members: int) -> N
     outputs = truth[:, None] + torch.randn(4000, members, 1, generator=random)  # disagreement is chance alone
     task = Regression("y", uncertainty="ensemble", scaler=TargetScaler(torch.zeros(1), torch.full((1,), 3.0)))
     y = 3 * (truth + torch.randn(4000, 1, generator=random)).numpy()
-    raw = task.decode(outputs, store)
+    raw = task.answers.decode(outputs, store)
     task = task.calibrated(raw.subset(np.arange(2000)), y[:2000])
-    new = task.decode(outputs, store).subset(np.arange(2000, 4000))
+    new = task.answers.decode(outputs, store).subset(np.arange(2000, 4000))
     inside, narrow = ((y[2000:] >= new.low) & (y[2000:] <= new.high)), np.argsort(new.std[:, 0])[:200]
     assert inside.mean() == pytest.approx(0.9, abs=0.02) and inside[narrow].mean() > (0.75 if members == 2 else 0.6)
     assert new.std.min() > 0.4 * new.std.mean() and (new.std > 0).all()
-    again = Regression.from_dict(task.to_dict()).decode(outputs, store)
+    again = Regression.from_dict(task.to_dict()).answers.decode(outputs, store)
     np.testing.assert_allclose(again.high[2000:], new.high)
 
 
@@ -145,7 +145,7 @@ def predictor(uncertainty: str, seed: int = 0) -> Predictor:
     featuriser = Featuriser()
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     small = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": featuriser.num_descriptors}
-    spec = {"name": "standard", "arguments": {"out_channels": task.out_channels, **sizes, **small}}
+    spec = {"name": "standard", "arguments": {"out_channels": task.objective.out_channels, **sizes, **small}}
     torch.manual_seed(seed)
     return Predictor([build_model(spec).eval()], ModelFileHeader(task, featuriser, spec), "cpu")
 
@@ -165,7 +165,7 @@ def test_members_that_disagree_add_to_what_each_says() -> None:
 )
 def test_what_a_method_needs_is_said_before_training(name: str, model: nn.Module, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Regression("y", uncertainty=name).check(model, 1)
+        Regression("y", uncertainty=name).objective.check(model, 1)
 
 
 def test_options_that_contradict_are_refused() -> None:

@@ -121,12 +121,12 @@ def tried() -> Iterator[tuple[Task, nn.Module, MoleculeStore]]:
     """Models of all tasks with whatever may be in a model, then models of other parts."""
     columns = {"folded": 64, "atoms": [0, 1], "bonds": [0]}
     for task in tasks():
-        molecules = task.examples(store((LOGP.mean() < LOGP).astype(float) if task.discrete else LOGP))
+        molecules = task.objective.examples(store((LOGP.mean() < LOGP).astype(float) if task.discrete else LOGP))
         sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
         more: dict[str, Any] = {"substructures": columns, "virtual_nodes": 1, "attention_dropout": 0.1}
         model = standard(
-            task.out_channels, **sizes, channels=16, layers=2, heads=2, num_descriptors=FEATURISER.num_descriptors,
-            **more,
+            task.objective.out_channels, **sizes, channels=16, layers=2, heads=2,
+            num_descriptors=FEATURISER.num_descriptors, **more,
         )  # fmt: skip
         yield task, model, molecules
     positions = torch.randn(len(molecules.atoms), 3, generator=torch.Generator().manual_seed(0))
@@ -134,7 +134,7 @@ def tried() -> Iterator[tuple[Task, nn.Module, MoleculeStore]]:
     task = Regression(["a", "b"], element_reference=False).fitted(twice)
     for case in CASES:
         arguments = {"name": case} | EXTRA.get(case, {})
-        yield task, make(arguments.pop("name"), **arguments), task.examples(twice)
+        yield task, make(arguments.pop("name"), **arguments), task.objective.examples(twice)
 
 
 def force_kernels() -> list[str]:

@@ -41,7 +41,7 @@ def model(task: NumericTask, **arguments: Any) -> nn.Module:
     """A small one."""
     width = {"channels": 16, "layers": 1, "heads": 2, "num_descriptors": FEATURISER.num_descriptors} | arguments
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
-    return standard(task.out_channels, **sizes, **width)
+    return standard(task.objective.out_channels, **sizes, **width)
 
 
 def train(

@@ -22,7 +22,7 @@ from .task import LOGP, model, store, train
 from .test_batch_budget import stopped_in_epoch
 
 TASK = Regression(["y"], element_reference=False).fitted(store())
-EXAMPLES = TASK.examples(store())
+EXAMPLES = TASK.objective.examples(store())
 
 
 def module() -> TrainingModule:

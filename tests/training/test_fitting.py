@@ -26,7 +26,7 @@ UNTAUGHT = np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.n
 
 def predictions(member, y: np.ndarray = LOGP, rows: np.ndarray = VAL) -> torch.Tensor:
     with torch.no_grad():
-        return member.task.unscaled(member.model(store(y).batch(rows)), store(y).subset(rows))
+        return member.task.objective.unscaled(member.model(store(y).batch(rows)), store(y).subset(rows))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def members(run: Path) -> list:
 
 
 def test_learns(members: list) -> None:
-    scores = Regression(["y"]).evaluate(LOGP[SPLIT["test"]], predictions(members[0], rows=SPLIT["test"]))
+    scores = Regression(["y"]).objective.evaluate(LOGP[SPLIT["test"]], predictions(members[0], rows=SPLIT["test"]))
     assert scores["r2"] > 0.8
 
 
@@ -49,7 +49,7 @@ def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
         assert [row["epoch"] for row in member.history] == list(range(1, 25))
         best = min(row["val_score"] for row in member.history[12:])  # of the second half
         assert member.best_score == best == member.history[member.best_epoch - 1]["val_score"]
-        rmse = Regression(["y"]).evaluate(LOGP[VAL], predictions(member))["rmse"]
+        rmse = Regression(["y"]).objective.evaluate(LOGP[VAL], predictions(member))["rmse"]
         assert rmse == pytest.approx(member.history[member.best_epoch - 1]["val_rmse"], rel=1e-5)
         # one target: the score is the RMSE in standard deviations
         assert member.best_score == pytest.approx(rmse / member.task.scaler.sd.item(), rel=1e-5)
@@ -62,7 +62,7 @@ def test_every_molecule_has_the_same_say(tmp_path: Path) -> None:
     rows = SPLIT["train"]
     z = member.task.scaler.scale(store().y[rows])
     with torch.no_grad():
-        loss = masked_mean(member.task.elementwise, member.model(store().batch(rows)), z)
+        loss = masked_mean(member.task.objective.elementwise, member.model(store().batch(rows)), z)
     assert member.history[0]["train_loss"] == pytest.approx(loss.item(), rel=1e-4)
 
 

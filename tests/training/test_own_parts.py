@@ -55,11 +55,13 @@ def test_it_learns_and_its_file_predicts_the_same(trained: tuple[nn.Module, Path
     model, folder = trained
     opened = gtx.load(folder / "model.gtx", "cpu", model=Fingerprint)
     frame = opened.predict(SMILES)
-    scores = opened.task.evaluate(LOGP[SPLIT["test"]], frame[["logP_pred"]].to_numpy()[SPLIT["test"]])
+    scores = opened.task.objective.evaluate(LOGP[SPLIT["test"]], frame[["logP_pred"]].to_numpy()[SPLIT["test"]])
     assert scores["r2"] > 0.3 and frame.error.isna().all()
     with torch.no_grad():
         output = model(store().batch(np.arange(len(SMILES))))
-    np.testing.assert_allclose(frame.logP_pred, opened.task.unscaled(output, store())[:, 0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        frame.logP_pred, opened.task.objective.unscaled(output, store())[:, 0], rtol=1e-4, atol=1e-4
+    )
     assert "log_cosh" in (folder / "run" / "config.yaml").read_text()
 
 

@@ -18,7 +18,7 @@ from gtx.data import FeatureColumns
 from gtx.molecules import Featuriser
 from gtx.molecules.graphs import ATOM_INDEX
 from gtx.prediction import Predictor
-from gtx.tasks import AtomRegression, BondRegression, Regression
+from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
@@ -48,7 +48,7 @@ def table(path: Path, elements: Callable[[str, list[int]], list[int]], column: s
     """Mapped molecules with lists of elements."""
     pairs = [mapped(smiles, seed) for seed, smiles in enumerate(molecules(20).smiles)]
     rows = [[text, json.dumps(elements(text, by_number)), len(text)] for text, by_number in pairs]
-    task = AtomRegression(column)
+    task = Regression(column, level="atom")
     return DataSettings(str(write(path, rows, ["smiles", column, "y"])), task=task, workers=0)
 
 
@@ -93,15 +93,15 @@ def test_written_hydrogens_are_asked_for(tmp_path: Path, order: str, z: list[int
         [*rows, *rows, ["C", "[6, 1, 1, 1, 1]", "[7, 7, 7, 7]"], ["O=C=O", "[8, 6, 8]", "[14, 14]"]],
         ["smiles", "z", "s"],
     )
-    data = DataSettings(str(file), task=AtomRegression("z"), workers=0, featuriser=HYDROGENS)
-    for task in (AtomRegression("z"), BondRegression("s")):
+    data = DataSettings(str(file), task=Regression("z", level="atom"), workers=0, featuriser=HYDROGENS)
+    for task in (Regression("z", level="atom"), Regression("s", level="bond")):
         with pytest.raises(InputError, match=r'row 2, column "smiles", value "\[H\]OC": it writes hydrogens'):
             load_training_table(replace(data, task=task, target_columns=task.targets))
     data = replace(data, featuriser=replace(HYDROGENS, atom_order=order), split_column=None)
     element = ATOM_INDEX["element"]
     store = load_training_table(data).store
     np.testing.assert_array_equal(store.atom_y[:, 0], store.atoms[:, element])
-    store = load_training_table(replace(data, task=BondRegression("s"), target_columns=("s",))).store
+    store = load_training_table(replace(data, task=Regression("s", level="bond"), target_columns=("s",))).store
     batch = store.batch(np.arange(len(store)))
     of_node = store.atoms[:, element].numpy()
     np.testing.assert_array_equal(store.bond_y[:, 0], of_node[batch.edge_index.numpy()].sum(0))

@@ -91,7 +91,7 @@ def test_of_several_classes_each_has_a_probability(y):
     task = replace(MulticlassClassification("letters"), classes=(("short", "middle", "long"),))
     for name, found in predictions(letters, task).items():
         np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
-        score = task.evaluate(letters[SPLIT["test"]], found[SPLIT["test"]])["roc_auc"]
+        score = task.objective.evaluate(letters[SPLIT["test"]], found[SPLIT["test"]])["roc_auc"]
         assert score == 0.5 if name == "mean" else score > 0.9, name
     letters[SPLIT["train"]] = np.where(letters[SPLIT["train"]] == 2, 0, letters[SPLIT["train"]])  # none is long there
     assert predictions(letters, task)["random_forest"][:, 2].max() == 0
@@ -148,7 +148,7 @@ def test_the_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_traini
     task = task.fitted(store.subset(SPLIT["train"]))
     found = predictions(y, task, store=store)
     assert list(found)[-1] == "kernel"
-    scores = task.evaluate(y[SPLIT["test"]], found["kernel"][SPLIT["test"]])["per_target"]["additive"]
+    scores = task.objective.evaluate(y[SPLIT["test"]], found["kernel"][SPLIT["test"]])["per_target"]["additive"]
     assert scores["roc_auc"] > 0.9 if task.discrete else scores["r2"] > 0.9
     changed = y.copy()
     changed[SPLIT["test"]] = changed[SPLIT["val"]] = 0.0

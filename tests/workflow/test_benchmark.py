@@ -77,7 +77,9 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
     for factor in (1.0, 1000.0):
         unit = np.array([1.0, factor])
         guesses = {"gtx": y * (1 - worse), "ridge": y * 0.6, "mean": np.zeros_like(y)}
-        scores = {name: Regression(["a", "b"]).evaluate(y * unit, guess * unit) for name, guess in guesses.items()}
+        scores = {
+            name: Regression(["a", "b"]).objective.evaluate(y * unit, guess * unit) for name, guess in guesses.items()
+        }
         results.append(_summary([{"scores": scores}, None], Regression(["a"])))
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
 

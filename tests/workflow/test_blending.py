@@ -66,7 +66,7 @@ def measured(rows: int = 40, columns: int = 1) -> tuple[MoleculeStore, torch.Ten
 def test_shares_follow_the_errors_and_are_a_half_where_both_are_alike() -> None:
     val, y = measured()
     task = Regression(("y",)).fitted(val)
-    y = task.scaled(val).double()
+    y = task.objective.scaled(val).double()
     noise = torch.randn(3, 40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     good, bad, other = y + 0.1 * noise[0], y + 3 * noise[1], y + 0.1 * noise[2]
     assert blend_weights(task, bad, good, val)[0] > 0.9 > 0.1 > blend_weights(task, good, bad, val)[0]
@@ -90,7 +90,7 @@ def test_classes_of_a_target_share_alike(several: bool) -> None:
     else:
         right = 4 * y - 2
     found = blend_weights(task, -right, right, val)
-    assert len(found) == task.out_channels and (found > 0.9).all() and (found <= 1).all()
+    assert len(found) == task.objective.out_channels and (found > 0.9).all() and (found <= 1).all()
     assert (blend_weights(task, right, -right, val) < 0.1).all()
 
 

@@ -22,7 +22,7 @@ from gtx.models import build_model
 from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelFileHeader, foundation, save_model
 from gtx.prediction.model_file import read_model
-from gtx.tasks import AtomRegression, Regression
+from gtx.tasks import Regression
 from gtx.tasks.scaling import TargetScaler
 from gtx.training import TrainSettings
 from gtx.training.optimise import rate_of
@@ -270,7 +270,7 @@ def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) ->
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     arguments = {"out_channels": 1, **sizes, **TINY["model_arguments"], "substructures": None, "per": "atom"}
     spec = {"name": "standard", "arguments": arguments}
-    task = AtomRegression(("charge",), scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
+    task = Regression(("charge",), level="atom", scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
     of_atoms = build_model(spec)
     save_model(tmp_path / "atoms.gtx", [of_atoms], ModelFileHeader(task, featuriser, spec))
     fine_tuning = PretrainedModel.open(tmp_path / "atoms.gtx", DataSettings("table.csv"), TrainSettings())

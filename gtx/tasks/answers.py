@@ -1,0 +1,363 @@
+"""Answers of a task: outputs to values, spread and intervals, and the names of their columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gtx.data.columns import Row
+from gtx.data.feature_columns import list_text
+from gtx.data.table_writer import find_unused_column_name
+from gtx.tasks.calibration import Reach
+from gtx.tasks.columns import Columns
+from gtx.tasks.levels import lists_of
+from gtx.tasks.objective import NumericObjective
+from gtx.tasks.scores import TableScores, add_bound_scores
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+
+
+# --- Predicted numbers, and predicted lists of numbers.
+
+
+class Answers(Protocol):
+    """Answers of a model for m molecules."""
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Mask `[m]` of the molecules with an answer."""
+
+    @property
+    def warnings(self) -> list[list[str]]:
+        """Texts per molecule."""
+
+    def subset(self, rows: np.ndarray) -> Answers:
+        """Select the molecules `rows`."""
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns that `AnswerRules.output_columns` names, `[m]` each; NaN or None without an answer."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions for m molecules: values in the targets' units, or class probabilities, with any uncertainty.
+
+    Attributes:
+        mean: mean prediction over ensemble members, float64 `[m, P]`, with a column per target, or per class of each
+            target.
+        std: standard deviation from a method of uncertainty, or over ensemble members, float64 `[m, P]`; None for a
+            single member without a method.
+        low, high: limits of the prediction interval, float64 `[m, T]`, NaN for a target without an interval; or None.
+        reach: widths of the interval below and above the mean, up to a factor per target, float64 `[m, T]` each; None
+            for intervals of constant width.
+        warnings: list of warnings for each molecule.
+        distance: distance to the nearest training molecule (1 - similarity), float64 `[m]`, if the task uses the
+            distance; or None.
+        members: number of networks whose predictions were averaged.
+        vacuity: lack of evidence for the classes of each target, float64 `[m, T]`, from 0 to 1, for evidential
+            classification; or None.
+        table: values of the columns that `AnswerRules.output_columns` names, `[m]` each.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray | None
+    low: np.ndarray | None
+    high: np.ndarray | None
+    warnings: list[list[str]]
+    table: Sequence[np.ndarray] = ()
+    reach: tuple[np.ndarray, np.ndarray] | None = None
+    distance: np.ndarray | None = None
+    vacuity: np.ndarray | None = None
+    members: int = 1
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Mask `[m]` of the molecules with a number for every target."""
+        return np.isfinite(self.mean).all(axis=1)
+
+    def subset(self, rows: np.ndarray) -> Predictions:
+        """Select the molecules `rows`."""
+        return Predictions(
+            self.mean[rows],
+            _rows(self.std, rows),
+            _rows(self.low, rows),
+            _rows(self.high, rows),
+            [self.warnings[i] for i in rows],
+            table=[column[rows] for column in self.table],
+            reach=None if self.reach is None else (self.reach[0][rows], self.reach[1][rows]),
+            distance=_rows(self.distance, rows),
+            vacuity=_rows(self.vacuity, rows),
+            members=self.members,
+        )
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns that `AnswerRules.output_columns` names; NaN or None for a molecule that is not
+        `finite`.
+        """
+        blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.table)
+        return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
+
+
+def _rows(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[rows]
+
+
+@dataclass(frozen=True)
+class ListPredictions:
+    """Predictions for each atom or bond of m molecules: numbers in the targets' own units, or probabilities.
+
+    Attributes:
+        mean: for each molecule float64 `[a, P]`, the mean over members.
+        table: the columns that `AnswerRules.output_columns` names, each with `[a]` numbers or texts for each molecule.
+        warnings: per molecule, a list of texts.
+    """
+
+    mean: Sequence[np.ndarray]
+    table: Sequence[Sequence[np.ndarray]]
+    warnings: list[list[str]]
+
+    @cached_property
+    def finite(self) -> np.ndarray:
+        """Mask `[m]` of the molecules with finite numbers for all their atoms or bonds."""
+        return np.array([np.isfinite(each).all() for each in self.mean], bool)
+
+    def subset(self, rows: np.ndarray) -> ListPredictions:
+        """Select the molecules `rows`."""
+        mean, *table = ([each[i] for i in rows] for each in (self.mean, *self.table))
+        return ListPredictions(mean, table, [self.warnings[i] for i in rows])
+
+    def columns(self) -> list[np.ndarray]:
+        """Return JSON lists, `[m]` each, as `AnswerRules.output_columns` names them; None if not `finite`."""
+        return [self._texts(column) for column in self.table]
+
+    def _texts(self, lists: Sequence[np.ndarray]) -> np.ndarray:
+        texts = np.empty(len(lists), object)
+        for i, (items, finite) in enumerate(zip(lists, self.finite, strict=True)):
+            texts[i] = list_text(items) if finite else None
+        return texts
+
+
+# --- The rules by which outputs become answers.
+
+
+class Scores(Protocol):
+    """Collection of answers and true values while a table is read."""
+
+    def add(self, rows: Sequence[Row], answers: Any) -> None:
+        """Add some rows and their answers."""
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None if the table has no true values."""
+
+    def notes(self) -> list[str]:
+        """Return notes about all answers, a line each."""
+
+
+class AnswerRules(ABC):
+    """Rules by which outputs become answers: values, spread, intervals, and the names of their columns."""
+
+    @property
+    def reads_similarity(self) -> bool:
+        """True if `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
+        return False
+
+    @abstractmethod
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        """Name the columns of answers, target by target, with their types float, bool or str.
+
+        A name in `taken` gets a number: `y_pred1` for `y_pred`.
+        """
+
+    @abstractmethod
+    def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
+        """Convert the outputs of `Objective.predict` for all molecules of a store to answers in the user's units."""
+
+    def member_columns(self, members: int) -> dict[str, type] | None:
+        """Name the columns of the predictions of single members, prediction by prediction, with their types.
+
+        None for a task without predictions of single members.
+        """
+        return None
+
+    def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
+        """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
+        raise NotImplementedError
+
+    def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
+        """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`.
+
+        Returns:
+            The values as fields of the task.
+        """
+        return {}
+
+    @abstractmethod
+    def score(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
+    ) -> dict[str, Any]:
+        """Score the predictions for the molecules `rows` of a store, as in `metrics.json`.
+
+        Args:
+            members: networks of the ensemble.
+            store: store of the molecules.
+            answers: result of `decode` for all molecules.
+            rows: indices of the molecules to score.
+
+        Returns:
+            The means over targets, and `per_target`; None where a score is not defined.
+        """
+
+    @abstractmethod
+    def scores(self, columns: Sequence[str]) -> Scores:
+        """Make an object that collects predictions and scores a table that has target columns."""
+
+    def notes(self) -> list[str]:
+        """Return notes about how targets were read and answers calibrated, one line each."""
+        return []
+
+
+def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> dict[str, type]:
+    """Rename the columns `wanted` where their names are `taken`."""
+    names = list(taken)
+    fresh: dict[str, type] = {}
+    for name, dtype in wanted:
+        names.append(find_unused_column_name(names, name))
+        fresh[names[-1]] = dtype
+    return fresh
+
+
+@dataclass(frozen=True)
+class NumericAnswers(AnswerRules):
+    """Answers that are numbers, or lists of numbers for atoms and bonds; with the deviation of several members.
+
+    Attributes:
+        columns: target columns of the task.
+        objective: objective of the task.
+    """
+
+    columns: Columns
+    objective: NumericObjective
+
+    # what a kind of answer defines
+
+    def suffixes(self, target: int, members: int) -> dict[str, type]:
+        """Return suffixes and types of the columns of a target's answers."""
+        return {"pred": float, "std": float} if members > 1 else {"pred": float}
+
+    def table(self, answers: Predictions) -> list[np.ndarray]:
+        """Return the columns that `output_columns` names."""
+        parts = [part for part in (answers.mean, answers.std, answers.low, answers.high) if part is not None]
+        return [part[:, t] for t in range(len(self.objective.targets)) for part in parts]
+
+    @property
+    def prediction_names(self) -> list[str]:
+        """Names of the P columns of predictions."""
+        return list(self.objective.targets)
+
+    @property
+    def prediction_columns(self) -> list[str]:
+        """Names of the answer columns that hold the P predictions."""
+        return [f"{name}_pred" for name in self.prediction_names]
+
+    def quantity(self, column: int) -> str:
+        """Name the quantity that a column of predictions holds."""
+        return self.prediction_names[column]
+
+    def corrected(self, mean: np.ndarray) -> np.ndarray:
+        """Apply the calibration to predictions `[m, P]`; by default none."""
+        return mean
+
+    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
+        """Compute standard deviations `[m, P]` and the reach of intervals by the method of uncertainty.
+
+        Args:
+            outputs: `[m, members, C]`.
+
+        Returns:
+            Both, or None without a method.
+        """
+        return None
+
+    def vacuity(self, outputs: Tensor) -> np.ndarray | None:
+        """Compute the lack of evidence for each target's classes, `[m, T]`, 0 to 1; None for a task without evidence.
+
+        Args:
+            outputs: `[m, members, C]`.
+        """
+        return None
+
+    def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Compute intervals around predictions, low and high `[m, T]`, or None where there is none."""
+        return None, None
+
+    def warnings(self, store: MoleculeStore) -> list[list[str]]:
+        """Return warnings about each molecule's answer."""
+        return [[] for _ in range(len(store))]
+
+    def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
+        """Score the uncertainty of answers by measured values `[n, T]`; empty without any."""
+        return {}
+
+    # what follows from it
+
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        lists = self.objective.level.lists
+        wanted = (
+            (f"{name}_{suffix}", str if lists else dtype)
+            for t, name in enumerate(self.objective.targets)
+            for suffix, dtype in self.suffixes(t, members).items()
+        )
+        return fresh_columns(taken, wanted)
+
+    def decode(self, outputs: Any, store: MoleculeStore) -> Any:
+        if not self.objective.level.lists:
+            return self._decode(outputs, store)
+        none = torch.zeros(0, 1, self.objective.out_channels, dtype=torch.float64)
+        answers = self._decode(torch.cat(list(outputs)) if len(outputs) else none, None)
+        ptr = np.cumsum([0, *map(len, outputs)])
+        table = [lists_of(column, ptr) for column in answers.table]
+        return ListPredictions(lists_of(answers.mean, ptr), table, self.warnings(store))
+
+    def _decode(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
+        """Convert outputs `[R, members, C]` to predictions of R molecules, atoms or bonds."""
+        members = self.objective.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
+        mean = self.corrected(members.mean(0))
+        std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
+        low, high = self.bounds(mean, reach)
+        warnings = [] if store is None else self.warnings(store)
+        vacuity = self.vacuity(outputs)
+        answers = Predictions(mean, std, low, high, warnings, reach=reach, vacuity=vacuity, members=len(members))
+        return replace(answers, table=self.table(answers))
+
+    def member_columns(self, members: int) -> dict[str, type] | None:
+        if self.objective.level.lists:
+            return None
+        return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
+
+    def members_apart(self, outputs: Tensor, store: MoleculeStore) -> list[np.ndarray]:
+        each = self.objective.unscaled(outputs.transpose(0, 1), store)  # [members, m, P]
+        return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
+
+    def score(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
+    ) -> dict[str, Any]:
+        part, molecules = answers.subset(rows), store.subset(rows)
+        y = self.objective.level.truth(molecules)
+        if self.objective.level.lists:
+            none = np.empty((0, self.objective.num_predictions))
+            return self.objective.evaluate(y, np.concatenate([none, *part.mean]))
+        scores, uncertainty = self.objective.evaluate(y, part.mean), self.evaluate_uncertainty(y, part)
+        if store.bounds is not None:
+            scores = add_bound_scores(scores, self.objective.targets, store.bounds.numpy()[rows], part.mean)
+        return scores | ({"uncertainty": uncertainty} if uncertainty else {})
+
+    def scores(self, columns: Sequence[str]) -> TableScores:
+        return TableScores(self.columns, self.objective, columns)

@@ -1,0 +1,273 @@
+"""Columns of a task: how the cells of a table become values, bounds, classes or lists, and what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from gtx.base.errors import InputError, printable
+from gtx.data.columns import Row, find_column, find_columns
+from gtx.data.delimited import LARGEST, LIMIT, too_large
+from gtx.data.feature_columns import attach_lists, parse_list, split_list
+from gtx.data.row_log import RowLog, format_row_message, named, plural
+from gtx.data.targets import BLANK_WORDS, comma_advice, has_comma, no_numbers, parse_number
+from gtx.tasks.bounds import RELATION_WORDS, RelationColumns, join_relation, parse_bound, read_bounds
+from gtx.tasks.levels import LEVELS, Level
+
+if TYPE_CHECKING:
+    from gtx.data import MoleculeStore
+    from gtx.data.row_log import InputFile
+
+BAD_TARGET = "with a bad target"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """T target columns whose cells are numbers, or, for atoms and bonds, lists of numbers.
+
+    A subclass reads other cells: it overrides `values` (and `items`, the same for a list), `complaint`, and, if the
+    values of a row belong together, `joined`.
+
+    Attributes:
+        targets: names of the columns.
+        level: level of the targets; a cell of atoms or bonds is a list.
+    """
+
+    targets: tuple[str, ...]
+    level: Level = LEVELS["molecule"]
+
+    discrete: ClassVar[bool] = False
+    """True if values are numbers of classes."""
+    nouns: ClassVar[tuple[str, str]] = ("number", "numbers")
+    """Singular and plural of an item of a list."""
+    joint_words: ClassVar[str] = "values that do not fit together"
+    """What a row has whose values `joined` refuses, after "have"."""
+
+    # what a kind of column defines
+
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text without a value."""
+        return np.array([parse_number(cell) for cell in cells], np.float64)
+
+    def items(self, target: int, cell: str) -> np.ndarray | None:
+        """Parse the list of a cell, float64 `[a]`, NaN for blanks; None for a blank cell.
+
+        Raises:
+            InputError: it is no such list.
+        """
+        return parse_list(cell, parse_bound)
+
+    def complaint(self, target: int, cell: str) -> str:
+        """Describe the error of a cell that is not a value of a target."""
+        return f"is not a finite number, nor blank: {BLANK_WORDS}"
+
+    def unread_words(self, target: int, cell: str) -> str:
+        """Say what a cell has that is not a value of a target, after "have"."""
+        if self.level.lists:
+            return f"no list of {self.nouns[1]}"
+        return "no number" if np.isinf(parse_number(cell)) else f"a number beyond {LARGEST:g}"
+
+    def joined(self, y: np.ndarray) -> np.ndarray:
+        """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
+        return y
+
+    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
+        """Parse the bounds in the cells of a target, lower and upper, float64 `[n, 2]`; None without bounds."""
+        return None
+
+    def relations(self, columns: Sequence[str]) -> RelationColumns:
+        """Return the columns of a table that may hold relations of the targets; none for columns without bounds."""
+        return RelationColumns((), ())
+
+    # what follows from it
+
+    def cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+        """Return the cells of a target; blank for broken rows.
+
+        Raises:
+            InputError: there is no such column, or several.
+        """
+        place = find_column(columns, self.targets[target])
+        return ["" if row.error else row.cells[place] for row in rows]
+
+    def infer(self, files: Sequence[InputFile]) -> dict[str, Any]:
+        """Return the fields of the task that depend on the cells of the tables, such as the names of classes.
+
+        Raises:
+            InputError: a column is missing or cannot be learned.
+        """
+        for t, name in enumerate(self.targets):
+            with named(files[0]):
+                cells = self.cells(t, files[0].rows, files[0].columns)
+            if self.level.lists:
+                if all(self.items_or_none(t, cell) is None for cell in cells):
+                    raise InputError(
+                        f"target column {name!r} holds no list of {self.nouns[1]} in any of the {len(cells)} rows; "
+                        f"one {self.nouns[0]} for each {self.level.name} was expected"
+                    )
+            elif not np.isfinite(values := self.values(t, cells)).any():
+                usual = Columns.complaint(self, t, "")
+                refused = (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value))
+                for cell in refused:
+                    if (complaint := self.complaint(t, cell)) != usual:
+                        raise InputError(f"target column {name!r} holds no value: '{printable(cell)}' {complaint}")
+                raise InputError(no_numbers(cells, name))
+        return {}
+
+    def items_or_none(self, target: int, cell: str) -> np.ndarray | None:
+        """Parse the list of a cell; None if it is blank or no list."""
+        try:
+            return self.items(target, cell)
+        except InputError:
+            return None
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        """Parse the targets of all rows, float64 `[n, T]`, NaN for blanks; a wrong cell is an error of its row.
+
+        Of lists it is the mean, by which duplicates and blank rows are recognised.
+        """
+        if self.level.lists:
+            return self._means(rows, columns, row_log)
+        cells = [self.cells(t, rows, columns) for t in range(len(self.targets))]
+        y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
+        bad = np.isinf(y)
+        wrong = [[column[i] for i in np.flatnonzero(bad[:, t])] for t, column in enumerate(cells)]
+        advice = ["" if self.discrete else comma_advice(column) for column in wrong]
+        for i, t in zip(*np.nonzero(bad), strict=True):
+            cell = cells[t][i]
+            reason = self.complaint(t, cell) + (advice[t] if has_comma(cell) else "")
+            row_log.error(rows[i].number, self.targets[t], cell, reason, category=BAD_TARGET)
+        y[bad.any(axis=1)] = np.nan
+        return y
+
+    def _means(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        y = np.full((len(rows), len(self.targets)), np.nan)
+        positions = [find_column(columns, name) for name in self.targets]
+        for i, row in enumerate(rows):
+            if row.error:
+                continue
+            means: list[float] = []
+            for t, position in enumerate(positions):
+                try:
+                    means.append(_mean(self.items(t, row.cells[position])))
+                except InputError as reason:
+                    row_log.error(row.number, self.targets[t], row.cells[position], str(reason), category=BAD_TARGET)
+                    break
+                if number := self._bounds_in_list(row.cells[position]):
+                    words = f"left out as blank: of {self.level.name}s only exact values are learned"
+                    row_log.warn(row.number, self.targets[t], row.cells[position], f"{plural(number, 'bound')} {words}")
+            else:
+                y[i] = means
+        return y
+
+    def _bounds_in_list(self, cell: str) -> int:
+        """Count the bounds in the list of a cell, such as `>1`, which are read as blanks."""
+        return 0 if self.discrete else sum(parse_bound(item) is not None for item in split_list(cell))
+
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
+        """Parse bounds of values that were not measured, see `bounds_in`."""
+        return self.bounds_in([self.cells(t, rows, columns) for t in range(len(self.targets))])
+
+    def bounds_in(self, columns: Sequence[Sequence[str]]) -> np.ndarray | None:
+        """Parse the bounds in the cells of T targets, float64 `[n, 2T]`: T lower, then T upper; NaN without a bound.
+
+        None if the columns have no bounds.
+        """
+        parts = [self.bounds_of(cells) for cells in columns]
+        known = [part for part in parts if part is not None]
+        return np.concatenate([part[:, [side]] for side in (0, 1) for part in known], axis=1) if known else None
+
+    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
+        """Parse the lists of each row by target, float64 `[a]`; None if cells are no lists."""
+        if not self.level.lists:
+            return None
+        positions = {t: find_column(columns, name) for t, name in enumerate(self.targets)}
+        parts: list[dict[str, np.ndarray]] = []
+        for row in rows:
+            cells = {} if row.error else {t: row.cells[position] for t, position in positions.items()}
+            items = {self.targets[t]: self.items_or_none(t, cell) for t, cell in cells.items()}
+            parts.append({name: values for name, values in items.items() if values is not None})
+        return parts
+
+    def attach_lists(
+        self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
+    ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
+        """Add the lists of `parse_lists` to the molecules of a store.
+
+        Returns:
+            The store, and for each molecule whose list does not fit, by its index, the target and the reason.
+        """
+        ptr = self.level.ptr(store).numpy()
+        y, wrong = attach_lists(lists, self.targets, ptr, "bond" if self.level.name == "bond" else "atom", self.nouns)
+        return self.level.with_targets(store, torch.from_numpy(y)), wrong
+
+
+def _mean(values: np.ndarray | None) -> float:
+    """Average the known values, independent of the order of the atoms; NaN if none is known."""
+    measured = np.empty(0) if values is None else np.sort(values[~np.isnan(values)])
+    return float(measured.mean()) if len(measured) else np.nan
+
+
+@dataclass(frozen=True)
+class NumberColumns(Columns):
+    """Columns of numbers, or, if they are `censored`, of numbers and bounds such as `>5`.
+
+    Attributes:
+        censored: whether bounds are learned from.
+        relation_column: column with the relation of each value of the one target, such as `>`, which makes it a bound.
+    """
+
+    censored: bool | None = None
+    relation_column: str | None = None
+
+    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
+        numbers = super().values(target, cells)
+        if self.censored:
+            for i in np.flatnonzero(np.isinf(numbers)).tolist():
+                if parse_bound(cells[i]):
+                    numbers[i] = np.nan
+        return numbers
+
+    def cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+        cells = super().cells(target, rows, columns)
+        for place in find_columns(columns, [self.relation_column] if self.relation_column else []).values():
+            cells = [
+                "" if row.error else join_relation(cell, row.cells[place])
+                for row, cell in zip(rows, cells, strict=True)
+            ]
+        return cells
+
+    def relations(self, columns: Sequence[str]) -> RelationColumns:
+        if self.level.lists:
+            return super().relations(columns)
+        return RelationColumns(columns, self.targets, self.relation_column)
+
+    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
+        return read_bounds(cells) if self.censored else None
+
+    def unread_words(self, target: int, cell: str) -> str:
+        if parse_bound(cell) and not self.level.lists:
+            return "a bound in place of a number"
+        return super().unread_words(target, cell)
+
+    def complaint(self, target: int, cell: str) -> str:
+        if not self.censored and parse_bound(cell):
+            return "is a bound, not a number; --censored learns from bounds too"
+        if self.relation_column is not None:
+            relation = f"the relation of column {self.relation_column!r} before it: {RELATION_WORDS}"
+            return f"{super().complaint(target, cell)}; expected a number, and {relation}"
+        return super().complaint(target, cell)
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        if self.relation_column is not None:
+            find_column(columns, self.relation_column)
+        y = super().parse(rows, columns, row_log)
+        if not self.level.lists and (position := too_large(y)):
+            row, name = rows[position[0]], self.targets[position[1]]
+            (cell,) = self.cells(position[1], [row], columns)
+            raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
+        return y

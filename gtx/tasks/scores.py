@@ -1,0 +1,173 @@
+"""Scores of a table that is read in portions, and the count of cells that are not scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gtx.base.errors import InputError, printable
+from gtx.data.columns import Row, find_columns
+from gtx.data.delimited import LARGEST
+from gtx.tasks.bounds import RelationColumns, bound_scores
+
+if TYPE_CHECKING:
+    from gtx.tasks.columns import Columns
+    from gtx.tasks.objective import NumericObjective
+
+
+@dataclass
+class ScoredCells:
+    """Count of the cells of a target that are scored, and of the others by reason, with the first of each.
+
+    Attributes:
+        target: name of the target.
+        rows: number of rows with a prediction.
+        scored: number of cells with a value.
+        bounds: number of cells with a bound, which is scored apart.
+        others: number of cells that cannot be read, by reason, and the first of them.
+    """
+
+    target: str
+    rows: int = 0
+    scored: int = 0
+    bounds: int = 0
+    others: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def leave_out(self, row: Row, cell: str, reason: str) -> None:
+        """Count a cell that is not scored; the reason is what it has in place of a value."""
+        number, first = self.others.get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
+        self.others[reason] = number + 1, first
+
+    def line(self) -> str | None:
+        """State how many cells are scored and why the others are not; None if all can be read."""
+        if not self.others:
+            return None
+        words = [
+            f"{number} {'has' if number == 1 else 'have'} {reason}, first {first}"
+            for reason, (number, first) in self.others.items()
+        ]
+        blank = self.rows - self.scored - self.bounds - sum(number for number, _ in self.others.values())
+        for number, what in ((self.bounds, "a bound"), (blank, "blank")):
+            words += [f"{number} {'is' if number == 1 else 'are'} {what}"] if number else []
+        return f"{self.target}: scored on {self.scored} of {self.rows} rows; {'; '.join(words)}"
+
+
+MOST_LINES = 10
+
+
+def count_lines(counts: Iterable[ScoredCells]) -> list[str]:
+    """Return the lines of the first few targets that have cells that are not scored."""
+    lines = [line for line in (count.line() for count in counts) if line is not None]
+    if len(lines) <= MOST_LINES:
+        return lines
+    return [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more targets have cells that are not scored"]
+
+
+class TableScores:
+    """Collection of predictions and measured values, if the table has them: 16 bytes per value.
+
+    Args:
+        columns: target columns of the task.
+        objective: objective of the task.
+        names: names of the columns of the table.
+    """
+
+    def __init__(self, columns: Columns, objective: NumericObjective, names: Sequence[str]) -> None:
+        self.columns = columns
+        self.objective = objective
+        self.names = names
+        self.position: dict[int, int] = find_columns(names, columns.targets)
+        self.counts: dict[int, ScoredCells] = {t: ScoredCells(columns.targets[t]) for t in self.position}
+        self.relations: RelationColumns = columns.relations(names)
+        self.y: list[np.ndarray] = []
+        self.bounds: list[np.ndarray] = []
+        self.prediction: list[np.ndarray] = []
+
+    def add(self, rows: Sequence[Row], answers: Any) -> None:
+        """Add some rows and their predictions; a cell that cannot be read, or does not fit, is not scored."""
+        if not self.position:
+            return
+        self.relations.add(rows)
+        for count in self.counts.values():
+            count.rows += len(rows)
+        if self.columns.level.lists:
+            for row, predicted in zip(rows, answers.mean, strict=True):
+                self.y.append(self._list_values(row, len(predicted)))
+                self.prediction.append(predicted)
+        else:
+            self.y.append(self._values(rows))
+            self.prediction.append(answers.mean)
+
+    def _values(self, rows: Sequence[Row]) -> np.ndarray:
+        """Read the values of some rows, `[n, T]`, and keep their bounds."""
+        targets = len(self.columns.targets)
+        y, bounds = np.full((len(rows), targets), np.nan), np.full((len(rows), 2, targets), np.nan)
+        has_bounds = False
+        for t, count in self.counts.items():
+            cells = self.columns.cells(t, rows, self.names)
+            values, of_target = self.columns.values(t, cells), self.columns.bounds_of(cells)
+            if of_target is not None:
+                bounds[:, :, t], has_bounds = of_target, True
+                count.bounds += int((~np.isnan(of_target)).any(axis=1).sum())
+            for i in np.flatnonzero(np.abs(values) > LARGEST).tolist():  # and what is no number is infinite
+                count.leave_out(rows[i], cells[i], self.columns.unread_words(t, cells[i]))
+            y[:, t] = np.where(np.abs(values) > LARGEST, np.nan, values)
+        joined = self.columns.joined(y)
+        for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(y)).tolist():
+            self.counts[t].leave_out(rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
+        joined[np.isinf(joined)] = np.nan
+        for t, count in self.counts.items():
+            count.scored += int((~np.isnan(joined[:, t])).sum())
+        if has_bounds:
+            self.bounds.append(bounds.reshape(len(rows), -1))
+        return joined
+
+    def _list_values(self, row: Row, items: int) -> np.ndarray:
+        """Read the lists of a row, one value for each of its atoms or bonds, `[items, T]`."""
+        y = np.full((items, len(self.columns.targets)), np.nan)
+        for t, position in self.position.items():
+            count, cell, level = self.counts[t], row.cells[position], self.columns.level.name
+            try:
+                values = self.columns.items(t, cell)
+            except InputError:
+                count.leave_out(row, cell, self.columns.unread_words(t, cell))
+                continue
+            if values is not None and len(values) != items:
+                length = f"a list of another length than one {self.columns.nouns[0]} for each {level}"
+                count.leave_out(row, cell, length)
+            elif values is not None:
+                y[:, t] = values
+                count.scored += int(not np.isnan(values).all())
+        return y
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None without a single measured value or bound."""
+        if not self.y:
+            return None
+        y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
+        bounds = np.concatenate(self.bounds) if self.bounds else None
+        if np.isnan(y).all() and (bounds is None or np.isnan(bounds).all()):
+            return None
+        scores = self.objective.evaluate(y, prediction)
+        if bounds is not None:
+            scores = add_bound_scores(scores, self.columns.targets, bounds, prediction)
+        names = [self.columns.targets[t] for t in self.position]
+        return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
+
+    def notes(self) -> list[str]:
+        """State how many cells of each target are not scored, and why."""
+        return [*count_lines(self.counts.values()), *self.relations.lines()]
+
+
+def add_bound_scores(
+    scores: dict[str, Any], targets: Sequence[str], bounds: np.ndarray, prediction: np.ndarray
+) -> dict[str, Any]:
+    """Add to the scores of each target the number of its `bounds` and `bounds_kept`, the share satisfied."""
+    counts, share = bound_scores(bounds, prediction)
+    for name, count, part in zip(targets, counts.tolist(), share.tolist(), strict=True):
+        if count:
+            scores["per_target"][name] |= {"bounds": count, "bounds_kept": part}
+    return scores

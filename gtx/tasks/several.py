@@ -1,0 +1,425 @@
+"""Several tasks in one model: targets of molecules, atoms and bonds, with one encoder and a head for each level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gtx.base.errors import InputError
+from gtx.data.columns import Row
+from gtx.schema import ListOf, Record, one_of
+from gtx.settings.options import learned
+from gtx.settings.tasks import TASKS, MoleculeAtomBondOptions
+from gtx.tasks.answers import AnswerRules, Answers, Scores
+from gtx.tasks.columns import Columns
+from gtx.tasks.levels import LEVELS
+from gtx.tasks.metrics import Metric, mean_scores
+from gtx.tasks.objective import Objective, Validation
+from gtx.tasks.task import Task
+
+if TYPE_CHECKING:
+    from gtx.data import FeatureColumns, MoleculeStore
+    from gtx.data.row_log import InputFile, RowLog
+
+
+# --- Answers and scores of several tasks.
+
+
+@dataclass(frozen=True)
+class JointPredictions:
+    """Answers of several tasks for m molecules.
+
+    Attributes:
+        by_task: answers of each task, in order.
+        warnings: per molecule, a list of texts.
+    """
+
+    by_task: tuple[Answers, ...]
+    warnings: list[list[str]]
+
+    @classmethod
+    def of(cls, by_task: Sequence[Answers]) -> JointPredictions:
+        """Join the answers of tasks, with all warnings."""
+        every = zip(*(each.warnings for each in by_task), strict=True)
+        return cls(tuple(by_task), [list(chain(*texts)) for texts in every])
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Mask `[m]` of the molecules with an answer from every task."""
+        return np.logical_and.reduce([each.finite for each in self.by_task])
+
+    def subset(self, rows: np.ndarray) -> JointPredictions:
+        """Select the molecules `rows`."""
+        return JointPredictions(tuple(each.subset(rows) for each in self.by_task), [self.warnings[i] for i in rows])
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns of all tasks; blank for a molecule that is not `finite`."""
+        blank = ~self.finite
+        columns = [column.copy() for each in self.by_task for column in each.columns()]
+        for column in columns:
+            column[blank] = np.nan if column.dtype.kind == "f" else None
+        return columns
+
+
+class JointScores:
+    """Scores of a table, task by task.
+
+    Args:
+        by_task: scores of each task.
+        names: names of the metrics of all tasks.
+    """
+
+    def __init__(self, by_task: Sequence[Scores], names: Sequence[str]) -> None:
+        self.by_task = by_task
+        self.names = names
+
+    def add(self, rows: Sequence[Row], answers: JointPredictions) -> None:
+        """Add some rows and their answers."""
+        for scores, own in zip(self.by_task, answers.by_task, strict=True):
+            scores.add(rows, own)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None if the table has no true values."""
+        all_scores = [scores for scores in (each.metrics() for each in self.by_task) if scores is not None]
+        return join_scores(all_scores, self.names) if all_scores else None
+
+    def notes(self) -> list[str]:
+        """Return notes about all answers, a line each."""
+        return [line for each in self.by_task for line in each.notes()]
+
+
+def join_scores(by_task: Sequence[dict[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    """Join the scores of several tasks: means of the metrics `names` over the targets that have them, and the rest."""
+    joined = mean_scores({name: scores for each in by_task for name, scores in each["per_target"].items()}, names)
+    return {k: v for each in by_task for k, v in each.items()} | joined
+
+
+def join_baselines(by_task: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
+    """Join the scores of the baselines of several tasks, by name and part of the split.
+
+    None for targets that a baseline does not predict.
+    """
+
+    def joined(method: str, where: str) -> dict[str, Any]:
+        per_target: dict[str, Any] = {}
+        for task, scores in zip(tasks, by_task, strict=True):
+            own = scores[method][where]["per_target"] if method in scores else {}
+            per_target |= {name: own.get(name, dict.fromkeys(task.metrics)) for name in task.targets}
+        return mean_scores(per_target, dict.fromkeys(name for task in tasks for name in task.metrics))
+
+    methods = dict.fromkeys(name for scores in by_task for name in scores)
+    return {method: {where: joined(method, where) for where in ("train", "val", "test")} for method in methods}
+
+
+# --- The three parts of several tasks.
+
+
+def store_of(task: Task, store: MoleculeStore) -> MoleculeStore:
+    """Return a store with the targets of one of several tasks alone in `y`."""
+    if store.y is None or task.level != "molecule":
+        return store
+    return replace(store, y=store.y[:, : len(task.targets)])
+
+
+@dataclass(frozen=True)
+class JointColumns(Columns):
+    """Columns of several tasks; the first columns of `y` are the targets of molecules, the next the means of lists."""
+
+    tasks: tuple[Task, ...] = ()
+
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+        return np.concatenate([task.columns.parse(rows, columns, row_log) for task in self.tasks], axis=1)
+
+    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
+        return self.tasks[0].columns.parse_bounds(rows, columns)
+
+    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
+        parts = [task.columns.parse_lists(rows, columns) or [] for task in self._tasks_of_lists]
+        return [{name: values for each in lists for name, values in each.items()} for lists in zip(*parts, strict=True)]
+
+    def attach_lists(
+        self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
+    ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
+        wrong: dict[int, tuple[str, str]] = {}
+        for task in self._tasks_of_lists:
+            own = [{name: each[name] for name in task.targets if name in each} for each in lists]
+            store, misfits = task.columns.attach_lists(store, own)
+            wrong = misfits | wrong
+        return store, wrong
+
+    @property
+    def _tasks_of_lists(self) -> list[Task]:
+        return [task for task in self.tasks if task.level != "molecule"]
+
+
+class JointObjective(Objective):
+    r"""Sum of the losses of several tasks, each averaged over the values of the task in the whole training set:
+
+    \[ L = \sum_k \frac{1}{n_k} \sum_{i=1}^{n_k} \ell_k(\hat z_{ki}, z_{ki}) \]
+
+    Losses are in z-scores for numbers and in nats for classes, and a task with more values has no larger weight.
+    Source: models of mixed targets in chemprop (`MolAtomBondMPNN` of version 2.3), with one encoder and a predictor for
+    each level.
+
+    Args:
+        tasks: the tasks.
+        density: mean weight per molecule of each task in the training rows, see `Objective.share`.
+    """
+
+    def __init__(self, tasks: Sequence[Task], density: Sequence[float] | None) -> None:
+        self.tasks = tasks
+        self.parts: list[Objective] = [task.objective for task in tasks]
+        self.density = density
+
+    @property
+    def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
+        """Metrics of all tasks."""
+        return {name: metric for each in self.parts for name, metric in each.metrics.items()}
+
+    @property
+    def out_channels(self) -> int:
+        """Outputs of the first task; `Task.also` has those of the others."""
+        return self.parts[0].out_channels
+
+    @property
+    def num_predictions(self) -> int:
+        return sum(len(task.targets) for task in self.tasks)
+
+    def known(self, store: MoleculeStore) -> Tensor:
+        return torch.stack([task.objective.known(store_of(task, store)) for task in self.tasks]).any(0)
+
+    def examples(self, store: MoleculeStore) -> MoleculeStore:
+        for task in self.tasks:
+            store = task.objective.examples(store_of(task, store))
+        return store
+
+    def forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, ...]:
+        outputs = model(batch)
+        return tuple(each.forward(_Constant(out), batch) for each, out in zip(self.parts, outputs, strict=True))
+
+    def share(self, examples: Any) -> int | Tensor:
+        return getattr(examples, "molecules", examples.num_graphs)
+
+    def mean_loss(self, output: Sequence[Tensor], examples: Any) -> Tensor:
+        losses = [
+            each.mean_loss(own, examples) * (each.share(examples) / (density * self.share(examples)))
+            for each, own, density in zip(self.parts, output, self.density or (), strict=True)
+        ]
+        return torch.stack(losses).sum()
+
+    @cached_property
+    def validation(self) -> JointValidation:
+        return JointValidation(self.tasks)
+
+    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
+        """Compute the outputs of each level for each molecule."""
+        outputs = [network(batch) for network in members]
+        own = [each.predict([_Constant(out[k]) for out in outputs], batch) for k, each in enumerate(self.parts)]
+        return list(zip(*own, strict=True))
+
+
+class _Constant(nn.Module):
+    """Network that returns an output computed before."""
+
+    def __init__(self, output: Tensor) -> None:
+        super().__init__()
+        self.output = output
+
+    def forward(self, batch: Any) -> Tensor:
+        return self.output
+
+
+class JointValidation(Validation):
+    """Validation of several tasks: the sum of their losses, and the mean of scores over targets.
+
+    A metric of any level is there; levels without it are left out.
+
+    Args:
+        tasks: the tasks.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.tasks = tasks
+        self.parts: list[Validation] = [task.objective.validation for task in tasks]
+        self.channels: int = sum(each.channels for each in self.parts)
+        self.names: Sequence[str] = list(dict.fromkeys(name for each in self.parts for name in each.names))
+
+    def outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
+        return torch.cat([each.outputs(own, batch) for each, own in zip(self.parts, output, strict=True)], 1)
+
+    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        scorers = [each.scorer(store_of(task, val)) for task, each in zip(self.tasks, self.parts, strict=True)]
+        widths, counts = [each.channels for each in self.parts], [len(task.targets) for task in self.tasks]
+
+        def scores(outputs: Tensor) -> dict[str, float]:
+            by_task = [score(own) for score, own in zip(scorers, outputs.split(widths, 1), strict=True)]
+            logged = {}
+            for name in dict.fromkeys(name for each in by_task for name in each):
+                values = [
+                    (each[name], n) for each, n in zip(by_task, counts, strict=True) if isfinite(each.get(name, nan))
+                ]
+                if name == "val_loss":
+                    logged[name] = sum(value for value, _ in values)
+                elif values:  # the mean over targets
+                    logged[name] = sum(value * n for value, n in values) / sum(n for _, n in values)
+            return logged
+
+        return scores
+
+
+class JointAnswers(AnswerRules):
+    """Answers of several tasks, one after the other. Scores are means over the targets for which they are defined.
+
+    Args:
+        tasks: the tasks.
+        metrics: metrics of all tasks.
+    """
+
+    def __init__(self, tasks: Sequence[Task], metrics: Mapping[str, Metric]) -> None:
+        self.tasks = tasks
+        self.metrics = metrics
+
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        columns: dict[str, type] = {}
+        for task in self.tasks:
+            columns |= task.answers.output_columns([*taken, *columns], members)
+        return columns
+
+    def decode(self, outputs: Sequence[tuple[Tensor, ...]], store: MoleculeStore) -> JointPredictions:
+        answers = []
+        for k, task in enumerate(self.tasks):
+            own: Any = [each[k] for each in outputs]
+            if task.level == "molecule":
+                none = torch.zeros(0, 1, task.objective.out_channels, dtype=torch.float64)
+                own = torch.stack(own) if own else none
+            answers.append(task.answers.decode(own, store))
+        return JointPredictions.of(answers)
+
+    def score(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointPredictions, rows: np.ndarray
+    ) -> dict[str, Any]:
+        pairs = zip(self.tasks, answers.by_task, strict=True)
+        scores = [task.answers.score(members, store_of(task, store), own, rows) for task, own in pairs]
+        return join_scores(scores, self.metrics)
+
+    def scores(self, columns: Sequence[str]) -> JointScores:
+        return JointScores([task.answers.scores(columns) for task in self.tasks], tuple(self.metrics))
+
+    def notes(self) -> list[str]:
+        return [line for task in self.tasks for line in task.answers.notes()]
+
+
+# --- The task.
+
+TOGETHER = ("regression", "atoms", "atom-classes", "bonds", "bond-classes")
+"""Names of the tasks that go together, in order."""
+
+
+@dataclass(frozen=True)
+class TaskList(Task, MoleculeAtomBondOptions):
+    """Two or three tasks of different levels (molecules, atoms, bonds) in one model: one encoder, a head per level.
+
+    A row needs a value of at least one target.
+
+    Args:
+        tasks: a `Regression` of molecules, a task of atoms and a task of bonds, or two of them.
+        density: see `JointObjective`.
+
+    Raises:
+        InputError: there are other tasks, fewer than two tasks, or two tasks of the same level; a target is named
+            twice; or the uncertainty of a `Regression` is "similarity", which reads training molecules.
+    """
+
+    name: ClassVar[str] = "molecule-atom-bond"
+    names: ClassVar[Mapping[str, str]] = {"atom": name}
+    supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
+    targets: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = field(default=(), kw_only=True)
+    density: tuple[float, ...] = learned()
+
+    def __post_init__(self) -> None:
+        if unlike := [each for each in self.tasks if each.name not in TOGETHER]:
+            raise InputError(f"tasks that go together are {', '.join(TOGETHER)}; got {unlike[0].name}")
+        tasks = tuple(sorted(self.tasks, key=lambda each: TOGETHER.index(each.name)))
+        if len({each.level for each in tasks}) < max(2, len(tasks)):
+            one, names = "one of molecules, one of atoms and one of bonds", ", ".join(each.name for each in tasks)
+            raise InputError(f"tasks that go together are two or three, {one}: got {names}")
+        if getattr(tasks[0], "uncertainty", "none") == "similarity":
+            raise InputError("uncertainty: similarity does not go together with targets of atoms or bonds")
+        object.__setattr__(self, "tasks", tasks)
+        object.__setattr__(self, "targets", tuple(name for each in tasks for name in each.targets))
+        object.__setattr__(self, "level", tasks[0].level)
+        super().__post_init__()
+
+    @property
+    def also(self) -> dict[str, int]:  # type: ignore[override]
+        """Numbers of outputs of the other tasks, by level."""
+        return {each.level: each.objective.out_channels for each in self.tasks[1:]}
+
+    @cached_property
+    def columns(self) -> JointColumns:
+        return JointColumns(self.targets, LEVELS["molecule"], self.tasks)
+
+    @cached_property
+    def objective(self) -> JointObjective:
+        return JointObjective(self.tasks, self.density)
+
+    @cached_property
+    def answers(self) -> JointAnswers:
+        return JointAnswers(self.tasks, self.objective.metrics)
+
+    def _each(self, change: Callable[[Task], Task]) -> Self:
+        return replace(self, tasks=tuple(map(change, self.tasks)))
+
+    def infer_from_table(self, files: Sequence[InputFile]) -> Self:
+        return self._each(lambda task: task.infer_from_table(files))
+
+    def reading(self, features: FeatureColumns | None) -> Self:
+        return self._each(lambda task: task.reading(features))
+
+    def fitted(self, train: MoleculeStore) -> Self:
+        joint = self._each(lambda task: task.fitted(store_of(task, train)))
+        if joint.density is not None:
+            return joint
+        shares = [float(task.objective.share(store_of(task, train))) for task in joint.tasks]
+        return replace(joint, density=tuple(share / len(train) for share in shares))
+
+    def adopting(self, other: Task) -> Self:
+        theirs = {task.name: task for task in getattr(other, "tasks", (other,))}
+        return self._each(lambda task: task.adopting(theirs[task.name]) if task.name in theirs else task)
+
+    def calibrated(self, answers: JointPredictions, y: np.ndarray) -> Self:
+        first, *others = self.tasks
+        own = y[:, : len(first.targets)]
+        return replace(self, tasks=(first.calibrated(answers.by_task[0], own), *others))
+
+    def seen_by(self, task: Task, dataset: Any) -> Any:
+        """Return a data set with the targets of one task alone."""
+        return replace(dataset, task=task, store=store_of(task, dataset.store))
+
+    # storage
+
+    def config(self) -> dict[str, Any]:
+        return {"task": self.name, "targets": list(self.targets), "tasks": [task.config() for task in self.tasks]}
+
+    def to_dict(self) -> dict[str, Any]:
+        tasks = [task.to_dict() for task in self.tasks]
+        return {"name": self.name, "targets": list(self.targets), "density": list(self.density), "tasks": tasks}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Self:
+        kinds = ["regression", "classification", "multiclass"]
+        Record({"tasks": ListOf(Record({"name": one_of(kinds)}), 2, 3)}).check(plain, "task")
+        tasks = tuple(TASKS[task["name"]].load().from_dict(task) for task in plain["tasks"])
+        joint = cls(tasks=tasks)
+        if plain.get("targets") != list(joint.targets):
+            raise InputError(f"task.targets: expected those of its tasks, {list(joint.targets)}")
+        return replace(joint, density=tuple(plain.get("density", ())))
