@@ -78,7 +78,7 @@ class TrainingModule(LightningModule):
         if read is None:
             raise InputError("expected a data module of MoleculeDataModule.from_table, got one of other molecules")
         sizes: dict[str, Any] = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
-        sizes |= {"out_channels": data.task.out_channels, "num_descriptors": read.num_descriptors}
+        sizes |= {"out_channels": data.task.objective.out_channels, "num_descriptors": read.num_descriptors}
         spec = {"name": model, "arguments": sizes | arguments}
         network = build_model(spec)
         if isinstance(network, MoleculeModel):
