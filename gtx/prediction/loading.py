@@ -17,7 +17,7 @@ from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import read_model
-from gtx.prediction.predictor import Predictor, without_onednn
+from gtx.prediction.predictor import Predictor
 from gtx.tasks import Task
 
 KINDS = ("cpu", "cuda", "mps", "xpu")
@@ -96,7 +96,7 @@ class FoundationEmbedding:
     sha256: str
 
     def __call__(self, batch: Batch) -> Tensor:
-        with torch.no_grad(), without_onednn():
+        with torch.no_grad():
             return self.network(str(batch.x.device)).embed(batch)
 
     def network(self, device: str = "cpu") -> GraphTransformer:

@@ -6,15 +6,13 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -39,38 +37,6 @@ from gtx.tasks.answers import Answers, fresh_columns
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
     from gtx.prediction.streaming import TableOutcome
-
-
-# --- The switch of torch for oneDNN, which holds for the whole process.
-
-_lock = Lock()
-_users = 0
-_before = True
-
-
-@contextmanager
-def without_onednn() -> Iterator[None]:
-    """Turn oneDNN off for a block, until the last of several threads has left it.
-
-    OneDNN caches code for each shape, and each batch has another shape: it takes half a gigabyte, and is no faster.
-    """
-    global _users, _before
-    with _lock:
-        if not _users:
-            _before = _switch(False)
-        _users += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            if not _users:
-                _switch(_before)
-
-
-def _switch(enabled: bool) -> bool:
-    """Turn oneDNN on or off, and nothing else; return whether it was on."""
-    return torch.backends.mkldnn.set_flags(enabled, _fp32_precision=None)[0]
 
 
 # --- Work on many batches, spread over threads.
@@ -464,8 +430,7 @@ class Predictor:
     def _run_all(self, run: Callable[[Tensor], Made], batches: Sequence[Tensor]) -> list[Made]:
         """Call `run(rows)` for each batch, several at once on a CPU."""
         within_memory = partial(self._run_parts, run)
-        with without_onednn():
-            return list(chain(*(in_threads if self.device.type == "cpu" else map)(within_memory, batches)))
+        return list(chain(*(in_threads if self.device.type == "cpu" else map)(within_memory, batches)))
 
     def _run_parts(self, run: Callable[[Tensor], Made], rows: Tensor) -> list[Made]:
         """Call `run` for a batch, cut into halves, quarters, ... after a GPU ran out of memory."""

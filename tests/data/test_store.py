@@ -163,20 +163,6 @@ def test_a_batch_has_the_rows_of_its_molecules_one_after_the_other(
         assert batch.ptr[-1] == first == len(batch.x) and batch.num_graphs == len(index)
 
 
-def test_a_batch_is_all_that_pyg_makes_of_one(stores: list[MoleculeStore]) -> None:
-    for each in stores:
-        batch = each.batch(parts([4, 0, 9]))
-        made = Batch(_base_cls=Data, **batch.to_dict())
-        assert type(batch) is type(made) and set(batch.keys()) == set(made.keys())
-        assert batch.num_nodes == len(batch.x) and batch[2].num_nodes == 300
-        assert batch.is_undirected() and batch.validate()
-        again = Batch.from_data_list(batch.to_data_list())
-        for copied in (batch.clone(), pickle.loads(pickle.dumps(batch)), again):
-            assert copied.num_graphs == 3 and copied.edge_index.equal(batch.edge_index)
-            assert copied[1].x.equal(each.batch(parts([0])).x)
-        assert each.batch(parts([1])).x.data_ptr() != batch.x.data_ptr()
-
-
 @pytest.mark.parametrize("wrong", [9, -1])
 def test_a_molecule_that_is_not_there_is_named(molecules: MoleculeStore, wrong: int) -> None:
     with pytest.raises(IndexError, match=f"expected molecules from 0 to 8, got {wrong}"):
@@ -213,20 +199,6 @@ def test_it_can_stop_at_the_first_error(workers: int, tmp_path: Path) -> None:
     assert [error is None for error in done.errors] == [True] * 4 + [False, True] and len(done.store) == 5
     assert not list(tmp_path.iterdir())  # half an outcome is not kept
     assert len(featurise(Featuriser(), SMILES, workers=0, chunk=2, to_first_error=True).errors) == len(SMILES)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("forks")
-def test_without_smiles_everything_else_is_the_same(tmp_path: Path) -> None:
-    with_smiles = featurise(Featuriser(), TEXTS, workers=0, cache=tmp_path)
-    for workers in (0, 2):
-        without = featurise(Featuriser(), TEXTS, workers=workers, chunk=3, cache=tmp_path / str(workers), smiles=False)
-        assert without.smiles == [None] * len(TEXTS)
-        assert without.errors == with_smiles.errors and without.warnings == with_smiles.warnings
-        for name in ("atoms", "bonds", "bond_codes", "descriptors"):
-            one, other = getattr(without.store, name), getattr(with_smiles.store, name)
-            torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
-    assert not any(featurise(Featuriser(), TEXTS, cache=tmp_path, smiles=False).smiles)  # no word from the cache
 
 
 @pytest.mark.usefixtures("forks")

@@ -51,23 +51,6 @@ def test_the_sets_of_mat_are_assembled(site, shared_data, tmp_path, monkeypatch)
     assert load_public_dataset(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
 
 
-def test_the_sets_of_muben_are_assembled(site, shared_data, tmp_path, monkeypatch):
-    folder, address = site
-    entry = PUBLIC_DATASETS[name := "scaffold/freesolv"]
-    rows = [row.cells for row in open_table(shared_data / entry.path).rows]
-    sources = []
-    for part in ("train", "val", "test"):
-        lines = [",smiles,labels,masks"]
-        for smiles, *labels, split in rows:
-            if split == part:
-                shown = [label or "-1" for label in labels]
-                lines.append(f'{len(lines) - 1},{smiles},"[{", ".join(shown)}]","{[int(bool(y)) for y in labels]}"')
-        (folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
-        sources.append(f"{address}/{part}.csv")
-    monkeypatch.setitem(PUBLIC_DATASETS, name, replace(entry, sources=tuple(sources)))
-    assert load_public_dataset(name, tmp_path).path.read_bytes() == (shared_data / entry.path).read_bytes()
-
-
 def test_the_sets_of_moleculeace_are_assembled(shared_data):
     content = (shared_data / PUBLIC_DATASETS[ACTIVITY].path).read_text()
     lines = ["smiles,exp_mean [nM],y,cliff_mol,split,y [pEC50/pKi]"]

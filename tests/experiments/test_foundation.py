@@ -111,18 +111,6 @@ def test_the_teacher_says_what_its_package_says() -> None:
     assert np.isnan(shard.molecule[-1]).all() and shard.error[-1]
 
 
-@pytest.mark.usefixtures("toy_teacher")
-def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
-    for begin in (0, 4):
-        labels.write_shard(tmp_path, begin, TEXTS[:2])
-    assert len(labels.read_labels(tmp_path, 100).error) == 2
-
-
-def test_the_first_lines_of_a_corpus(corpus: Path) -> None:
-    assert read_corpus(corpus, 2) == TEXTS[:2]
-    assert read_corpus(corpus) == ["CCO", "c1ccccc1C(=O)O", "not", "CC(N)C(=O)O"]
-
-
 def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:
     assert leaks.flat(["C[C@H](N)C(=O)[O-].[Na+]", "nonsense"]) == {Chem.CanonSmiles("CC(N)C(=O)O")}
     assert leaks.flat(["OCC", "C(C)O", "nonsense"]) == {"CCO"}

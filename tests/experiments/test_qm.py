@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -66,18 +63,6 @@ def test_bonds_by_distance_are_the_bonds(conformers: MoleculeStore, made: Molecu
     assert (made.bond_codes == 1).all()
 
 
-def test_hydrogens_of_real_sets_have_one_bond(shared_data: Path) -> None:
-    for file in ("qm9/qm9_3d_3000.npz", "qm7/qm7_qml_7101.npz"):
-        with np.load(shared_data / file) as held:
-            sizes = held["num_atoms"][::10]
-            starts = np.concatenate([[0], np.cumsum(held["num_atoms"], dtype=int)])
-            own = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in range(0, len(held["num_atoms"]), 10)])
-            store = qm_sets.store_of(sizes, held["Z"][own], held["R"][own])
-        degree = torch.bincount(whole(store).edge_index[0], minlength=len(store.atoms))
-        assert (degree[store.atoms[:, 0] == 1] == 1).double().mean() == 1
-        assert degree.min() >= 1 and degree[store.atoms[:, 0] == 6].max() <= 4
-
-
 @pytest.mark.slow
 def test_the_targets_are_those_of_the_files(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GTX_DATA", str(shared_data))
@@ -88,17 +73,6 @@ def test_the_targets_are_those_of_the_files(shared_data: Path, monkeypatch: pyte
         assert [len(rows) for rows in found.split.values()][1:] == [round(len(found.store) / 10)] * 2
         assert np.array_equal(found.split["test"], again.split["test"])
         assert not np.array_equal(found.split["test"], other.split["test"])
-
-
-def test_pairs_within_the_cutoff_are_all_of_them_and_no_others(made: MoleculeStore) -> None:
-    batch = whole(made)
-    edges, apart = coordinate_models.WithinCutoff(3.0)(batch.pos, batch.batch)
-    distance = torch.cdist(batch.pos, batch.pos)
-    near = (distance < 3.0) & (batch.batch[:, None] == batch.batch) & ~torch.eye(len(distance), dtype=torch.bool)
-    assert (
-        set(map(tuple, edges.T.tolist())) == set(map(tuple, near.nonzero().tolist())) and edges.shape[1] == near.sum()
-    )
-    assert torch.allclose(apart, distance[edges[0], edges[1]], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["gtx", "schnet", "torchmd_net"])
@@ -117,14 +91,6 @@ def test_what_a_model_in_space_must_keep(name: str, extensive: bool, made: Molec
     stretched = batch.clone()
     stretched.pos = 1.1 * batch.pos
     assert not torch.allclose(net(stretched), out, **scale)
-
-
-def test_the_graph_transformer_is_a_sum_over_atoms(made: MoleculeStore) -> None:
-    net, batch = model("gtx"), whole(made)
-    net.observe(made)
-    each = net.model.head(net.model.nodes(batch)) / (len(made.atoms) / len(made))
-    for m in range(len(made)):
-        assert net(batch)[m].item() == pytest.approx(each[batch.batch == m].sum().item(), rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", coordinate_models.FAMILY)
@@ -198,75 +164,9 @@ def test_a_set_that_cannot_be_had_is_said(
     assert told[1] == "failed: python -m experiments.qm --sets qm7-energy --models gtx --splits 0"
 
 
-SYMBOLS = {1: "H", 6: "C", 7: "N", 8: "O", 9: "F", 16: "S"}
-
-
 def held(shared_data: Path, name: str) -> dict[str, np.ndarray]:
     with np.load(shared_data / name) as arrays:
         return dict(arrays)
-
-
-def cut(arrays: dict[str, np.ndarray], count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Atomic numbers and positions of the first molecules."""
-    ends = np.cumsum(arrays["num_atoms"].astype(int))[: count - 1]
-    last = int(arrays["num_atoms"][:count].astype(int).sum())
-    return list(zip(np.split(arrays["Z"][:last], ends), np.split(arrays["R"][:last], ends), strict=True))
-
-
-def as_qml(arrays: dict[str, np.ndarray], count: int) -> bytes:
-    """The first molecules as qml's archive has them, among files of other kinds."""
-    files = {"qml-8bb833c/tests/data/other.txt": "no molecule", "qml-8bb833c/tests/qm7/readme": "no molecule either"}
-    heats = ""
-    labels = zip(arrays["xyz_name"][:count], arrays["energy_pbe0"][:count], strict=True)
-    for (numbers, places), (name, energy) in zip(cut(arrays, count), labels, strict=True):
-        atoms = [f" {SYMBOLS[z]} {x:.6f} {y:.6f} {w:.6f}\n" for z, (x, y, w) in zip(numbers, places, strict=True)]
-        files[f"qml-8bb833c/tests/qm7/{name}"] = f"{len(atoms)}\ncharge = 0\n{''.join(atoms)}"
-        heats += f"{name} {energy} -1.0\n"
-    files["qml-8bb833c/tests/data/hof_qm7.txt"] = heats
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        for name, text in reversed(files.items()):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(text.encode())
-            tar.addfile(entry, io.BytesIO(text.encode()))
-    return out.getvalue()
-
-
-def as_moleculenet(arrays: dict[str, np.ndarray], count: int) -> bytes:
-    """The first molecules as MoleculeNet's archive has them, each followed by one that is not taken."""
-    names = arrays["target_names"].tolist()
-    sdf, table = "", ",".join(["mol_id", *names]) + "\n"
-    labels = zip(arrays["mol_id"][:count], arrays["targets"][:count], strict=True)
-    for (numbers, places), (name, targets) in zip(cut(arrays, count), labels, strict=True):
-        for shift in (0, 1):
-            own = f"gdb_{int(name[4:]) + shift}"
-            table += ",".join([own, *(repr(float(value) + shift) for value in targets)]) + "\n"
-            sdf += f"{own}\n  -OEChem-\n\n{len(numbers):3d}  1  0     0  0\n"
-            for z, (x, y, w) in zip(numbers, places + shift, strict=True):
-                sdf += f"{x:10.4f}{y:10.4f}{w:10.4f} {SYMBOLS[z]:<3} 0  0\n"
-            sdf += "  1  2  1  0  0  0  0\nM  END\n$$$$\n"
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as files:
-        files.writestr("gdb9.sdf", sdf)
-        files.writestr("gdb9.sdf.csv", table)
-    return out.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("file", "pack", "read"),
-    [
-        ("qm7/qm7_qml_7101.npz", as_qml, qm_sets.qm7),
-        ("qm9/qm9_3d_3000.npz", as_moleculenet, qm_sets.qm9),
-    ],
-)
-def test_official_files_become_the_arrays(shared_data: Path, file: str, pack, read) -> None:
-    arrays, count = held(shared_data, file), 30
-    made = read(pack(arrays, count))
-    atoms = int(arrays["num_atoms"][:count].sum())
-    for name, found in made.items():
-        whole = arrays[name] if name == "target_names" else arrays[name][: atoms if name in "ZR" else count]
-        assert found.dtype.kind == whole.dtype.kind and np.array_equal(found, whole), name
-    assert len(made["num_atoms"]) == count
 
 
 @pytest.mark.parametrize("file", ["qm7/qm7_qml_7101.npz", "qm9/qm9_3d_3000.npz"])

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import mat, models, moleculeace, recipe, scaffold, tables
+from experiments import models, moleculeace, recipe, tables
 from experiments.runs import Run, execute
 from gtx.base.errors import InputError
 from gtx.data import public_datasets
-from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
 from tests.tables import TINY
@@ -35,13 +34,6 @@ def of_model(run: Run, model: str, seed: int = 0) -> Run:
     return Run(run.public_set, model, 0, seed, run.runs)
 
 
-def test_runs_are_named_by_seed_or_by_split() -> None:
-    one, several = scaffold.SETS["esol"], mat.SETS["freesolv"]
-    assert Run(one, "gtx", 0, 3).key == ("scaffold-esol", "gtx-3")
-    assert Run(several, "gtx-ensemble", 5, 0).name == "gtx-ensemble-5"
-    assert Run(several, "gtx", 5, 2).name == "gtx-5-seed2"
-
-
 def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "moleculeace" / "CHEMBL2034_Ki.csv"
     before, after = (pd.read_csv(table, dtype=str) for table in (file, moleculeace.with_validation(file, tmp_path)))
@@ -57,17 +49,6 @@ def options(**given: object) -> Namespace:
         **{"seeds": None, "splits": None, "sets": ["esol"], "models": ["mean", "chemprop", "gtx"], "runs": Path()}
         | given
     )
-
-
-def test_seeds_are_as_many_as_make_a_row() -> None:
-    found = [(run.model, run.seed) for run in recipe.requested_runs("m", scaffold.SETS, options())]
-    assert found[:3] == [("mean", 0), ("chemprop", 0), ("gtx", 0)]
-    assert [seed for model, seed in found if model == "chemprop"] == [0, 1, 2]
-    assert len(found) == 1 + 3 + 5
-    many = [(run.split, run.seed) for run in recipe.requested_runs("m", mat.SETS, options(models=["gtx"]))]
-    assert many == [(split, 0) for split in range(6)]
-    some = list(recipe.requested_runs("m", mat.SETS, options(models=["gtx"], splits=[2], seeds=[1, 4])))
-    assert [(run.split, run.seed) for run in some] == [(2, 1), (2, 4)]
 
 
 def test_a_command_writes_a_result(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -115,15 +96,6 @@ def test_runs_are_made_in_processes_of_their_own(
     assert recipe.run_all([run, broken], partial(execute, fit=models.fit_predict, results=tmp_path), given)
     assert sorted(capsys.readouterr().out.splitlines()) == ["toy gtx-ensemble-0 failed", "toy mean-0 done"]
     assert [line["name"] for line in tables.runs(tmp_path)] == ["mean-0"]
-
-
-def test_what_is_written_can_be_scored_again(run: Run, tmp_path: Path) -> None:
-    prediction = run.dataset.y + np.linspace(-1, 1, len(run.dataset.y))[:, None]
-    result = execute(run, lambda _: (prediction, {}), tmp_path)
-    kept = tables.predictions(tmp_path, result)
-    assert kept.names == (toy_recipe.TARGET,) and kept.measured is None
-    scores = Regression([toy_recipe.TARGET]).objective.evaluate(run.dataset.y[kept.rows], kept.values)
-    assert scores["rmse"] == pytest.approx(result["test"]["rmse"], rel=1e-5)
 
 
 @pytest.mark.slow

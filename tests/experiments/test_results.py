@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import r2_score, roc_auc_score
 
 from experiments import results, summary, tables
 from experiments.foundation import table
-from experiments.summary import SCORES, Difference, ModelRuns, Split, difference
+from experiments.summary import ModelRuns, Split, difference
 from experiments.tables import RESULTS, Predictions
 from gtx.report.comparison import corrected_resampled_t
 
 # --- Rows, differences and the page made of results.
-
-
-def test_weighted_scores_are_those_of_repeated_molecules() -> None:
-    random = np.random.default_rng(0)
-    y, p = random.integers(0, 2, 40).astype(float), random.integers(0, 9, 40) / 8  # many ties
-    weights = random.multinomial(40, np.full(40, 1 / 40), 20)
-    for weight, auc, r2, mae in zip(
-        weights, *(SCORES[name](y, p, weights) for name in ("roc_auc", "r2", "mae")), strict=True
-    ):
-        again, told = y.repeat(weight), p.repeat(weight)
-        assert auc == pytest.approx(roc_auc_score(again, told))
-        assert r2 == pytest.approx(r2_score(again, told))
-        assert mae == pytest.approx(np.abs(again - told).mean())
-    assert np.isnan(SCORES["roc_auc"](np.ones(3), np.arange(3.0), np.ones((1, 3)))).all()
 
 
 def made(seed: int, noise: float, n: int = 200) -> Split:
@@ -114,42 +98,6 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     assert "1,234" in next(line for line in lines if line.startswith("| mean of the training rows"))
     part = next(line for line in lines if line.startswith("| without message passing over bonds"))
     assert part.startswith("| without message passing over bonds | 0.900 | 1 run | 0.900 | 0.700 | 0.700 |")  # seed 0's
-
-
-def test_an_aim_may_be_a_share_of_another_models_score(tmp_path: Path) -> None:
-    command = "python -m experiments.qm --sets qm9-u0 --models {} --splits {}"
-    for split, value in ((0, 0.7), (2, 0.9)):
-        more = {"split": f"random {split}", "seed": split, "command": command.format("gtx", split)}
-        put(tmp_path / "results", f"qm9-u0/gtx-{split}", value=value, **more)
-    page = results.results_page(tmp_path / "results", data=False)
-    title = results.AIMS["qm9-u0"].title
-    assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 |  |  |" in page  # SchNet was not measured
-    assert f"`{command.format('gtx', '0 2')}`" in page
-    for split in (0, 2):
-        put(tmp_path / "results", f"qm9-u0/schnet-{split}", value=2.0, split=f"random {split}", title="SchNet")
-    assert f"| {title} | MAE, kcal/mol | 0.800 ± 0.141 | 1.6 | reached |" in results.results_page(
-        tmp_path / "results", False
-    )
-
-
-def test_the_readme_has_the_short_form(tmp_path: Path) -> None:
-    put(tmp_path, "scaffold-esol/gtx-0", value=0.70)
-    put(tmp_path, "scaffold-esol/mean-0", value=2.0)
-    put(tmp_path, "scaffold-bbbp/mean-0", value=2.0)  # gtx was not run there
-    table = results.short(results.gather(tmp_path))
-    line = "| ESOL, scaffold split | RMSE, log mol/L, lower is better |  | 0.700 (1 run) |  | mean of"
-    assert line in table and "BBBP" not in table
-    readme = f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n"
-    assert results.into(readme, results.BEGIN, table) == f"before\n{results.BEGIN}\n{table}\n{results.END}\nafter\n"
-
-
-def test_more_is_better_for_some_metrics() -> None:
-    def row(model: str, value: float) -> ModelRuns:
-        return ModelRuns("toy", model, [result(model, value) | {"metric": "roc_auc", "test": {"roc_auc": value}}])
-
-    assert summary.verdict(row("gtx", 0.9), 0.8) == "reached"
-    assert summary.verdict(row("gtx", 0.7), 0.8) == "missed"
-    assert [one.model for one in summary.ranked([row("a", 0.6), row("b", 0.9)])] == ["b", "a"]
 
 
 def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:
@@ -239,17 +187,6 @@ def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path: Path) -> No
     assert [one["name"] for one in tables.runs(tmp_path, "tuning", "toy")] == ["gtx-0"]
 
 
-def test_runs_that_end_at_once_are_all_kept(tmp_path: Path) -> None:
-    def add(number: int) -> None:
-        tables.put(tmp_path, run(f"gtx-{number}"), Predictions(np.arange(4), ("y",), np.full((4, 1), number)))
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(add, range(24)))
-    found = tables.predicted_runs(tmp_path)
-    assert sorted(one["name"] for one in found) == sorted(f"gtx-{number}" for number in range(24))
-    assert all(one["predictions"].values[0, 0] == int(one["name"][4:]) for one in found)
-
-
 def test_a_killed_process_loses_no_other_run(tmp_path: Path) -> None:
     tables.put(tmp_path, run("gtx-0"), Predictions(np.arange(2), ("y",), np.ones((2, 1))))
     code = """
@@ -323,30 +260,3 @@ def test_validation_rows_choose_and_the_aim_is_that_of_the_chosen() -> None:
     behind = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | `gtx"))
     assert "foundation`: 0.800" in behind and "forest on counts: 0.600" in behind and "| behind |" in behind
     assert "| 1 | `gtx train --from foundation` | 0.500 |" in page and "| 1 | `gtx train` | 0.700 |" in page
-
-
-def test_errors_of_validation_rows_over_all_sets_choose_the_start() -> None:
-    """e ** -0.1 and e ** -0.3 of those from scratch: a mean of -20 %, and t of one degree of freedom, 12.706."""
-    sets = {
-        folder: {
-            row.model: row for row in (runs(folder, "gtx-default", 1.0, 1.0), runs(folder, "gtx-from-foundation", *own))
-        }
-        for folder, own in (("a", (1.1, np.exp(-0.1))), ("b", (0.9, np.exp(-0.3))))
-    }
-    half = 12.706 * np.std([0.1, 0.3], ddof=1) / np.sqrt(2)
-    (line,) = (line for line in table.deciding(sets) if "| validation" in line)
-    assert line.endswith(f"| validation, which decide | -20.0% [{-0.2 - half:+.1%}, {-0.2 + half:+.1%}] | 2 of 2 |")
-    assert not [line for line in table.deciding({"a": sets["a"]}) if "| validation" in line]
-
-
-@pytest.mark.parametrize(
-    ("gap", "metric", "words"),
-    [
-        (Difference(0.2, 0.1, 0.3), "rmse", "behind"),
-        (Difference(0.2, 0.1, 0.3), "roc_auc", "ahead"),
-        (Difference(-0.2, -0.3, -0.1), "rmse", "ahead"),
-        (Difference(0.2, -0.1, 0.3), "rmse", "no difference that seeds and rows show"),
-    ],
-)
-def test_a_model_is_behind_where_the_whole_interval_is(gap: Difference, metric: str, words: str) -> None:
-    assert table.standing(gap, metric) == words

@@ -10,8 +10,6 @@ import pytest
 import torch
 from torch_geometric.transforms import AddRandomWalkPE
 
-from experiments import tables
-from experiments.results import published
 from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
 from gtx.base.errors import InputError
@@ -93,18 +91,6 @@ def test_a_simple_model_of_all_rows_learns_from_validation_rows_when_they_have_c
     np.testing.assert_array_equal(again, after)
 
 
-@pytest.mark.parametrize("model", SIMPLE)
-def test_simple_models_of_classes(classes: Run, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classical, "TREES", 20)
-    prediction, facts = classical.fit_predict(named(classes, model))
-    assert ((prediction >= 0) & (prediction <= 1)).all()
-    assert (prediction[:, 1] == 1.0).all()  # the training rows know nothing else
-    assert list(facts["settings"]["chosen_on_validation"]) == ["y0", "y2"]
-    train = classes.dataset.split["train"]
-    y, found = classes.dataset.y[train, 2], prediction[train, 2]
-    assert found[y == 1].mean() > found[y == 0].mean()
-
-
 @pytest.mark.parametrize("kind", pyg.BEST)
 def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
     classes: Run, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -140,17 +126,6 @@ def test_pyg_answers_in_the_targets_units(regression: Run, monkeypatch: pytest.M
     np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", pyg.BEST)
-def test_the_best_configuration_has_the_least_validation_loss(kind: str) -> None:
-    for task, number in pyg.BEST[kind].items():
-        folder = pyg.TUNED_ON[task].replace("/", "-")
-        tried = [run for run in tables.runs(tables.RESULTS, "tuning", folder) if run["model"] == kind]
-        if not tried:
-            pytest.skip("an sdist has no results")
-        best = min(tried, key=lambda run: run["val"]["loss"])
-        assert (best["name"], len(tried)) == (f"{kind}-{number}", len(pyg.CONFIGURATIONS))
-
-
 def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Run, tmp_path: Path) -> None:
     chemprop.write_table(classes, tmp_path / "data.csv")
     again = chemprop.read_table(tmp_path / "data.csv", classes.targets)
@@ -167,21 +142,3 @@ def test_without_chemprop_the_reason_is_told(regression: Run, tmp_path: Path, mo
     failed.write_text("chemprop could not be installed: no network\n")
     with pytest.raises(InputError, match="no network"):
         chemprop.fit_predict(named(regression, "chemprop"))
-
-
-def test_published_scores_are_those_of_the_set(tmp_path: Path) -> None:
-    (tmp_path / "published").mkdir()
-    (tmp_path / "published" / "scaffold_published.csv").write_text(
-        "dataset,model,method,rmse-mean,rmse-std,roc-auc-mean,roc-auc-std\n"
-        "esol,Net,none,0.9,0.1,,\nesol,Net,DeepEnsembles,0.8,,,\nesol,Net,SWAG,0.7,,,\nfreesolv,Net,none,2.0,,,\nbace,Net,none,,,0.8,0.02\n"
-    )
-    assert published("scaffold-esol", "rmse", tmp_path) == [
-        ("Net", 0.9, 0.1),
-        ("Net, ensemble", 0.8, None),
-        ("Net, SWAG", 0.7, None),  # the best of all
-    ]
-    assert published("scaffold-bace", "roc_auc", tmp_path) == [("Net", 0.8, 0.02)]
-    assert published("xtb9-random", "r2", tmp_path) == published("scaffold-esol", "rmse", tmp_path / "no") == []
-    assert published("mat-esol", "rmse", tmp_path)[0].mean == 0.28
-    assert published("zinc12k-graphs", "mae")[0] == ("GRIT", 0.059, None)
-    assert published("zinc12k", "mae", tmp_path) == []  # gtx's own features of atoms: not the published rows

@@ -10,7 +10,7 @@ import torch
 from experiments.speed import __main__ as command
 from experiments.speed import measure, training
 from experiments.speed.layer import CONTENDERS, HEADS, Batch
-from experiments.speed.measure import Case, race, table
+from experiments.speed.measure import Case, race
 
 PEAK = 40 << 20  # bytes that the case "grows" holds for a moment
 
@@ -36,30 +36,6 @@ def test_cases_are_measured_and_a_failure_is_a_result(monkeypatch: pytest.Monkey
         assert 0.9 * PEAK < grows[0]["peak"] < 1.3 * PEAK and max(turn["peak"] for turn in one) < PEAK / 4
     assert (hungry, missing) == ([{"failed": "out of memory"}], [{"failed": "ValueError: there is no such thing"}])
     assert own == [{"seconds": 2.0, "peak": 7, "RMSE": "0.1"}]
-
-
-def test_ratios_are_medians_over_turns_and_reach_the_table() -> None:
-    def case(name: str, group: str = "x") -> Case:
-        return Case(group, name, lambda: lambda: None, 6)
-
-    def turns(*seconds: float, **more: object) -> list[dict]:
-        return [{"seconds": each, "peak": 5 << 20, **more} for each in seconds]
-
-    results = {case("gtx"): turns(1.0, 10.0, 3.0), case("PyG"): turns(2.0, 40.0, 9.0)}
-    results |= {case("a|b"): [{"failed": "out of memory"}], case("own", "y"): turns(2.0, RMSE="0.1")}
-    assert table(results).splitlines()[2:] == [
-        "| x | gtx | 3,000 ms | 2 | 5 MiB | 1.00x | 1.00x |  |",
-        "| x | PyG | 9,000 ms | 1 | 5 MiB | 3.00x | 1.00x |  |",
-        "| x | a/b | out of memory |  |  |  |  |  |",
-        "| y | own | 2,000 ms | 3 | 5 MiB | 1.00x | 1.00x | 0.1 |",
-    ]
-
-
-def test_a_topic_replaces_its_own_section_of_the_page(tmp_path: Path) -> None:
-    page = tmp_path / "speed.md"
-    for topic, text in (("layer", "old"), ("batches", "other"), ("layer", "new \\1")):
-        command.write_section(page, topic, f"## {topic}\n\n{text}\n")
-    assert page.read_text() == "# How fast gtx is\n\n## layer\n\nnew \\1\n\n## batches\n\nother\n"
 
 
 @pytest.mark.slow

@@ -118,31 +118,6 @@ def test_a_finished_run_is_kept_and_a_stopped_one_goes_on(folder: Path, monkeypa
     assert run(folder) == result
 
 
-def test_other_models_stand_beside_it_on_the_same_rows(folder: Path) -> None:
-    words = [
-        "--here",
-        "--sets",
-        "smiles",
-        "--rivals",
-        "mean",
-        "--out",
-        str(folder / "results"),
-        "--runs",
-        str(folder / "runs"),
-    ]
-    assert zinc.main(words) == 0
-    file = folder / "results" / tables.RUNS
-    (result,), written = tables.predicted_runs(folder / "results"), file.stat().st_mtime_ns
-    table = pd.read_csv(folder / "data" / "zinc12k" / "zinc12k.csv")
-    train, test = (table["y"][table["split"] == part] for part in ("train", "test"))
-    assert result["test"]["mae"] == pytest.approx((test - train.mean()).abs().mean())
-    assert result["predictions"].rows.tolist() == test.index.tolist()
-    assert result["command"] == "python -m experiments.zinc --sets smiles --rivals mean --seeds 0"
-    assert zinc.main(words) == 0 and file.stat().st_mtime_ns == written
-    with pytest.raises(SystemExit):  # graphs have no SMILES
-        zinc.main(["--sets", "graphs", *words[3:]])
-
-
 def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys: pytest.CaptureFixture) -> None:
     words = [*WORDS[:-1], json.dumps({"channels": 256}), "--out", str(folder), "--runs", str(folder / "runs")]
     assert zinc.main(words) == 1

@@ -20,7 +20,7 @@ from gtx.molecules import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, Featuriser, 
 from gtx.molecules.graphs import bond_edge_index, encode_atoms, encode_bonds
 from gtx.molecules.perception import featurise_texts
 
-from .rewriting import CAGES, ODD, coloured_graph, labels, rewritings, sample
+from .rewriting import CAGES, ODD, coloured_graph, rewritings, sample
 
 # --- Atom and bond codes: against values known from chemistry, against OGB's own, and whatever the order of atoms.
 
@@ -257,14 +257,6 @@ def test_explicit_hydrogens_in_the_text_have_their_places(alanine: Chem.Mol, pla
     assert molecule.smiles == ALANINE
 
 
-def test_hydrogens_change_neither_labels_nor_descriptors(shared_data: Path) -> None:
-    for text in [ALANINE, "[2H]C([2H])O", *sample(shared_data, 10, stereo=True)]:
-        bare, full = Featuriser()(text), Featuriser(hydrogens=True)(text)
-        assert labels(full) == labels(bare) and full.smiles == bare.smiles and full.warnings == bare.warnings
-        assert np.array_equal(full.descriptors, bare.descriptors, equal_nan=True)
-        assert len(full.atoms) == Chem.AddHs(Chem.MolFromSmiles(text)).GetNumAtoms()
-
-
 def test_a_mol_block_is_told_from_a_smiles(alanine: Chem.Mol) -> None:
     block = Chem.MolToMolBlock(alanine)
     assert Featuriser()(block).smiles == SPACE(block).smiles == ALANINE
@@ -381,10 +373,3 @@ def test_many_at_once_are_what_each_is_alone(settings: dict, shared_data: Path) 
     assert flat.bond_counts.tolist() == [len(m.bond_codes) for m in alone]
     assert [s for s in flat.smiles if s] == [m.smiles for m in alone]
     assert [w for w, e in zip(flat.warnings, flat.errors, strict=True) if not e] == [m.warnings for m in alone]
-
-
-def test_canonical_smiles_can_be_left_out() -> None:
-    without, usual = Featuriser()(ALANINE, smiles=False), Featuriser()(ALANINE)
-    assert without.smiles is None and usual.smiles == ALANINE
-    assert all(np.array_equal(one, other) for one, other in zip(without[:3], usual[:3], strict=True))
-    assert np.array_equal(without.descriptors, usual.descriptors)

@@ -9,9 +9,8 @@ from rdkit import Chem
 from rdkit.Chem.EnumerateStereoisomers import EnumerateStereoisomers, StereoEnumerationOptions
 from rdkit.Chem.inchi import MolToInchiKey
 
-from gtx.molecules import Featuriser, read_smiles
+from gtx.molecules import Featuriser
 from gtx.molecules import graphs as stereo
-from gtx.molecules.graphs import LABEL, assign_stereo_labels
 
 from .rewriting import SYMMETRIC, coloured_graph, labels, rewritings, sample
 
@@ -108,10 +107,3 @@ def test_what_takes_too_long_is_undecided_and_said(monkeypatch: pytest.MonkeyPat
 def test_square_planar_is_said_to_be_ignored() -> None:
     molecule = FEATURISER("N[Pt@SP1](N)(Cl)Cl")
     assert labels(molecule) == ("?", "") and molecule.warnings
-
-
-def test_labels_of_an_earlier_reading_do_not_linger() -> None:
-    mol = read_smiles("C[C@H]1CC[C@@H](C)CC1")
-    mol.GetAtomWithIdx(0).SetProp(LABEL, "R")
-    assign_stereo_labels(mol)
-    assert not mol.GetAtomWithIdx(0).HasProp(LABEL)

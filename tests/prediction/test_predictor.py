@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.data import featurise
 from gtx.prediction import Predictor, RowSelection, predict_table
-from gtx.prediction.predictor import BATCHES, in_threads, without_onednn
+from gtx.prediction.predictor import BATCHES, in_threads
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
 from gtx.tasks.scaling import count_elements
 from tests.molecules_for_tests import SMILES
@@ -288,32 +287,6 @@ def test_predictions_do_not_depend_on_threads(
     alone = predictor.predict_store(store)
     assert len(store) > 8 and torch.tensor(several.mean).allclose(torch.tensor(alone.mean), rtol=1e-6, atol=1e-6)
     assert several.warnings == alone.warnings and not predictor.outputs(store).requires_grad
-
-
-# --- Threads that predict at once leave torch's switch as it was.
-
-
-@pytest.mark.parametrize("before", [True])
-def test_the_last_of_two_threads_puts_it_back(before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.mkldnn, "enabled", before)
-    one_in, both_in, first_out = (Barrier(2, timeout=60) for _ in range(3))
-    seen = []
-
-    def first() -> None:
-        with without_onednn():
-            one_in.wait()
-            both_in.wait()
-        seen.append(torch.backends.mkldnn.enabled)  # the other still predicts
-        first_out.wait()
-
-    thread = Thread(target=first)
-    thread.start()
-    one_in.wait()
-    with without_onednn():
-        both_in.wait()
-        first_out.wait()
-    thread.join()
-    assert seen == [False] and torch.backends.mkldnn.enabled is before
 
 
 # --- Selecting.

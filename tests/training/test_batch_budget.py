@@ -52,26 +52,6 @@ def test_a_trial_leaves_everything_as_it_was(module: TrainingModule) -> None:
     assert all(p.grad is None for p in module.parameters())
 
 
-def test_a_trial_leaves_no_gradient_node(module: TrainingModule, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node remembers its stream: one that stays would take a capture out of its own."""
-    cut = TrainingModule.loss
-
-    def nodes() -> list[torch.autograd.graph.Node]:
-        return [p.view_as(p).grad_fn.next_functions[0][0] for p in module.parameters()]
-
-    def loss(self: TrainingModule, batch: Batch) -> torch.Tensor:
-        value = cut(self, batch)
-        for node in nodes():
-            node.metadata["pass"] = True
-        assert any("pass" in node.metadata for node in nodes())  # they live as long as the loss
-        return value
-
-    monkeypatch.setattr(TrainingModule, "loss", loss)
-    with torch.autocast("cpu", torch.bfloat16):
-        try_step(module, every)
-        assert not any("pass" in node.metadata for node in nodes())
-
-
 def test_activations_are_gone_when_a_trial_has_failed(module: TrainingModule, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting for Python to collect cycles: an exponential keeps its own result for the backward pass."""
     cut, alive = TrainingModule.loss, []

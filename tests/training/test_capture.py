@@ -15,7 +15,7 @@ from gtx.tasks import Regression
 from gtx.training import TrainSettings
 from gtx.training.capture import WholeStep, obstacle_to_capture
 from gtx.training.module import TrainingModule
-from gtx.training.optimise import adamw, adapt_to_device, warmup_cosine
+from gtx.training.optimise import adamw
 
 from .distributed import processes
 from .task import LOGP, model, store, train
@@ -128,16 +128,3 @@ def test_a_run_goes_on_in_the_other_way(
     assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]
     assert {kind for each in seen for kind, _ in each} == {float if captured_first else Tensor}
     assert member.history[-1]["train_loss"] < member.history[0]["train_loss"]
-
-
-def test_an_optimiser_of_a_checkpoint_is_settled_on_its_device() -> None:
-    """What was begun on a processor can be captured on a GPU, for which "meta" stands here."""
-    weight = nn.Parameter(torch.zeros(3, device="meta"))
-    optimiser = AdamW([weight], lr=0.1)
-    optimiser.state[weight] = {"step": torch.tensor(7.0), "exp_avg": torch.zeros(3, device="meta")}
-    schedule = warmup_cosine(optimiser, 10, 0.1)
-    adapt_to_device(optimiser, schedule, weight.device, captured=True)
-    (group,) = optimiser.param_groups
-    assert group["capturable"] and group["lr"].device.type == "meta"
-    assert optimiser.state[weight]["step"].device.type == "meta"
-    assert [rate.device.type for rate in schedule.base_lrs] == ["meta"]
