@@ -28,7 +28,7 @@ def compiled_loop(function: Callable) -> Callable:
         try:
             return loop(*arguments)
         except (EOFError, UnpicklingError):  # a file of the cache was cut off
-            for file in Path(loop.stats.cache_path).glob("*.nb[ci]"):
+            for file in Path(str(loop.stats.cache_path)).glob("*.nb[ci]"):
                 file.unlink(missing_ok=True)
             return loop(*arguments)
 
