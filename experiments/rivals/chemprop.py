@@ -44,12 +44,13 @@ def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
     table, out, predicted = (run.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
     write_table(run, table)
     words = ["--splits-column", "split", "--task-type", run.dataset.task.name]
-    words += ["--smiles-columns", "smiles", "--target-columns", *run.targets]
+    column = ["--reaction-columns" if run.data.featuriser.reaction else "--smiles-columns", "smiles"]
+    words += [*column, "--target-columns", *run.targets]
     features = FEATURES if run.model == "chemprop-rdkit" else ()
     seed = ["--pytorch-seed", str(run.seed), "--num-workers", "0", "--accelerator", "cpu"]
     _run([command, "train", "--data-path", table, "--output-dir", out, *words, *seed, *features])
     model = out / "model_0" / "best.pt"
-    paths = ["--test-path", table, "--model-paths", model, "--preds-path", predicted, "--smiles-columns", "smiles"]
+    paths = ["--test-path", table, "--model-paths", model, "--preds-path", predicted, *column]
     _run([command, "predict", *paths, "--accelerator", "cpu", *features])
     parameters, versions = json.loads(_run([python, "-c", DESCRIBE, model]))
     settings = {"options": " ".join([*words, *features]), "else": "chemprop's defaults"}
