@@ -4,8 +4,9 @@
     GTX_DATA=../shared/data python -m experiments.reactions --sets lograte-components --models gtx-default
 
 A set whose name ends with `-components` reads the reactants and the products as two molecules a row, in place of the
-graph of the reaction; one that ends with a mode, such as `-reactants-difference`, has the codes of that mode. Files: https://github.com/hesther/reactiondatabase; each is `$GTX_DATA/reactions/<name>.csv` with
-the columns reaction, y and split_0 to split_4.
+graph of the reaction; one that ends with a mode, such as `-reactants-difference`, has the codes of that mode. Files:
+https://github.com/hesther/reactiondatabase; each is `$GTX_DATA/reactions/<name>.csv` with the columns reaction, y and
+split_0 to split_4.
 """
 
 from __future__ import annotations
