@@ -74,7 +74,7 @@ class MoleculeColumn(NamedTuple):
         cells = list(zip(*rows, strict=True)) or [()] * len(columns)
         named = self.candidates(columns)
         for group in named:
-            if likely := [i for i in group if any(map(is_molecule, cells[i]))]:
+            if likely := [i for i in group if any(map(is_input, cells[i]))]:
                 return likely, "several columns are called so"
             if columns[group[0]].strip().lower() in self.names and not any(map(str.strip, cells[group[0]])):
                 return group, "several columns are called so"  # blank in the first rows, as far as one can see
@@ -152,6 +152,13 @@ def is_molecule(text: str) -> bool:
         return "M  END" in text or (len(text) <= _LONGEST and bool(read_smiles(text)))
     except MoleculeError:
         return False
+
+
+def is_input(text: str) -> bool:
+    """Return whether a text can be read as a molecule or as a reaction SMILES; long texts are not tried."""
+    from gtx.molecules.reactions import is_reaction
+
+    return is_molecule(text) or (len(text) <= _LONGEST and is_reaction(text))
 
 
 def _are_molecules(cells: Sequence[str]) -> bool:

@@ -30,6 +30,7 @@ from gtx.data.columns import (
     smiles_index,
 )
 from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
+from gtx.data.reaction_columns import ARROW, join_sides, reactants_column
 from gtx.data.table_writer import find_unused_column_name
 
 T = TypeVar("T")
@@ -70,8 +71,10 @@ def open_table(
         InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,
             or a list with the name of a file.
     """
-    if ARROW in (smiles_column or usual_column or ""):
-        return _read_sides(source, smiles_column, usual_column)
+    if ARROW in (name := smiles_column or usual_column or ""):
+        reactants = name.partition(ARROW)[0]
+        table = open_table(source, smiles_column and reactants, reactants)
+        return join_sides(table, name) if reactants_column(smiles_column, usual_column, table.columns) else table
     wanted = MoleculeColumn(smiles_column, usual_column)
     if isinstance(source, io.BufferedReader):
         return _read_stream(source, wanted, "the table")
@@ -87,23 +90,6 @@ def open_table(
 
         return read_parquet(name, wanted, name)
     return _opened(name, wanted)
-
-
-ARROW = ">>"
-"""Arrow of a reaction, between the texts of its sides or the names of their columns."""
-
-
-def _read_sides(
-    source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader, requested: str | None, usual: str | None
-) -> Table:
-    """Read a table with the two sides of reactions in two columns, `requested` or else `usual`; see `open_table`."""
-    reactants, _, products = (requested or usual or "").partition(ARROW)
-    table = open_table(source, requested and reactants, reactants)
-    if requested is None and not {reactants, products} <= set(table.columns):
-        return table
-    first, second = table.index(reactants), table.index(products)
-    rows = (row._replace(text=f"{row.cells[first]}{ARROW}{row.cells[second]}") for row in table.rows)
-    return replace(table, smiles_column=f"{reactants}{ARROW}{products}", rows=rows)
 
 
 def _opened(name: str, wanted: MoleculeColumn) -> Table:

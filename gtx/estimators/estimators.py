@@ -116,6 +116,7 @@ class MoleculeEstimator(BaseEstimator):
         ignore_stereo: bool = Featuriser.ignore_stereo,
         atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None,
         smiles_columns: Sequence[str] | None = None,
+        reaction: str | None = None,
         feature_columns: Sequence[str] | None = None,
         atom_feature_columns: Sequence[str] | None = None,
         bond_feature_columns: Sequence[str] | None = None,
@@ -150,6 +151,8 @@ class MoleculeEstimator(BaseEstimator):
                 only for molecules with map numbers or written hydrogens.
             smiles_columns: names of the columns with several molecules per row, such as `("solute", "solvent")`. X is
                 then a pandas table with these columns, or a list of rows with one SMILES per column.
+            reaction: codes of reactions, such as "reactants-products", one of `gtx.molecules.reactions.MODES`; X are
+                then atom-mapped reaction SMILES.
             feature_columns: names of numeric columns, such as a temperature, that the model reads in addition to the
                 molecule. X is then a pandas table with these columns and a column of SMILES, called as in training or
                 "smiles".
@@ -182,6 +185,7 @@ class MoleculeEstimator(BaseEstimator):
         self.ignore_stereo = ignore_stereo
         self.atom_order = atom_order
         self.smiles_columns = smiles_columns
+        self.reaction = reaction
         self.feature_columns = feature_columns
         self.atom_feature_columns = atom_feature_columns
         self.bond_feature_columns = bond_feature_columns
@@ -209,6 +213,7 @@ class MoleculeEstimator(BaseEstimator):
             components=tuple(parameters.smiles_columns or ()),
             ignore_stereo=parameters.ignore_stereo,
             atom_order=parameters.atom_order,
+            reaction=parameters.reaction,
         )
         data, settings = DataSettings("", task=task, featuriser=featuriser, features=self._features()), self._settings()
 

@@ -51,7 +51,7 @@ def draw_molecule(
         ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
-        drawing = _draw_input(_read(molecule), title, size)
+        drawing = _draw_input(read_input(molecule), title, size)
         return drawing.svg(over=drawing.rings(ringed) + (drawing.numbers() if numbers else ""))
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
@@ -226,7 +226,7 @@ def _corners(points: np.ndarray) -> np.ndarray:
     return np.array([(left, top), (right, top), (left, bottom), (right, bottom), middle])
 
 
-def _read(molecule: str | Chem.Mol) -> Chem.Mol:
+def read_input(molecule: str | Chem.Mol) -> Chem.Mol:
     """Return the RDKit molecule of a SMILES, or that of the graph of a reaction."""
     if not isinstance(molecule, str):
         return molecule
@@ -286,7 +286,7 @@ def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
 
 
 def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
-    mol = _read(molecule)
+    mol = read_input(molecule)
     if mol.GetNumAtoms() == count:
         return mol
     full = Chem.AddHs(mol)

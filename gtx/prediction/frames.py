@@ -11,6 +11,7 @@ import pandas as pd
 
 from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
 from gtx.data.feature_columns import cell_text
+from gtx.data.reaction_columns import join_sides, reactants_column
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
@@ -77,7 +78,8 @@ class DataFramePredictor:
         cells = frame.astype(object).where(frame.notna(), "")
         smiles_column = components[0] if components else self.smiles_column
         first = cells.head(FIRST_ROWS).astype(str)
-        column = MoleculeColumn(smiles_column, header.smiles_column)
+        reactants = reactants_column(smiles_column, header.smiles_column, columns)
+        column = MoleculeColumn(reactants or smiles_column, header.smiles_column)
         place = smiles_index(columns, column, lambda: first.to_numpy().tolist())
 
         def rows() -> Iterator[Row]:
@@ -86,6 +88,8 @@ class DataFramePredictor:
                 yield Row(number, texts, texts[place], error=damage(texts[place]))
 
         table = Table(columns, columns[place], rows(), len(frame))
+        if reactants is not None:
+            table = join_sides(table, smiles_column or header.smiles_column)
         if components:
             table = add_component_columns(table, components[1:])
         return header.features.read_table(table) if header.features else table

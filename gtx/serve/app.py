@@ -21,7 +21,9 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.data.columns import Table
 from gtx.explain.subject import list_explainable_outputs
-from gtx.molecules import MoleculeError, draw_molecule, read_smiles
+from gtx.molecules import MoleculeError, draw_molecule
+from gtx.molecules.drawing import read_input
+from gtx.molecules.reactions import is_reaction
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
 from gtx.prediction import NeighbourReportingPredictor, Predictor
 from gtx.prediction.streaming import PredictorLike
@@ -174,11 +176,11 @@ def make_app(
 
     @app.get("/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
     def draw(smiles: str = smiles_in_url) -> Response:
-        """Draw a molecule as SVG."""
-        mol = read_smiles(smiles)
+        """Draw a molecule, or a reaction, as SVG."""
+        mol = read_input(smiles)
         if mol.GetNumAtoms() > MOST_ATOMS:
             raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; a drawing may have {MOST_ATOMS}")
-        svg = draw_molecule(mol, size=(240, 150))
+        svg = draw_molecule(mol, size=(420 if is_reaction(smiles) else 240, 150))
         return Response(svg, media_type="image/svg+xml", headers={"cache-control": "max-age=3600"})
 
     @app.post("/smiles")

@@ -29,6 +29,10 @@ def make_example(header: ModelFileHeader) -> dict[str, list[Any]]:
     """Make columns, by name, of an example that the model can read; these are all columns that a request needs."""
     molecules, features = header.featuriser.components or ["smiles"], header.features
     columns: dict[str, list[Any]] = {name: [*_EXAMPLE[i:], *_EXAMPLE[:i]] for i, name in enumerate(molecules)}
+    if header.featuriser.reaction:
+        columns[molecules[0]] = [
+            f"[CH3:1][Br:2].[{x}-:3]>>[CH3:1][{x}:3].[Br-:2]" for x in ("Cl", "F", "I", "OH", "SH")
+        ]
     if features is None:
         return columns
     mols = [header.featuriser.read(smiles) for smiles in _EXAMPLE]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CAPABILITIES = {
     "benchmark": "gtx benchmark, which compares models of numbers and classes of molecules",
-    "components": "several molecules a row: leave out --smiles-columns",
+    "components": "several molecules a row or reactions: leave out --smiles-columns and --reaction-column",
     "explain": "explanations, which are of numbers and classes of molecules",
     "fine-tuning": "training that starts from another model (--from)",
     "outliers": "warnings of outliers among its targets",

@@ -96,7 +96,7 @@ class DataSettings:
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
-        if self.featuriser.components:
+        if self.featuriser.components or self.featuriser.reaction:
             check_task_capability(self.task, "components")
         if self.features:
             self.features.check(self.featuriser)

@@ -81,7 +81,7 @@ function remarks(row) {
 }
 
 function rowOf(row, shownGroups) {
-  const smiles = row[answer.columns.indexOf(answer.smiles_column)];
+  const smiles = answer.smiles_column.split(">>").map((name) => row[answer.columns.indexOf(name)]).join(">>"); // sides of a reaction in two columns
   const others = answer.columns.slice(0, answer.columns.indexOf(answer.answers[0].name))
     .map((column, i) => [column, row[i]]).filter(([column, cell]) => column !== answer.smiles_column && cell !== "")
     .map(([column, cell]) => `${column}: ${cell}`).join(" · ");
