@@ -91,8 +91,8 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
         return dict.fromkeys(names)
     surprise, labels, right = counts.sum(0).tolist()
     loss = surprise / labels
-    whole = float((counts[:, 2] == counts[:, 1]).double().mean())
-    return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, whole), strict=True))
+    sequences = float((counts[:, 2] == counts[:, 1]).double().mean())
+    return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, sequences), strict=True))
 
 
 def exact_match_accuracy(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
@@ -161,11 +161,11 @@ class GeneratedTexts:
         """Count the correct texts, as `scores` takes them; `truth` has the true texts by index of the molecule."""
         rows = list(truth)
         part = self.subset(rows)
-        found = Counter(sequences=len(rows), exact_accuracy=sum(part.exact(list(truth.values()))))
+        counts = Counter(sequences=len(rows), exact_accuracy=sum(part.exact(list(truth.values()))))
         if self.canonical is not None:
             right, canonical = part.right(list(truth.values())), part.canonical or []
-            found.update(molecule_accuracy=sum(right), invalid=canonical.count(None))
-        return found
+            counts.update(molecule_accuracy=sum(right), invalid=canonical.count(None))
+        return counts
 
     def subset(self, rows: Sequence[int] | np.ndarray) -> GeneratedTexts:
         """Select the molecules `rows`."""
@@ -203,7 +203,7 @@ class TextScores:
     written: int = 0
     cut: int = 0
     invalid: int | None = None
-    found: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, rows: Sequence[Row], answers: GeneratedTexts) -> None:
         """Add some rows and the texts generated for them."""
@@ -213,14 +213,14 @@ class TextScores:
             self.invalid = (self.invalid or 0) + answers.canonical.count(None)
         for at in find_columns(self.columns, [self.target]).values():
             truth = {i: row.cells[at].strip() for i, row in enumerate(rows)}
-            self.found.update(answers.counts({i: text for i, text in truth.items() if text}))
+            self.counts.update(answers.counts({i: text for i, text in truth.items() if text}))
 
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None without a single true text."""
-        if not self.found["sequences"]:
+        if not self.counts["sequences"]:
             return None
-        found = scores(self.found)
-        return {**found, "per_target": {self.target: found}}
+        all_scores = scores(self.counts)
+        return {**all_scores, "per_target": {self.target: all_scores}}
 
     def notes(self) -> list[str]:
         """State how many texts are no SMILES, and how many were cut off."""
@@ -506,9 +506,9 @@ class SequenceGenerationTask(Task, SequenceOptions):
         return {i: f"{reason}; no training row has it, so the model cannot write it" for i, reason in errors.items()}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
-        task = super().from_dict(plain)
-        return replace(task, vocabulary=TokenVocabulary.from_dict(plain["vocabulary"]))
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        task = super().from_dict(record)
+        return replace(task, vocabulary=TokenVocabulary.from_dict(record["vocabulary"]))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

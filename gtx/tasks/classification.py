@@ -132,7 +132,7 @@ class ClassColumns(Columns):
         Raises:
             InputError: there is no list of classes.
         """
-        labels = in_order((item for cell in cells for item in _labels(cell, forgiving=True) or ()), positive)
+        labels = in_order((item for cell in cells for item in _labels(cell, strict=False) or ()), positive)
         if not labels:
             what = f"holds no list of classes in any of the {len(cells)} rows"
             raise InputError(f"target column {name!r} {what}; one class for each {self.level.name} was expected")
@@ -156,19 +156,19 @@ class ClassColumns(Columns):
         return f"is none of the classes {listed(self.labels(target))} of the training table, nor blank"
 
     def unread_words(self, target: int, cell: str) -> str:
-        if self.level.lists and _labels(cell, forgiving=True) is None:
+        if self.level.lists and _labels(cell, strict=False) is None:
             return super().unread_words(target, cell)
         return "a label that the model does not know"
 
 
-def _labels(cell: str, forgiving: bool = False) -> list[str | None] | None:
-    """Parse the labels of a cell's list; None if it is blank, or if `forgiving` no list."""
+def _labels(cell: str, strict: bool = True) -> list[str | None] | None:
+    """Parse the labels of a cell's list; None if it is blank, or, unless `strict`, no list."""
     try:
         items = parse_labels(cell)
     except InputError:
-        if forgiving:
-            return None
-        raise
+        if strict:
+            raise
+        return None
     return None if items is None else [None if item is None else normal_label(item) for item in items]
 
 
@@ -257,7 +257,7 @@ class CrossEntropy(NumericObjective):
             needs_gradients("evidential", model)
 
     @property
-    def plain(self) -> Self:
+    def point(self) -> Self:
         return replace(self, evidential=False)
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:

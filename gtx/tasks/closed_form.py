@@ -106,7 +106,7 @@ def _calibration(objective: NumericObjective, f: Tensor, y: Tensor) -> tuple[Ten
         search.zero_grad()
         z = shift + slope[each] * (f - mean) / spread[each]
         penalty = (slope / PRIOR).square().sum() + (shift / PRIOR).square().sum()
-        value = masked_mean(objective.plain.elementwise, z, y) + penalty / (2 * len(f))
+        value = masked_mean(objective.point.elementwise, z, y) + penalty / (2 * len(f))
         value.backward()
         return value
 

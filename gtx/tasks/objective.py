@@ -186,8 +186,8 @@ class NumericObjective(Objective):
         return logged["val_loss"]
 
     @property
-    def plain(self) -> Self:
-        """Objective of a model whose outputs are predictions alone, such as a kernel."""
+    def point(self) -> Self:
+        """Objective of point predictions alone, such as a kernel's."""
         return self
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
@@ -198,7 +198,7 @@ class NumericObjective(Objective):
             scaled: targets `[m, T]`, NaN for blanks.
         """
         measured = ~scaled.isnan()
-        return (self.plain.elementwise(output, scaled.nan_to_num()) * measured).sum(0)
+        return (self.point.elementwise(output, scaled.nan_to_num()) * measured).sum(0)
 
     # what follows from it
 

@@ -541,9 +541,9 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return replace(self, scaler=self.scaler.adopting(other.scaler, shared))
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
-        task = super().from_dict(plain)
-        return replace(task, scaler=TargetScaler.for_targets(plain["scaler"], task.targets))
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        task = super().from_dict(record)
+        return replace(task, scaler=TargetScaler.for_targets(record["scaler"], task.targets))
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

@@ -415,11 +415,11 @@ class TaskList(Task, MoleculeAtomBondOptions):
         return {"name": self.name, "targets": list(self.targets), "density": list(self.density), "tasks": tasks}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
+    def from_dict(cls, record: dict[str, Any]) -> Self:
         kinds = ["regression", "classification", "multiclass"]
-        Record({"tasks": ListOf(Record({"name": one_of(kinds)}), 2, 3)}).check(plain, "task")
-        tasks = tuple(TASKS[task["name"]].load().from_dict(task) for task in plain["tasks"])
+        Record({"tasks": ListOf(Record({"name": one_of(kinds)}), 2, 3)}).check(record, "task")
+        tasks = tuple(TASKS[task["name"]].load().from_dict(task) for task in record["tasks"])
         joint = cls(tasks=tasks)
-        if plain.get("targets") != list(joint.targets):
+        if record.get("targets") != list(joint.targets):
             raise InputError(f"task.targets: expected those of its tasks, {list(joint.targets)}")
-        return replace(joint, density=tuple(plain.get("density", ())))
+        return replace(joint, density=tuple(record.get("density", ())))

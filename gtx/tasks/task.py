@@ -220,10 +220,10 @@ class Task(ABC):
     def config(self) -> dict[str, Any]:
         """Return the user's choices as plain values, for `config.yaml`."""
         choices = {f.name: getattr(self, f.name) for f in chosen(self)}
-        plain = {
+        values = {
             name: getattr(value, "__name__", value) if callable(value) else value for name, value in choices.items()
         }
-        return {"task": self.name, "targets": list(self.targets), **plain}
+        return {"task": self.name, "targets": list(self.targets), **values}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings that predictions need, as plain values for JSON."""
@@ -232,17 +232,17 @@ class Task(ABC):
         return {"name": type(self).name, "targets": list(self.targets), **values}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Self:
+    def from_dict(cls, record: dict[str, Any]) -> Self:
         """Restore a task from what `to_dict` returned.
 
         Raises:
             InputError: an entry is missing, or does not fit `header_entries`.
         """
         level = {"level": one_of(list(LEVELS))}
-        Record({"targets": ListOf(text(), least=1)}, level).check(plain, "task")
-        cls.header_entries(len(plain["targets"])).check(plain, "task")
+        Record({"targets": ListOf(text(), least=1)}, level).check(record, "task")
+        cls.header_entries(len(record["targets"])).check(record, "task")
         names = {f.name for f in fields(cls)} - cls.unsaved
-        return cls(**{name: value for name, value in plain.items() if name in names})
+        return cls(**{name: value for name, value in record.items() if name in names})
 
     @classmethod
     def header_entries(cls, targets: int) -> Record:

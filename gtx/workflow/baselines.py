@@ -214,7 +214,7 @@ def _by_similarity(
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)
     settings = {"descriptors": round(share, 6), "training_rows": len(train), "ridge": kernel.ridge.tolist()}
-    return task.objective.plain.unscaled(outputs, store).numpy(), settings
+    return task.objective.point.unscaled(outputs, store).numpy(), settings
 
 
 def _methods(

@@ -67,7 +67,7 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
     classes = isinstance(task, (BinaryClassification, MulticlassClassification))
     store = done.store.with_targets((y > np.median(y, 0)).astype(float) if classes else y)
     task, width = task.fitted(store), store.descriptors.shape[1]
-    outputs = task.objective.plain.out_channels if classes else len(task.targets)
+    outputs = task.objective.point.out_channels if classes else len(task.targets)
     solved = []
     for k in range(kernels):
         ridge = kernel_ridge(

@@ -87,12 +87,12 @@ def test_without_evidence_all_classes_are_as_likely_and_nothing_is_known() -> No
 
 def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None:
     task = MulticlassClassification(("a", "b"), classes=(("x", "y"), ("p", "q", "r")), uncertainty="evidential")
-    assert task.objective.out_channels == 7 and task.objective.plain.out_channels == 5
+    assert task.objective.out_channels == 7 and task.objective.point.out_channels == 5
     torch.manual_seed(0)
     outputs = torch.randn(4, 2, 7, dtype=torch.float64)  # [m, members, C]
     each = [task.answers.vacuity(outputs[:, [k]]) for k in (0, 1)]
     assert task.answers.vacuity(outputs) == pytest.approx((each[0] + each[1]) / 2)
     assert task.objective.unscaled(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
     torch.testing.assert_close(
-        task.objective.plain.unscaled(outputs[..., :5], None), task.objective.softmaxes(outputs[..., :5])
+        task.objective.point.unscaled(outputs[..., :5], None), task.objective.softmaxes(outputs[..., :5])
     )
