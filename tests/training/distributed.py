@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-import gtx.cli.train
+import gtx.cli.train  # noqa: F401
 import gtx.workflow.pipeline  # noqa: F401
 from gtx.cli import main
 from gtx.training import TrainingModule
