@@ -74,7 +74,10 @@ def make_filter(texts: Iterable[str]) -> np.ndarray:
 def is_in_filter(texts_filter: np.ndarray, texts: Iterable[str]) -> np.ndarray:
     """Return whether each text is in a filter, bool `[n]`: always for its texts, for others once in 256 times."""
     low, high = texts_filter.astype(np.int64)
-    return np.isin([_place(text, len(low)) for text in texts], (low + 256 * high).cumsum())
+    known = (low + 256 * high).cumsum()
+    wanted = np.array([_place(text, len(known)) for text in texts], dtype=np.int64)
+    place = np.searchsorted(known, wanted)  # numpy's isin would sort the filter, which is sorted
+    return (place < len(known)) & (known.take(place, mode="clip") == wanted)
 
 
 def _place(text: str, texts: int) -> int:
