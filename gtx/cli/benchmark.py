@@ -21,7 +21,7 @@ examples:
   gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
   gtx benchmark tox.csv --target-columns NR-AR NR-ER --split scaffold --out b/
   gtx benchmark data.csv --target-columns y --repeats 3 --out bench/
-  gtx benchmark freesolv --folds 10 --repeats 1 --out bench/
+  gtx benchmark freesolv --test-folds 10 --repeats 1 --out bench/
   gtx benchmark data.csv --target-columns y --model gps --out bench-gps/
 """
 NOTES = """
@@ -55,7 +55,7 @@ COMMON = (
     "target_columns",
     "out",
     "overwrite",
-    "folds",
+    "test_folds",
     "repeats",
     "jobs",
     "config",
@@ -65,7 +65,7 @@ COMMON = (
     "seed",
     "model",
     "epochs",
-    "ensemble",
+    "folds",
     "accelerator",
 )
 
@@ -78,7 +78,9 @@ def add(parser: Parser) -> None:
     add_task(parser, ["regression", "classification", "multiclass"])
     add_run(parser)
     folds = add_split(parser, "folds", folds=True)
-    folds.add_argument("--folds", type=int, default=5, metavar="N", help="number of folds; each is the test set once")
+    folds.add_argument(
+        "--test-folds", type=int, default=5, metavar="N", help="number of folds; each is the test set once"
+    )
     folds.add_argument(
         "--repeats", type=int, default=2, metavar="N", help="number of times that the rows are divided into folds"
     )
@@ -98,7 +100,7 @@ def run(arguments: Namespace) -> int:
 
     given = vars(arguments)
     data, settings = settings_from(given)
-    counts = {name: given[name] for name in ("folds", "repeats", "jobs", "overwrite")}
+    counts = {name: given[name] for name in ("test_folds", "repeats", "jobs", "overwrite")}
     found = benchmark(data, settings, given["out"], **counts)
     for line in found.notes:
         note(line)

@@ -69,7 +69,7 @@ def add(parser: Parser) -> None:
         action=Pairs,
         help="for a model with feature columns: their values, such as temperature=298 charge=[0.1,-0.2,0.1]",
     )
-    parser.add_argument("--member", type=int, default=0, metavar="N", help="number of the ensemble member, from 0")
+    parser.add_argument("--member", type=int, default=0, metavar="N", help="number of the network, from 0")
     parser.add_argument(
         "--draws",
         type=int,

@@ -376,7 +376,7 @@ def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
     from gtx.training_data import DataSettings
 
     yield from (given[name] is not None for name in ("split", "split_by", "split_seed"))
-    yield from (more.get(name) is not None for name in ("split_column", "val", "test", "folds"))
+    yield from (more.get(name) is not None for name in ("split_column", "val", "test"))
     yield more["split_sizes"] != DataSettings.split_sizes
 
 

@@ -92,7 +92,7 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--members",
         action="store_true",
-        help="also write the prediction of each ensemble member: <target>_pred_1 and so on; for classes, the "
+        help="also write the prediction of each network: <target>_pred_1 and so on; for classes, the "
         "probabilities before calibration",
     )
     parser.add_argument(

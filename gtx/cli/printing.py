@@ -162,11 +162,13 @@ def score_table(
         screen.print(f"no test scores: {why}", highlight=False, soft_wrap=True)
     rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
     fitting = list(rows)
-    width = name_width(screen)
-    table = _table(part, rows, fitting, kinds, units or {}, width)
+    width, title = name_width(screen), part
+    if part == "val" and metrics.get("folds", 1) > 1:
+        title = "out-of-fold"
+    table = _table(title, rows, fitting, kinds, units or {}, width)
     while not fits(table, screen) and len(fitting) > 1:
         fitting.pop()
-        table = _table(part, rows, fitting, kinds, units or {}, width)
+        table = _table(title, rows, fitting, kinds, units or {}, width)
     screen.print(table)
     hints = [f"no room for {', '.join(left)}"] if (left := [name for name in rows if name not in fitting]) else []
     if (count := len(metrics[part]["per_target"])) > MANY:
@@ -177,7 +179,7 @@ def score_table(
 
 
 def _table(
-    part: str,
+    title: str,
     rows: Mapping[str, Mapping[str, Any]],
     methods: Sequence[str],
     kinds: Mapping[str, Metric],
@@ -189,7 +191,7 @@ def _table(
 
     names = list(rows["gtx"]["per_target"])
     shown = [name for name in kinds if name in rows["gtx"]]
-    table = Table(title=f"{part} scores")
+    table = Table(title=f"{title} scores")
     table.add_column("target", no_wrap=True)  # names are folded
     table.add_column("metric")
     for method in methods:

@@ -22,7 +22,7 @@ examples:
   gtx train esol --out run/
   gtx train tox.csv --target-columns NR-AR NR-ER --split scaffold --out tox/
   gtx train a.csv --val b.csv --test c.csv --target-columns y --out run/
-  gtx train data.csv --target-columns y --model gps --ensemble 5 --out gps/
+  gtx train data.csv --target-columns y --model gps --folds 5 --out gps/
   gtx train few.csv --target-columns y --from foundation --out tuned/
   gtx train molecules.sdf --target-columns energy --coordinates --out energies/
 """
@@ -58,7 +58,7 @@ COMMON = (
     "model",
     "model_arguments",
     "epochs",
-    "ensemble",
+    "folds",
     "accelerator",
 )
 
@@ -99,8 +99,6 @@ def add(parser: Parser) -> None:
         default=True,
         help="keep all rows of one molecule in one part of a random split",
     )
-    split.add_argument("--folds", type=int, metavar="N", help="divide the rows into N folds, and test on one of them")
-    split.add_argument("--fold", type=int, default=1, metavar="K", help="number of the test fold, from 1")
     add_reading(parser)
     add_settings(parser)
 
@@ -123,7 +121,7 @@ def run(arguments: Namespace) -> int:
 def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
     """Make the settings of the data and of training."""
     given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates", "folds", "fold")}
+    parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates")}
     return settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
 
 

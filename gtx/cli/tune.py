@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 examples:
   gtx tune data.csv --target-columns y --trials 50 --jobs 2 --out study/
-  gtx tune data.csv --target-columns y --trials 20 --folds 5 --out study/
+  gtx tune data.csv --target-columns y --trials 20 --test-folds 5 --out study/
   gtx tune esol --model gps --trials 30 --out study/
   gtx train --config study/best.yaml --out run/
 """
@@ -34,8 +34,8 @@ continues. Run the same command again to resume an interrupted study, to print t
 more --trials or --hours, to extend it. --jobs 2 runs two trials at a time, as does the command in a second terminal.
 
 The test rows are not used to choose. At the end they score two models, the chosen one and the one with the defaults.
-With few rows, one such score depends mostly on chance: --folds 5 adds five studies. Each leaves out a fifth of the rows
-and scores its choice on them.
+With few rows, one such score depends mostly on chance: --test-folds 5 adds five studies. Each leaves out a fifth of the
+rows and scores its choice on them.
 
 FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
 trials.csv, importance.png (the importance of each setting) and tuning.json.
@@ -47,7 +47,7 @@ COMMON = (
     "overwrite",
     "trials",
     "hours",
-    "folds",
+    "test_folds",
     "jobs",
     "models",
     "config",
@@ -59,7 +59,7 @@ COMMON = (
     "from",
     "accelerator",
 )
-OWN = ("trials", "hours", "folds", "jobs", "models", "overwrite", "out", "config")
+OWN = ("trials", "hours", "test_folds", "jobs", "models", "overwrite", "out", "config")
 VARIED = ("model", "lr", "batch_molecules", "epochs")
 
 
@@ -73,7 +73,7 @@ def add(parser: Parser) -> None:
         "--hours", type=float, metavar="X", help="start no trial after X hours of trials, summed over all processes"
     )
     study.add_argument(
-        "--folds",
+        "--test-folds",
         type=int,
         metavar="K",
         help="also run K studies, each without one of K folds of the rows, and score the chosen settings on this fold",
@@ -107,7 +107,7 @@ def run(arguments: Namespace) -> int:
     given = vars(arguments)
     parts = {name: given[name] for name in ("split_column", "val", "test")}
     data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
-    how = {name: given[name] for name in ("trials", "hours", "folds", "jobs", "overwrite")}
+    how = {name: given[name] for name in ("trials", "hours", "test_folds", "jobs", "overwrite")}
     how |= {"start": given["from"], "models": given["models"]}
     chosen = [name for name in VARIED if name in arguments.chosen]
     found = tune(

@@ -16,6 +16,7 @@ from gtx.data.splits import (
     RowsToSplit,
     Split,
     SplitMethod,
+    assign_folds,
     check_split_shares,
     count_shared_molecules,
     get_split_method,
@@ -31,9 +32,9 @@ class SplitSettings:
         split: name of the split method in `SPLIT_METHODS`.
         by: column that the split method reads, if any.
         sizes: shares of train, val and test, which add up to 1.
-        folds: number of folds. One fold has the test rows, and a tenth of the other rows are validation rows. None for
-            a split by sizes.
-        fold: number of the test fold, 1 to `folds`.
+        test_folds: number of folds of a cross-validation. One of them has the test rows, and a tenth of the other rows
+            are validation rows. None for a split by sizes.
+        test_fold: number of the fold with the test rows, 1 to `test_folds`.
         seed: seed of random choices.
         group_duplicates: whether a random split puts all rows of a molecule into one part.
 
@@ -44,8 +45,8 @@ class SplitSettings:
     split: str = "random"
     by: str | None = None
     sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    folds: int | None = None
-    fold: int = 1
+    test_folds: int | None = None
+    test_fold: int = 1
     seed: int = 0
     group_duplicates: bool = True
 
@@ -59,13 +60,13 @@ class SplitSettings:
             raise InputError(f"split {self.split} reads no column; --split-by goes with {able}")
         if self.by is None and method.reads is not None:
             raise InputError(f"split {self.split} reads a column: say which with --split-by")
-        if self.folds is not None:
-            if self.folds < 2:
-                raise InputError(f"folds: expected 2 or more, got {self.folds}")
+        if self.test_folds is not None:
+            if self.test_folds < 2:
+                raise InputError(f"test_folds: expected 2 or more, got {self.test_folds}")
             self.grouping()
-        if not 1 <= self.fold <= (self.folds or 1):
-            expected = "only with folds" if self.folds is None else f"1 to {self.folds}"
-            raise InputError(f"fold: expected {expected}, got {self.fold}")
+        if not 1 <= self.test_fold <= (self.test_folds or 1):
+            expected = "only with test_folds" if self.test_folds is None else f"1 to {self.test_folds}"
+            raise InputError(f"test_fold: expected {expected}, got {self.test_fold}")
 
     def grouping(self) -> Callable[[RowsToSplit], Sequence[str]]:
         """Return the function that labels the rows by group, from which folds are made.
@@ -128,16 +129,16 @@ class SplitSettings:
         if not usable.any():
             raise InputError(f"split {self.split}: no cell of column {self.by!r} is {expected}")
         bad = [i for i in np.flatnonzero(~usable).tolist() if cells[i].strip()]
-        if bad and self.folds is None and len(set(values[usable].tolist())) < len(SPLIT_PARTS):
+        if bad and self.test_folds is None and len(set(values[usable].tolist())) < len(SPLIT_PARTS):
             first = format_row_message(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {expected}")
             few = f"only {usable.sum()} of the {len(cells)} cells of column {self.by!r} can be read"
             raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
 
     def divide(self, rows: RowsToSplit, classes: np.ndarray | None = None) -> Split:
         """Make the split, by sizes or with one fold as test rows; for `classes`, see `repeated`."""
-        if self.folds is None:
+        if self.test_folds is None:
             return self.method.divide(rows)
-        return self.repeated(rows, self.folds, 1, classes)[0][self.fold - 1]
+        return self.repeated(rows, self.test_folds, 1, classes)[0][self.test_fold - 1]
 
     def repeated(
         self, rows: RowsToSplit, folds: int, repeats: int, classes: np.ndarray | None = None
@@ -154,12 +155,27 @@ class SplitSettings:
             groups, folds, repeats, self.seed, classes if self.method.spreads else None
         )
 
+    def folds(self, rows: RowsToSplit, count: int, classes: np.ndarray | None = None) -> list[np.ndarray]:
+        """Divide rows into folds by the rule of the split: no group of rows is divided, and times are consecutive.
+
+        Args:
+            rows: the n rows to divide.
+            count: number of folds, 2 or more.
+            classes: as in `repeated`.
+
+        Raises:
+            InputError: the method makes no folds, or there are fewer groups of rows than folds.
+        """
+        if self.method.folds is not None:
+            return self.method.folds(rows, count)
+        return assign_folds(self.grouping()(rows), count, self.seed, classes if self.method.spreads else None)
+
     def describe(self, smiles: Sequence[str], split: Split) -> str:
         """Describe how rows with these SMILES were divided."""
         parts = [self.split if self.by is None else f"{self.split} by column {self.by!r}"]
-        if self.folds is not None:
-            parts.append(f"fold {self.fold} of {self.folds}")
-        if self.method.seeded or self.folds is not None:
+        if self.test_folds is not None:
+            parts.append(f"fold {self.test_fold} of {self.test_folds}")
+        if self.method.seeded or self.test_folds is not None:
             parts.append(f"seed {self.seed}")
         if len(set(smiles)) < len(smiles) and not count_shared_molecules(smiles, split):
             parts.append("each repeated molecule in one part")
@@ -172,4 +188,6 @@ class SplitSettings:
             marks["group_duplicates"] = True
         if self.by is not None:
             marks["split_by"] = self.by
-        return marks if self.folds is None else marks | {"folds": self.folds, "fold": self.fold}
+        if self.test_folds is not None:
+            marks |= {"test_folds": self.test_folds, "test_fold": self.test_fold}
+        return marks

@@ -99,15 +99,29 @@ def ordered_split(
     counts, parts = split_counts(sum(map(len, groups)), sizes), _count_parts(sizes)
     if len(groups) < parts:
         raise InputError(f"a split needs at least {parts} different {noun}, and there are {len(groups)}")
-    ends, used = np.cumsum([len(group) for group in groups]), 0
-    split = {name: np.zeros(0, np.int64) for name in SPLIT_PARTS}
-    for name, count, rows in zip(SPLIT_PARTS, counts, np.cumsum(counts).tolist(), strict=True):
+    return dict(zip(SPLIT_PARTS, cut_in_order(groups, counts), strict=True))
+
+
+def cut_in_order(groups: Sequence[Sequence[int] | np.ndarray], counts: Sequence[int]) -> list[np.ndarray]:
+    """Cut groups of rows, in their given order, into parts of about these numbers of rows.
+
+    Args:
+        groups: groups of rows, at least as many as there are parts that are not empty.
+        counts: number of rows of each part; 0 for an empty part.
+
+    Returns:
+        Row indices of each part, int64, ascending.
+    """
+    ends, used, left = np.cumsum([len(group) for group in groups]), 0, np.count_nonzero(counts)
+    parts = []
+    for count, rows in zip(counts, np.cumsum(counts).tolist(), strict=True):
+        cut = used
         if count:
-            parts -= 1  # parts after this one, each of a group or more
-            cut = used + 1 + int(np.abs(ends[used : len(groups) - parts] - rows).argmin())
-            split[name] = np.sort(np.concatenate(groups[used:cut])).astype(np.int64)
-            used = cut
-    return split
+            left -= 1  # parts after this one, each of a group or more
+            cut = used + 1 + int(np.abs(ends[used : len(groups) - left] - rows).argmin())
+        parts.append(np.sort(np.concatenate([np.zeros(0, np.int64), *groups[used:cut]])).astype(np.int64))
+        used = cut
+    return parts
 
 
 def split_by_column(
@@ -155,12 +169,18 @@ def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.
     return {pair: count for pair, count in shared.items() if count}
 
 
-def write_split(path: str | os.PathLike[str], split: Mapping[str, np.ndarray]) -> None:
-    """Write a split as a table with a row number (from 1, without the header) and the name of a part in each line."""
+def write_split(
+    path: str | os.PathLike[str], split: Mapping[str, np.ndarray], folds: Sequence[np.ndarray] = ()
+) -> None:
+    """Write a split as a table with a row number (from 1, without the header) and the name of a part in each line.
+
+    With folds, each line also has the number of the row's fold, from 1; the cell is empty for a row in none.
+    """
     part_of = {int(i): name for name, rows in split.items() for i in rows}
-    with TableWriter(path, ["row", "split"]) as out:
+    fold_of = {int(i): str(k) for k, rows in enumerate(folds, 1) for i in rows}
+    with TableWriter(path, ["row", "split", "fold"] if folds else ["row", "split"]) as out:
         for i in sorted(part_of):
-            out.write([str(i + 1), part_of[i]])
+            out.write([str(i + 1), part_of[i], *([fold_of.get(i, "")] if folds else [])])
 
 
 def check_split_shares(sizes: Sequence[float]) -> None:
@@ -337,9 +357,33 @@ def time_split(when: np.ndarray, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Sp
     Raises:
         InputError: for bad sizes, or fewer different times than parts.
     """
+    return ordered_split(_in_order_of_time(when), sizes, "times")
+
+
+def time_folds(when: np.ndarray, folds: int) -> list[np.ndarray]:
+    """Divide rows into folds of consecutive times, of similar size; rows of equal time stay together.
+
+    Args:
+        when: time of each row, float `[n]`.
+        folds: number of folds.
+
+    Returns:
+        Row indices of each fold, int64, ascending; the oldest rows are the first fold.
+
+    Raises:
+        InputError: fewer different times than folds.
+    """
+    groups = _in_order_of_time(when)
+    if len(groups) < folds:
+        raise InputError(f"{folds} folds need as many different times, and there are {len(groups)}")
+    return cut_in_order(groups, [len(part) for part in np.array_split(when, folds)])
+
+
+def _in_order_of_time(when: np.ndarray) -> list[np.ndarray]:
+    """Group rows of equal time, the oldest first."""
     _, row = np.unique(when, return_inverse=True)
     order = np.argsort(row, kind="stable")
-    return ordered_split(np.split(order, np.flatnonzero(np.diff(row[order])) + 1), sizes, "times")
+    return np.split(order, np.flatnonzero(np.diff(row[order])) + 1)
 
 
 # --- Clusters of similar molecules.
@@ -397,8 +441,9 @@ class SplitMethod:
 
     Attributes:
         divide: function that divides the rows in train, val and test.
-        groups: function that returns a label for each row; rows with the same label are in one part. None for a method
-            without groups and folds.
+        groups: function that returns a label for each row; rows with the same label are in one part or fold. None for a
+            method without groups.
+        folds: function that divides the rows into a number of folds, for a method without groups.
         reads: parser of the column that the method reads, if any. The parser takes n cells and returns n values, and a
             mask of the readable cells, bool `[n]`.
         spreads: whether each class is distributed evenly over the folds.
@@ -408,6 +453,7 @@ class SplitMethod:
 
     divide: Callable[[RowsToSplit], Split]
     groups: Callable[[RowsToSplit], Sequence[str]] | None = None
+    folds: Callable[[RowsToSplit, int], list[np.ndarray]] | None = None
     reads: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]] | None = None
     expects: str = "filled"
     spreads: bool = False
@@ -462,6 +508,7 @@ SPLIT_METHODS = {
     "group": make_group_split_method(lambda rows: rows.values.tolist(), reads=_labels),
     "time": SplitMethod(
         lambda rows: time_split(rows.values, rows.sizes),
+        folds=lambda rows, count: time_folds(rows.values, count),
         reads=_times,
         expects="a number or a date such as 2024-05-17",
         seeded=False,

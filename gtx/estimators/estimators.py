@@ -92,14 +92,14 @@ class MoleculeEstimator(BaseEstimator):
 
     Attributes:
         predictor_: the trained `gtx.prediction.Predictor`, which returns data frames, with the standard deviation of an
-            ensemble.
+            model of several folds.
     """
 
     def __init__(
         self,
         *,
         epochs: int | None = _DEFAULT.epochs,
-        ensemble: int = _DEFAULT.ensemble,
+        folds: int = _DEFAULT.folds,
         lr: float = _DEFAULT.lr,
         loss: str = "auto",
         patience: int = _DEFAULT.patience,
@@ -130,7 +130,9 @@ class MoleculeEstimator(BaseEstimator):
 
         Args:
             epochs: passes over the training molecules; default 60, for classification 20.
-            ensemble: number of networks with different seeds, whose mean is the prediction.
+            folds: number of networks, whose mean is the prediction. With 2 or more, each leaves out another fold of the
+                rows, all choices follow from out-of-fold predictions of all rows, and `validation_fraction` is not
+                used.
             lr: peak learning rate.
             loss: loss for numeric targets: "mse" (also "auto"), "mae" or "huber".
             patience: number of epochs without a better validation score after which training stops; 0 never stops.
@@ -168,7 +170,7 @@ class MoleculeEstimator(BaseEstimator):
             progress: whether progress bars are shown.
         """
         self.epochs = epochs
-        self.ensemble = ensemble
+        self.folds = folds
         self.lr = lr
         self.loss = loss
         self.patience = patience
@@ -215,7 +217,8 @@ class MoleculeEstimator(BaseEstimator):
             atom_order=parameters.atom_order,
             reaction=parameters.reaction,
         )
-        data, settings = DataSettings("", task=task, featuriser=featuriser, features=self._features()), self._settings()
+        settings = self._settings()
+        data = DataSettings("", task=task, featuriser=featuriser, features=self._features(), seed=settings.seed)
 
         def read(data: DataSettings) -> LabelledMolecules:
             molecules = self._labelled(data, X, y, task, weights, bounds)
@@ -297,7 +300,7 @@ class MoleculeEstimator(BaseEstimator):
         seed = parameters.random_state
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        names = ("epochs", "ensemble", "lr", "patience", "model", "progress")
+        names = ("epochs", "folds", "lr", "patience", "model", "progress")
         values = {name: getattr(parameters, name) for name in names}
         values |= {"model_arguments": parameters.model_arguments or {}, "seed": seed}
         try:
@@ -418,7 +421,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         if "std" not in self.predictor_.task.answers.suffixes(0, len(self.predictor_.members)):
             raise InputError(
                 "return_std: this model has no standard deviations; expected one fitted with "
-                'task_options={"uncertainty": "variance"}, another method of uncertainty, or ensemble=5'
+                'task_options={"uncertainty": "variance"}, another method of uncertainty, or folds=5'
             )
         mean, std = self._predict_with_warning(X, "mean", "std")
         return self._shaped(mean), self._shaped(std)

@@ -127,7 +127,7 @@ def number_of(name: str, value: str | None, values: Sequence[str]) -> int:
 def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: int) -> Iterator[str]:
     batch = copies(store)
     if members > 1:
-        yield f"network {member} of an ensemble of {members}; the attention of the others may differ"
+        yield f"network {member} of {members}; the attention of the others may differ"
     inputs = []
     if any(getattr(layer, "local", None) is not None for layer in model.layers):
         inputs.append("bond messages")

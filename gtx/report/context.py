@@ -12,7 +12,7 @@ import numpy as np
 
 from gtx.data.row_log import plural
 from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
-from gtx.report.kinds import kind_of, number
+from gtx.report.kinds import PARTS, kind_of, number
 
 if TYPE_CHECKING:
     from gtx.data.store import MoleculeStore
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gtx.kernel import LearningCurve
     from gtx.tasks import NumericTask
 
-ENOUGH = {"train": 30, "val": 10, "test": 10}
+ENOUGH = {"train": 30, "val": 10, "folds": 10, "test": 10}
 """With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""
 
 
@@ -138,12 +138,12 @@ class RunReport:
         title: short name of the data, the heading of the page.
         smiles: SMILES of the n molecules that could be read, in the order of the arrays.
         store: these molecules.
-        split: row indices of "train", "val" and "test".
-        scores: scores of the model for `train`, `val` and `test`, as in `metrics.json`.
+        split: row indices of "train", "val" and "test"; of a model of several folds "folds" in place of "val".
+        scores: scores of the model for each part of the split, as in `metrics.json`.
         data: the data card.
-        histories: history of each ensemble member, with one row per epoch, as
+        histories: history of each network, with one row per epoch, as
             `gtx.training.TrainedEnsembleMember.history`.
-        best_epochs: best epoch of each ensemble member, marked in figures if given.
+        best_epochs: best epoch of each network, marked in figures if given.
         settings: settings of the run, possibly nested mappings.
         versions: versions of the libraries.
         model_file: path of the model file, for the commands shown in the report.
@@ -154,7 +154,7 @@ class RunReport:
         baselines: scores of baselines as from `gtx.workflow.baselines.baselines`, or empty.
         rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
         alone: scores of network and kernel model of a blend, in the form of `baselines`, or empty.
-        domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, "val" and "test", and band: the
+        domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, validation and test, and band: the
             number of rows with a value and the error of each target, None from too few rows; or empty.
         attainable: how good the model can get at each target, by name; or empty.
         footnotes: notes at the end of the page, such as the date and duration of the training.
@@ -182,14 +182,24 @@ class RunReport:
     footnotes: Sequence[str] = ()
 
     @property
+    def parts(self) -> dict[str, str]:
+        """Parts of the split and what a sentence calls them."""
+        return {part: title for part, title in PARTS.items() if part in self.split}
+
+    @property
+    def held_out(self) -> str:
+        """The part on which choices were made: "val", or "folds" of a model of several folds."""
+        return "folds" if "folds" in self.split else "val"
+
+    @property
     def judged(self) -> str:
-        """The part of the split that the page's first score is of: test, or validation where nothing was set aside."""
-        return "test" if len(self.split["test"]) else "val"
+        """The part of the split that the page's first score is of: test, or `held_out` where nothing was set aside."""
+        return "test" if len(self.split["test"]) else self.held_out
 
     @cached_property
     def nearest(self) -> NearestTrainingMolecules:
         """Similarity of judged molecules to the training molecules; of none without molecules of either."""
-        if not all(len(self.split[part]) for part in (self.judged, "train")):
+        if self.judged == "folds" or not all(len(self.split[part]) for part in (self.judged, "train")):
             return NearestTrainingMolecules(*(np.empty(0, kind) for kind in (int, float, int)))
         return find_nearest_training_molecules(self.store, self.split, self.judged)
 

@@ -106,16 +106,17 @@ def coverage(halfwidths: Columns, errors: Columns, level: float) -> Figure:
     """Plot the share of test molecules inside intervals of every level, with widths set by the validation molecules.
 
     Args:
-        halfwidths: half-widths of the intervals of the model for `val` and `test`; an interval of another level is a
-            scaled interval of the model.
-        errors: predicted minus measured values for `val` and `test`.
+        halfwidths: half-widths of the intervals of the model for validation molecules (`val` or `folds`) and `test`; an
+            interval of another level is a scaled interval of the model.
+        errors: predicted minus measured values for the same parts.
         level: level of the intervals of the model, which is marked.
     """
-    ratios = {part: np.sort(np.abs(errors[part]) / halfwidths[part]) for part in ("val", "test")}
-    n, m = len(ratios["val"]), len(ratios["test"])
+    ratios = {part: np.sort(np.abs(errors[part]) / halfwidths[part]) for part in errors}
+    (held_out,) = (part for part in errors if part != "test")
+    n, m = len(ratios[held_out]), len(ratios["test"])
     levels = np.linspace(0, 1, 101)
     places = np.ceil(levels * (n + 1)).astype(int) - 1  # the finite-sample quantile of split conformal prediction
-    widths = np.concatenate([ratios["val"], [np.inf]])[np.clip(places, 0, n)]
+    widths = np.concatenate([ratios[held_out], [np.inf]])[np.clip(places, 0, n)]
     inside = np.where(levels > 0, np.searchsorted(ratios["test"], widths, side="right") / m, 0)
     with panel(
         "Coverage of intervals", "level of the intervals", "share of test molecules inside", square=True

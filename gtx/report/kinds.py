@@ -14,8 +14,9 @@ from gtx.tasks.classification import ZERO_ONE, listed
 
 # --- Numbers and names as a reader sees them.
 
-PARTS = {"train": "training", "val": "validation", "test": "test"}
-"""The parts of a split and what a sentence calls them."""
+PARTS = {"train": "training", "val": "validation", "folds": "out-of-fold", "test": "test"}
+"""The parts of a split and what a sentence calls them. `folds` are, in place of `val`, training molecules predicted by
+the network of their fold."""
 
 TITLES = {
     "mean": "Training mean",

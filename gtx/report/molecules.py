@@ -28,10 +28,10 @@ from gtx.report.kinds import PARTS, count
 
 INK, FAINT = "#27303b", "#d9dee5"
 SMALL = 9  # font size of words inside the axes; three panels fill a page's width, which makes it 13 pixels
-COLOURS = {"train": "#7b8794", "val": "#c9780f", "test": "#2f6fd6"}
+COLOURS = {"train": "#7b8794", "val": "#c9780f", "folds": "#c9780f", "test": "#2f6fd6"}
 
 # every colour of a panel is a variable of the page's style sheet
-_VARIABLES = {INK: "ink", FAINT: "rule", **{colour: part for part, colour in COLOURS.items()}}
+_VARIABLES = {INK: "ink", FAINT: "rule", **{COLOURS[part]: part for part in ("train", "val", "test")}}
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",

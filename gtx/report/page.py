@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from gtx.base.files import write_text
 from gtx.report.context import AtomBondReport, NumericReport, RunReport
 from gtx.report.headline import headline
-from gtx.report.kinds import PARTS, TITLES, count, flat, in_unit, number, score, sentence, signed, titles
+from gtx.report.kinds import TITLES, count, flat, in_unit, number, score, sentence, signed, titles
 from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, rows, scaffold_kinds, worst
 from gtx.report.panels import (
     MOST_PICTURED,
@@ -73,8 +73,8 @@ def render(
     html = environment.get_template(template).render(
         report=report,
         data=report.data,
-        parts=PARTS,
-        judged=PARTS[report.judged],
+        parts=report.parts,
+        judged=report.parts[report.judged],
         missing=gallery.notes(),
         settings=list(flat(report.settings)),
         **{"molecules": {}, **more},
@@ -149,7 +149,7 @@ def _scores(report: NumericReport) -> Iterator[dict[str, Any]]:
         names = [None, *names]
     for name in names:  # None is all targets, which values in units of their own do not have
         table = {
-            method: {part: scores[part]["per_target"][name] if name else scores[part] for part in PARTS}
+            method: {part: scores[part]["per_target"][name] if name else scores[part] for part in report.parts}
             for method, scores in methods.items()
         }
         judged = {method: scores[report.judged] for method, scores in table.items()}
@@ -170,12 +170,12 @@ def _best(values: list[float | None], lower: bool) -> float | None:
 def _measured(report: NumericReport, t: int) -> dict[str, Any]:
     """Summarise the measured values of a target: their number in each part, blanks, and their distribution."""
     target = report.targets[t]
-    counts = {part: len(report.measured(part, t)) for part in PARTS}
-    used = np.concatenate([report.split[part] for part in PARTS])
+    counts = {part: len(report.measured(part, t)) for part in report.parts}
+    used = np.unique(np.concatenate([report.split[part] for part in report.parts]))
     values = report.y[used, t]
     values = values[~np.isnan(values)]
     summary = report.kind.summary(t, values)
-    bounds = sum(report.scores[part]["per_target"][target].get("bounds", 0) for part in PARTS)
+    bounds = sum(report.scores[part]["per_target"][target].get("bounds", 0) for part in report.parts if part != "folds")
     blanks = int(np.isnan(report.y[:, t]).sum()) - bounds  # of all that could be read, in a part or not
     return {
         "target": target,
@@ -216,7 +216,7 @@ def write_atom_bond_report(path: str | os.PathLike[str], report: AtomBondReport)
         metrics=titles(report.task.metrics),
         methods={"This model": report.scores} | {TITLES[name]: report.baselines[name] for name in report.baselines},
         leading=leading,
-        counts=[{part: len(report.known(part, t)[0]) for part in PARTS} for t in range(len(report.targets))],
+        counts=[{part: len(report.known(part, t)[0]) for part in report.parts} for t in range(len(report.targets))],
         predictions=[
             (name, gallery.panels(level_panels(report, t)), list(_by_kind(report, t)))
             for t, name in enumerate(report.targets[:MOST_PICTURED])
@@ -308,7 +308,7 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
         targets=task.targets,
         metrics=metrics,
         methods={"This model": report.scores, **report.baselines},
-        shown=[part for part in reversed(PARTS) if len(report.split[part])],
+        shown=[part for part in reversed(report.parts) if len(report.split[part])],
         data_panels=gallery.panels([size_panel(report)]),
         learning_panels=gallery.panels(curves(report, columns)),
     )

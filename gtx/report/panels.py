@@ -49,7 +49,7 @@ def thresholds(report: NumericReport, t: int) -> list[Threshold]:
     y, probability = _measured(report, report.judged, t)
     if len(np.unique(y)) < 2 or not np.isfinite(probability).all():
         return []
-    rows = [*(("fixed", value) for value in FIXED), *_chosen(*_measured(report, "val", t))]
+    rows = [*(("fixed", value) for value in FIXED), *_chosen(*_measured(report, report.held_out, t))]
     return [Threshold(why, value, _scores(y, probability > value)) for why, value in rows]
 
 
@@ -69,10 +69,10 @@ def _chosen(y: np.ndarray, probability: np.ndarray) -> Iterator[tuple[str, float
     precision, recall, levels = precision_recall_curve(y, probability)
     with np.errstate(invalid="ignore"):
         f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
-    yield "highest F1 in validation", _below(levels[np.argmax(f1[:-1])], probability)
+    yield "highest F1", _below(levels[np.argmax(f1[:-1])], probability)
     false, true, levels = roc_curve(y, probability)
     best = min(levels[np.argmax(true - false)], 1.0)  # infinite, where no molecule is best put into class 1
-    yield "highest Youden index in validation", _below(best, probability)
+    yield "highest Youden index", _below(best, probability)
 
 
 def _below(level: float, probability: np.ndarray) -> float:
@@ -147,8 +147,8 @@ def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
         yield Panel(
             f"Coverage of the intervals of {name}",
             partial(figures.coverage, sides, error, coverage_of(report.task)),
-            "Share of test molecules inside intervals of every level, calibrated on the validation molecules. Grey "
-            "band: range expected by chance.",
+            "Share of test molecules inside intervals of every level, calibrated on the "
+            f"{report.parts[report.held_out]} molecules. Grey band: range expected by chance.",
         )
     if report.std is not None and (report.std[:, t] > 0).all():
         std = {part: report.std[index, t] for part, index in rows.items()}
@@ -236,13 +236,13 @@ def domain_panels(report: NumericReport, t: int, quantity: str) -> Iterator[Pane
             f"Error of {report.targets[t]} by domain",
             partial(figures.by_band, errors, quantity),
             "Error by similarity to the training molecules, with the number of molecules. If asked for the domain, "
-            "gtx predict writes the validation error of a molecule's band as domain_error. No bar: too few molecules.",
+            "gtx predict writes the error of a molecule's band as domain_error. No bar: too few molecules.",
         )
 
 
 def _parts(report: NumericReport, t: int) -> tuple[dict, dict, dict, dict]:
     """Rows, measured values, predictions and scores of validation and test molecules, where anything was measured."""
-    rows = {part: report.measured(part, t) for part in ("val", "test")}
+    rows = {part: report.measured(part, t) for part in (report.held_out, "test")}
     rows = {part: index for part, index in rows.items() if len(index)}
     y = {part: report.y[index, t] for part, index in rows.items()}
     prediction = {part: report.predicted(index, t) for part, index in rows.items()}
@@ -274,7 +274,7 @@ def _coverage_by_similarity(report: NumericReport, t: int, unit: str) -> Figure:
 
 def data_panels(report: NumericReport) -> Iterator[Panel]:
     """Yield the panels of measured values and of the sizes of molecules, by part of the split."""
-    parts = [part for part in PARTS if len(report.split[part])]
+    parts = [part for part in report.parts if part != "folds" and len(report.split[part])]
     pictured = report.targets[:MOST_PICTURED]
     if not report.task.discrete:
         for t, name in enumerate(pictured):
@@ -410,5 +410,5 @@ def class_panels(report: AtomBondReport, t: int, labels: tuple[str, ...]) -> Ite
 
 def _level_parts(report: AtomBondReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Measured values and predictions of validation and test atoms or bonds, where anything was measured."""
-    found = {part: report.known(part, t)[:2] for part in ("val", "test")}
+    found = {part: report.known(part, t)[:2] for part in (report.held_out, "test")}
     return {part: each for part, each in found.items() if len(each[0])}

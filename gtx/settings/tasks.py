@@ -35,12 +35,12 @@ class NumberOptions(CoverageOptions):
     """Options of `Regression` of molecules."""
 
     loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
-    uncertainty: Literal["none", "variance", "quantiles", "evidential", "ensemble", "similarity"] = option(
+    uncertainty: Literal["none", "variance", "quantiles", "evidential", "similarity"] = option(
         "none",
         "Method that estimates the standard deviation of each prediction and scales its interval: a second output "
-        "(variance), quantiles (pinball loss), evidential regression, disagreement of an "
-        "ensemble, or distance to the training molecules (similarity); none: all intervals have the same width. For "
-        "classes, only evidential: the amount of evidence for the probabilities.",
+        "(variance), quantiles (pinball loss), evidential regression, or distance to the training molecules "
+        "(similarity); none: all intervals have the same width. For classes, only evidential: the amount of evidence "
+        "for the probabilities.",
     )
     element_reference: bool | None = option(
         None,

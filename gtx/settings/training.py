@@ -105,9 +105,10 @@ class TrainSettings:
         "Random seed of the initial weights, the batches, dropout and, unless --split-seed is given, the split.",
         whole(0, 2**32 - 1),
     )
-    ensemble: int = option(
+    folds: int = option(
         1,
-        "Number of networks with different seeds; their mean is the prediction.",
+        "Number of networks, whose mean predicts; with 2 or more, each leaves out one fold of the rows that are not "
+        "test, and out-of-fold predictions of all these rows take the place of validation rows.",
         whole(1, 1000),
     )
 

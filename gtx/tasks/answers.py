@@ -51,9 +51,9 @@ class Predictions:
     """Predictions for m molecules: values in the targets' units, or class probabilities, with any uncertainty.
 
     Attributes:
-        mean: mean prediction over ensemble members, float64 `[m, P]`, with a column per target, or per class of each
+        mean: mean prediction of the networks, float64 `[m, P]`, with a column per target, or per class of each
             target.
-        std: standard deviation from a method of uncertainty, or over ensemble members, float64 `[m, P]`; None for a
+        std: standard deviation from a method of uncertainty, or between networks, float64 `[m, P]`; None for a
             single member without a method.
         low, high: limits of the prediction interval, float64 `[m, T]`, NaN for a target without an interval; or None.
         reach: widths of the interval below and above the mean, up to a factor per target, float64 `[m, T]` each; None
@@ -61,7 +61,6 @@ class Predictions:
         warnings: list of warnings for each molecule.
         distance: distance to the nearest training molecule (1 - similarity), float64 `[m]`, if the task uses the
             distance; or None.
-        members: number of networks whose predictions were averaged.
         vacuity: lack of evidence for the classes of each target, float64 `[m, T]`, from 0 to 1, for evidential
             classification; or None.
         table: values of the columns that `AnswerRules.output_columns` names, `[m]` each.
@@ -76,7 +75,6 @@ class Predictions:
     reach: tuple[np.ndarray, np.ndarray] | None = None
     distance: np.ndarray | None = None
     vacuity: np.ndarray | None = None
-    members: int = 1
 
     @property
     def finite(self) -> np.ndarray:
@@ -95,7 +93,6 @@ class Predictions:
             reach=None if self.reach is None else (self.reach[0][rows], self.reach[1][rows]),
             distance=_rows(self.distance, rows),
             vacuity=_rows(self.vacuity, rows),
-            members=self.members,
         )
 
     def columns(self) -> list[np.ndarray]:
@@ -206,7 +203,7 @@ class AnswerRules(ABC):
         """Score the predictions for the molecules `rows` of a store, as in `metrics.json`.
 
         Args:
-            members: networks of the ensemble.
+            members: networks of the model.
             store: store of the molecules.
             answers: result of `decode` for all molecules.
             rows: indices of the molecules to score.
@@ -334,7 +331,7 @@ class NumericAnswers(AnswerRules):
         low, high = self.bounds(mean, reach)
         warnings = [] if store is None else self.warnings(store)
         vacuity = self.vacuity(outputs)
-        answers = Predictions(mean, std, low, high, warnings, reach=reach, vacuity=vacuity, members=len(members))
+        answers = Predictions(mean, std, low, high, warnings, reach=reach, vacuity=vacuity)
         return replace(answers, table=self.table(answers))
 
     def member_columns(self, members: int) -> dict[str, type] | None:

@@ -252,7 +252,7 @@ class CrossEntropy(NumericObjective):
         logits = np.arange(self.num_predictions)[self.places[target].columns]
         return np.append(logits, self.num_predictions + target) if self.evidential else logits
 
-    def check(self, model: nn.Module, members: int) -> None:
+    def check(self, model: nn.Module) -> None:
         if self.evidential:
             needs_gradients("evidential", model)
 

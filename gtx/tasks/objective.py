@@ -76,8 +76,8 @@ class Objective(ABC):
         """
         return {}
 
-    def check(self, model: nn.Module, members: int) -> None:  # noqa: B027 -- most objectives take any
-        """Raise an `InputError` unless a model, before it is trained, and the number of its members suit."""
+    def check(self, model: nn.Module) -> None:  # noqa: B027 -- most objectives take any
+        """Raise an `InputError` unless a model suits, before it is trained."""
 
     def examples(self, store: MoleculeStore) -> Any:
         """Return the examples from which batches are made, with targets scaled for the loss."""

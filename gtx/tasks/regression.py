@@ -47,7 +47,6 @@ from gtx.tasks.task import NumericTask, Task
 from gtx.tasks.uncertainty import (
     STEEPEST,
     UNCERTAINTY_METHODS,
-    Ensemble,
     UncertaintyMethod,
     distance_slopes,
     evaluate_spread,
@@ -178,8 +177,8 @@ class NumberObjective(NumericObjective):
         """Outputs in blocks of T, first the numbers, then those of the method, or logits of the total."""
         return (self.method.width if self.total is None else 2) * len(self.targets)
 
-    def check(self, model: nn.Module, members: int) -> None:
-        self.method.check(model, members)
+    def check(self, model: nn.Module) -> None:
+        self.method.check(model)
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
@@ -358,17 +357,11 @@ class NumberAnswers(NumericAnswers):
         if answers.reach is None or answers.std is None:
             return {"interval": conformal_interval(y, answers.mean, self.coverage)}
         fitted: dict[str, Any] = {}
-        method, sd = self.objective.method, self.objective.scaler.sd
         if answers.distance is not None and self.std_slope is None:
             fitted["std_slope"] = tuple(distance_slopes(y - answers.mean, answers.distance).tolist())
             spread = replace(self, **fitted).spread(torch.from_numpy(answers.distance)[:, None, None])
             if spread is not None:
                 answers = replace(answers, std=spread[0], reach=spread[1])
-        if isinstance(method, Ensemble) and method.prior is None and len(y):
-            variance = (torch.from_numpy(answers.std) / sd).square().nan_to_num()  # 0 of a constant target
-            fitted["member_variance"] = prior = tuple(variance.mean(0).tolist())
-            std = (Ensemble(prior).moderated(variance, answers.members).sqrt() * sd).numpy()
-            answers = replace(answers, std=std, reach=(std, std))
         factor = std_factors(y, answers.mean, answers.std)
         below, above = answers.reach
         interval = conformal_interval(y, answers.mean, self.coverage, (below * factor, above * factor))
@@ -429,9 +422,8 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         coverage: share of molecules whose true value should be inside the interval.
         sum_to: of atoms, the total of each target over the atoms of a molecule: "charge" (the formal charge), a number,
             or the name of a feature column (`gtx.data.FeatureColumns`), see `AtomTotal`. None for no constraint.
-        scaler, interval, std_factor, std_slope, member_variance: values fitted by training. The factor per target
-            scales the standard deviations; the slope belongs to the method "similarity", the mean variance between
-            members over validation rows, in scaled units, to the method "ensemble".
+        scaler, interval, std_factor, std_slope: values fitted by training. The factor per target scales the standard
+            deviations; the slope belongs to the method "similarity".
         gap: difference between the sum of the training values and the total, averaged over molecules and targets.
         place: index of the feature column of the total among the descriptors, counted from the end; see `reading`.
 
@@ -450,7 +442,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     interval: dict[str, Any] | None = learned()
     std_factor: tuple[float, ...] | None = learned()
     std_slope: tuple[float, ...] | None = learned()
-    member_variance: tuple[float, ...] | None = learned()
     gap: float | None = learned()
     place: int | None = learned()
 
@@ -478,8 +469,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     @property
     def method(self) -> UncertaintyMethod:
         """Method of uncertainty; `none` has one output per target and the task's own loss."""
-        if self.uncertainty == Ensemble.word:
-            return Ensemble(self.member_variance)
         return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
 
     @cached_property
@@ -561,7 +550,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
                 "uncertainty": one_of(["none", *UNCERTAINTY_METHODS]),
                 "std_factor": OrNone(ListOf(number(0), targets, targets)),
                 "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
-                "member_variance": OrNone(ListOf(number(0), targets, targets)),
                 "sum_to": OrNone(total),
                 "gap": OrNone(number(0)),
             },

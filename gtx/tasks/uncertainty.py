@@ -73,8 +73,8 @@ class UncertaintyMethod:
         std = (self.variance(output).mean(1) + between(output)).sqrt()
         return PredictionUncertainty(std, std, std)
 
-    def check(self, model: nn.Module, members: int) -> None:
-        """Raise an `InputError` unless the method suits a model and the number of its members."""
+    def check(self, model: nn.Module) -> None:
+        """Raise an `InputError` unless the method suits a model."""
         if self.width > 1:
             needs_gradients(self.word, model)
 
@@ -89,46 +89,6 @@ def between(output: Tensor) -> Tensor:
     """Compute the sample variance of the numbers over K networks, `[m, T]`; 0 for a single one."""
     numbers = output[:, :, 0]
     return numbers.var(1) if numbers.shape[1] > 1 else torch.zeros_like(numbers[:, 0])
-
-
-# --- Disagreement of the members of an ensemble.
-
-
-class Ensemble(UncertaintyMethod):
-    r"""Sample variance s² of K members, each trained from its own seed, moderated by its mean \(s_0^2\) over
-    validation rows.
-
-    \[ \sigma^2 = \frac{s_0^2 + (K - 1)\, s^2}{K} \]
-
-    The \(K - 1\) degrees of freedom of s² are few, so that members, above all two, often agree by chance; the prior
-    variance counts as one more (Smyth 2004, https://doi.org/10.2202/1544-6115.1027, equation 3, with \(d_0 = 1\)).
-
-    Args:
-        prior: \(s_0^2\) of each target, `[T]`; None before calibration, for s² as it is.
-    """
-
-    word: ClassVar[str] = "ensemble"
-
-    def __init__(self, prior: Sequence[float] | None = None) -> None:
-        self.prior = prior
-
-    def spread(self, output: Tensor) -> PredictionUncertainty:
-        std = self.moderated(between(output), output.shape[1]).sqrt()
-        return PredictionUncertainty(std, std, std)
-
-    def moderated(self, variance: Tensor, members: int) -> Tensor:
-        """Moderate sample variances of members `[m, T]`."""
-        if self.prior is None:
-            return variance
-        prior = torch.tensor(self.prior, dtype=variance.dtype)
-        return (prior + (members - 1) * variance) / members
-
-    def check(self, model: nn.Module, members: int) -> None:
-        if members < 2:
-            raise InputError(
-                "uncertainty ensemble is how far members disagree, and this model has one: expected two or more, "
-                "such as ensemble=5 in Python and --ensemble 5 on the command line"
-            )
 
 
 # --- A predicted variance of each molecule.
@@ -337,7 +297,6 @@ UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
     "variance": Variance(),
     "quantiles": Quantiles(),
     "evidential": Evidential(),
-    "ensemble": Ensemble(),
     "similarity": Similarity(),
 }
 """Methods of uncertainty by the words that `--uncertainty` and model files use; `none` is no method."""

@@ -1,4 +1,4 @@
-"""Training as one call: an ensemble in a folder, each member by Lightning, resumed where it was stopped."""
+"""Training as one call: one network, or one for each fold, in a folder, by Lightning, resumed where it was stopped."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ModelCheckpoint
@@ -23,7 +24,7 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
 
 from gtx.base.errors import InputError
-from gtx.data import MoleculeStore
+from gtx.data import MoleculeStore, Split
 from gtx.data.featurising import open_process_pool
 from gtx.kernel import KernelRidge
 from gtx.nn import MoleculeModel
@@ -71,35 +72,37 @@ def fit(
     *,
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
+    folds: Sequence[Split] = (),
     start: Sequence[TrainedEnsembleMember] = (),
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING,
     watch: Watch | None = None,
 ) -> list[TrainedEnsembleMember]:
-    """Train one network, or an ensemble, in a folder; a second call with the same arguments resumes the training.
+    """Train one network, or one for each fold, in a folder; a second call with the same arguments resumes the training.
 
-    Finished ensemble members are read from the folder, and an interrupted member continues from its last complete
-    epoch. On one CPU thread, the weights are the same to the last bit as without an interruption.
+    Finished networks are read from the folder, and an interrupted one continues from its last complete epoch. On one
+    CPU thread, the weights are the same to the last bit as without an interruption.
 
     Args:
         model: module that maps a batch (see `gtx.data.MoleculeStore.batch`) to outputs `[B, C]`, or a function
             without arguments that makes such a module. A module is trained in place and has the weights of the best
-            epoch afterwards. For an ensemble, pass a function.
+            epoch afterwards. For several folds, pass a function.
         task: task of the model; a task that is not fitted yet is fitted to `train`.
         train: training molecules, with targets in their own units, NaN for blanks. Molecules without any target value
             are left out.
-        val: validation molecules; may be empty.
+        val: validation molecules; may be empty. With `folds` it is not used.
         settings: settings of the training.
         folder: path of the run folder.
         marks: values that identify the run (data, split, model), for `config.yaml`.
         overwrite: whether an earlier run in the folder is replaced.
-        start: trained ensemble members from which training starts. Member k starts from `start[k % len(start)]`, with
-            new weights if shapes differ.
+        folds: for each network, the rows of `train` that train and validate it, as `{"train": ..., "val": ...}`.
+        start: trained networks from which training starts. Network k starts from `start[k % len(start)]`, with new
+            weights if shapes differ.
         transfer: selection of the weights to copy from `start`; by default all weights whose shapes fit.
         watch: function that is called after every epoch and may end the training by an exception, see
             `gtx.training.logging`.
 
     Returns:
-        The trained members.
+        The trained networks.
 
     Raises:
         InputError: another process trains in the folder, the folder contains a run with other settings or data, a
@@ -107,24 +110,26 @@ def fit(
             not suit the task, or training diverged.
     """
     settings = settings.resolved(task.epochs, machines())
-    if isinstance(model, nn.Module) and settings.ensemble > 1:
-        raise InputError(f"an ensemble of {settings.ensemble} needs a function that makes a model, not one module")
+    if settings.folds != max(1, len(folds)):
+        raise InputError(f"settings with {settings.folds} folds: expected the rows of each as folds, got {len(folds)}")
+    if isinstance(model, nn.Module) and settings.folds > 1:
+        raise InputError(f"{settings.folds} folds need a function that makes a model, not one module")
     if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
         raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
-    val = task.labelled(val)
-    train = task.labelled(train)
-    if len(train) == 0:
+    problem = Problem(model, task, train, val, settings, folds, start, transfer, watch)
+    sizes = np.array([list(map(len, problem.parts(k))) for k in range(settings.folds)])
+    if not sizes[:, 0].all():
         raise InputError("there are no training molecules with a target value")
-    task = task.fitted(train)
-    check_selection(task, settings.keep_by, len(val) > 0)
+    task = task.fitted(task.labelled(train))
+    problem = replace(problem, task=task)
+    check_selection(task, settings.keep_by, bool(sizes[:, 1].all()))
     run = RunFolder(folder)
     run.open(collect_run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
-    problem = Problem(model, task, train, val, settings, start, transfer, watch)
     with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
         if settings.progress and is_main_process() and (found := describe_resumed(problem, run)):
             print(f"resumed: {found}", file=sys.stderr)
         train_members_in_processes(problem, run)
-        return [train_member(problem, k, run.member(k)) for k in range(settings.ensemble)]
+        return [train_member(problem, k, run.member(k)) for k in range(settings.folds)]
 
 
 def _name(model: nn.Module | Callable[[], nn.Module]) -> str:
@@ -133,17 +138,18 @@ def _name(model: nn.Module | Callable[[], nn.Module]) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """Inputs of the training of every ensemble member.
+    """Inputs of the training of every network.
 
     Attributes:
         model: a module, or a function that makes one.
         task: the fitted task.
         train, val: molecules with targets in their own units; `val` may be empty.
         settings: settings of the training.
-        start: trained members to start from, in fine-tuning.
+        folds: rows of `train` that train and validate each network, in place of `train` and `val`; or empty.
+        start: trained networks to start from, in fine-tuning.
         transfer: selection of their weights.
         watch: function that is called after every epoch.
-        bar: whether each member has a progress bar, if the settings want progress.
+        bar: whether each network has a progress bar, if the settings want progress.
     """
 
     model: nn.Module | Callable[[], nn.Module]
@@ -151,27 +157,36 @@ class Problem:
     train: Any
     val: Any
     settings: TrainSettings
+    folds: Sequence[Split] = ()
     start: Sequence[TrainedEnsembleMember] = ()
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
     bar: bool = True
 
     def title(self, number: int) -> str:
-        """Name member `number` for a person, such as "member 2/5"."""
-        return f"member {number + 1}/{self.settings.ensemble}"
+        """Name network `number` for a person, such as "member 2/5"."""
+        return f"member {number + 1}/{self.settings.folds}"
 
-    def make_model(self, number: int) -> nn.Module:
-        """Make the untrained model of member `number`."""
+    def parts(self, number: int) -> tuple[Any, Any]:
+        """Return the training and the validation molecules of network `number`."""
+        parts = (self.train, self.val)
+        if self.folds:
+            parts = tuple(self.train.subset(self.folds[number][part]) for part in ("train", "val"))
+        train, val = map(self.task.labelled, parts)
+        return train, val
+
+    def make_model(self, number: int, train: Any) -> nn.Module:
+        """Make the untrained model of network `number`, which has observed its training molecules."""
         try:
             model = self.model if isinstance(self.model, nn.Module) else self.model()
         except (TypeError, ValueError) as error:
             raise InputError(f"the model cannot be made: {error}") from error
         if isinstance(model, MoleculeModel):  # which codes there are, and the scale of descriptors
-            model.observe(self.train)
+            model.observe(train)
         if self.start:
             self.transfer.apply(model, self.start[number % len(self.start)].model)  # new descriptors keep their scale
             if isinstance(model, MoleculeModel):
-                model.observe(self.train, more=True)
+                model.observe(train, more=True)
         return model
 
 
@@ -179,7 +194,7 @@ def describe_resumed(problem: Problem, run: RunFolder) -> str:
     """Describe what a training goes on from: finished members, complete epochs of the others; empty at the start and
     at the end.
     """
-    epochs, members, found = problem.settings.epochs, range(problem.settings.ensemble), []
+    epochs, members, found = problem.settings.epochs, range(problem.settings.folds), []
     if all((run.member(k) / "trained.pt").exists() for k in members):
         return ""
     for k in members:
@@ -205,10 +220,11 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
     settings = problem.settings
     seed = spread_seed(settings.seed, number)
     torch.manual_seed(seed)
-    model = problem.make_model(number)
-    problem.task.objective.check(model, settings.ensemble)
+    train, val = problem.parts(number)
+    model = problem.make_model(number, train)
+    problem.task.objective.check(model)
     if isinstance(model, KernelRidge):  # takes a second or so, and is deterministic
-        fit_closed_form(model, problem.task, problem.train)
+        fit_closed_form(model, problem.task, train)
         return TrainedEnsembleMember(model.eval(), problem.task, [], 0, math.inf)
     file = folder / "trained.pt"
     trained = run_in_main_process(lambda: _read(file))
@@ -216,7 +232,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
             return TrainedEnsembleMember(model.cpu().float().eval(), problem.task, **trained)
-    data = MoleculeDataModule(problem.task, problem.train, problem.val, settings=settings, seed=seed)
+    data = MoleculeDataModule(problem.task, train, val, settings=settings, seed=seed)
     try:
         module = TrainingModule(model, problem.task, settings, seed)
     except ValueError as reason:
@@ -242,8 +258,17 @@ MOLECULES_WORTH_PROCESSES = 20_000
 """Molecules that a member reads in all epochs, from which on the start of processes, some five seconds, pays."""
 
 
+def networks_at_a_time(settings: TrainSettings, rows: int) -> int:
+    """Return the number of networks that are trained at the same time, each in a process, for a number of rows."""
+    on_cpu = settings.accelerator == "cpu" or (settings.accelerator == "auto" and not torch.accelerator.is_available())
+    worthwhile = rows * (settings.epochs or 0) >= MOLECULES_WORTH_PROCESSES
+    if not on_cpu or not worthwhile or are_several(settings.devices) or settings.logger:
+        return 1
+    return min(settings.folds, settings.threads or torch.get_num_threads())
+
+
 def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
-    """Train the unfinished members of an ensemble at the same time, each in a process, if that is faster.
+    """Train the unfinished networks of several folds at the same time, each in a process, if that is faster.
 
     The networks are small, and threads speed up one training far less than they speed up several. On one thread the
     weights are the same to the last bit as without processes. Nothing is done on a GPU, for few epochs of few
@@ -253,14 +278,10 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
         problem: inputs of the training; there are at most as many processes as torch has threads.
         run: run folder, to which each process writes its result for `train_member`.
     """
-    settings, train, threads = problem.settings, problem.train, torch.get_num_threads()
-    left = [k for k in range(settings.ensemble) if not (run.member(k) / "trained.pt").exists()]
-    count = min(len(left), threads)
-    on_cpu = settings.accelerator == "cpu" or (settings.accelerator == "auto" and not torch.accelerator.is_available())
-    several = are_several(settings.devices)
-    if count < 2 or several or not on_cpu or problem.watch or settings.logger:
-        return
-    if len(train) * (settings.epochs or 0) < MOLECULES_WORTH_PROCESSES:
+    settings, threads = problem.settings, torch.get_num_threads()
+    left = [k for k in range(settings.folds) if not (run.member(k) / "trained.pt").exists()]
+    count = min(len(left), networks_at_a_time(settings, len(problem.train)))
+    if count < 2 or problem.watch:
         return
     alone = replace(problem, settings=replace(settings, threads=max(1, threads // count)), bar=False)
     epochs, titles = settings.epochs or 0, {k: problem.title(k) for k in left}

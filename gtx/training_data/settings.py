@@ -22,7 +22,7 @@ from gtx.data import (
     find_nearest_training_molecules,
 )
 from gtx.data.columns import find_column
-from gtx.data.row_log import InputFile, named
+from gtx.data.row_log import InputFile, format_row_message, named
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules
 from gtx.data.targets import DuplicateSummary
 from gtx.molecules import Featuriser
@@ -51,9 +51,9 @@ class DataSettings:
         val: path of a file with validation rows.
         test: path of a file with test rows.
         split_sizes: shares of training, validation and test rows, which add up to 1.
-        folds: number of folds, of which one is the test part, and a tenth of the other rows the validation part; None
-            for a split by `split_sizes`.
-        fold: the test fold, 1 to `folds`; the folds are those of the first repeat of `gtx benchmark`.
+        test_folds: number of folds of a cross-validation, of which one is the test part, and a tenth of the other rows
+            the validation part; None for a split by `split_sizes`.
+        test_fold: fold that is the test part, 1 to `test_folds`; they are those of the first repeat of `gtx benchmark`.
         seed: seed of the split.
         group_duplicates: whether a random split puts all rows of a molecule into one part.
         on_error: "report" records the error of a bad row and continues; "fail" stops at the first bad row.
@@ -79,8 +79,8 @@ class DataSettings:
     val: str | None = None
     test: str | None = None
     split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    folds: int | None = None
-    fold: int = 1
+    test_folds: int | None = None
+    test_fold: int = 1
     seed: int = 0
     group_duplicates: bool = True
     on_error: Literal["report", "fail"] = "report"
@@ -100,8 +100,8 @@ class DataSettings:
             check_task_capability(self.task, "components")
         if self.features:
             self.features.check(self.featuriser)
-        if self.folds is not None and (self.val or self.test or self.split_column):
-            raise InputError("the split is given twice: by folds and by a column or files; give one of them")
+        if self.test_folds is not None and (self.val or self.test or self.split_column):
+            raise InputError("the split is given twice: by test folds and by a column or files; give one of them")
         if self.task is not None:
             if self.target_columns and tuple(self.target_columns) != self.task.targets:
                 raise InputError(f"target_columns {self.target_columns} are not those of the task, {self.task.targets}")
@@ -118,7 +118,13 @@ class DataSettings:
     def split_settings(self) -> SplitSettings:
         """Split of the rows, unless a column or files define it."""
         return SplitSettings(
-            self.split, self.split_by, self.split_sizes, self.folds, self.fold, self.seed, self.group_duplicates
+            self.split,
+            self.split_by,
+            self.split_sizes,
+            self.test_folds,
+            self.test_fold,
+            self.seed,
+            self.group_duplicates,
         )
 
 
@@ -170,6 +176,9 @@ class LabelledMolecules:
         split: indices of the molecules in "train", "val" and "test"; molecules without any label are in no part.
         split_summary: description of the split.
         smiles_column: name of the column with the molecules.
+        folds: indices of the validation molecules of each network, int64, if several networks each leave out one of
+            these folds. Each molecule of "train" is then in one fold and also in "val", because the network of its fold
+            predicts it out-of-fold.
     """
 
     task: Task
@@ -178,6 +187,7 @@ class LabelledMolecules:
     split: Split
     split_summary: str
     smiles_column: str
+    folds: Sequence[np.ndarray] = field(default=(), kw_only=True)
 
     @property
     def y(self) -> np.ndarray:
@@ -196,10 +206,41 @@ class LabelledMolecules:
 
     def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
         """Return the indices of the molecules that a split method divides, and their values for the method."""
-        smiles = [self.smiles[i] for i in self.labelled]
-        return self.labelled, RowsToSplit(
-            smiles, settings.sizes, settings.seed, group_duplicates=settings.group_duplicates
-        )
+        return self.labelled, self.rows_to_split(settings, self.labelled)
+
+    def rows_to_split(self, settings: SplitSettings, index: np.ndarray) -> RowsToSplit:
+        """Return the values of molecules for a split method that reads no column."""
+        smiles = [self.smiles[i] for i in index]
+        return RowsToSplit(smiles, settings.sizes, settings.seed, group_duplicates=settings.group_duplicates)
+
+    def in_folds(self, count: int, settings: SplitSettings) -> Self:
+        """Divide the molecules that are not test into folds by the rule of a split; one fold leaves the split as it is.
+
+        Raises:
+            InputError: there are too few molecules, or groups of them, or the split makes no folds.
+        """
+        if count == 1:
+            return self
+        rows = np.union1d(self.split["train"], self.split["val"])
+        if self.store.weights is not None:
+            rows = rows[self.store.weights.numpy()[rows] > 0]
+        folds = settings.folds(self.rows_to_split(settings, rows), count, self.strata(rows))
+        summary = f"{self.split_summary}; {count} folds of {min(map(len, folds))} to {max(map(len, folds))}"
+        split = self.split | {"train": rows, "val": rows}
+        return replace(self, split=split, split_summary=summary, folds=tuple(rows[fold] for fold in folds))
+
+    @property
+    def networks(self) -> list[Split]:
+        """Indices of the molecules that train and validate each network: of one, or of one for each fold."""
+        if not self.folds:
+            return [self.split]
+        return [{"train": np.setdiff1d(self.split["train"], fold), "val": fold} for fold in self.folds]
+
+    def part_names(self) -> dict[int, str]:
+        """Name the part of each molecule in a part: train, val or test, or its fold, such as "fold 3"."""
+        parts = {part: index for part, index in self.split.items() if not self.folds or part == "test"}
+        parts |= {f"fold {k}": fold for k, fold in enumerate(self.folds, 1)}
+        return {molecule: part for part, index in parts.items() for molecule in index.tolist()}
 
     def divided(self, settings: SplitSettings) -> Self:
         """Divide the molecules with a label into training, validation and test molecules.
@@ -226,7 +267,8 @@ class LabelledMolecules:
     @cached_property
     def leaked(self) -> dict[tuple[str, str], int]:
         """Number of molecules that two parts share."""
-        return count_shared_molecules(self.smiles, self.split)
+        apart = {part: index for part, index in self.split.items() if not self.folds or part != "val"}
+        return count_shared_molecules(self.smiles, apart)
 
     @property
     def train(self) -> MoleculeStore:
@@ -237,6 +279,11 @@ class LabelledMolecules:
     def counts(self) -> dict[str, int]:
         """Number of molecules in each part."""
         return {part: len(index) for part, index in self.split.items()}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of molecules in each part, without those of folds, which are in "train" already."""
+        return {part: count for part, count in self.counts.items() if part != "val" or not self.folds}
 
     def fitted(self) -> Task:
         """Fit the task to the training rows, see `Task.fitted`."""
@@ -323,6 +370,18 @@ class Dataset(LabelledMolecules):
             usable, rows = settings.candidates(cells, numbers, smiles, self.files[0].row_log)
         return index[usable], rows
 
+    def rows_to_split(self, settings: SplitSettings, index: np.ndarray) -> RowsToSplit:
+        rows = super().rows_to_split(settings, index)
+        if settings.by is None or settings.method.reads is None:
+            return rows
+        cells, numbers = self.column(settings.by, index)
+        values, usable = settings.method.reads(cells)
+        if not usable.all():
+            first = int(usable.argmin())
+            why = f"is not {settings.method.expects}"
+            raise InputError(format_row_message(numbers[first], settings.by, cells[first], why))
+        return replace(rows, values=values)
+
     def row_number(self, molecule: int) -> int:
         return self.place(molecule)[1].number
 
@@ -333,12 +392,13 @@ class Dataset(LabelledMolecules):
     @cached_property
     def nearest(self) -> NearestTrainingMolecules | None:
         """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
-        part = next((part for part in ("test", "val") if len(self.split[part])), None)
+        parts = ("test",) if self.folds else ("test", "val")  # a molecule of a fold is its own nearest
+        part = next((part for part in parts if len(self.split[part])), None)
         return None if part is None else find_nearest_training_molecules(self.store, self.split, part)
 
     def without_test(self) -> Dataset:
         """Leave out the test rows, so that no choice can depend on them."""
-        index = np.sort(np.concatenate([self.split["train"], self.split["val"]]))
+        index = np.union1d(self.split["train"], self.split["val"])
         split = {part: np.searchsorted(index, self.split[part]) for part in ("train", "val")}
         return replace(
             self,

@@ -66,8 +66,8 @@ class Fold:
 
     @property
     def epochs(self) -> int:
-        """Number of epochs of all ensemble members."""
-        return (self.training.settings.epochs or 0) * self.training.settings.ensemble
+        """Number of epochs of all networks."""
+        return (self.training.settings.epochs or 0) * self.training.settings.folds
 
     def completed(self) -> dict[str, Any] | None:
         """Return the result of an earlier, complete `run`; None if there is none.
@@ -120,8 +120,8 @@ class Fold:
         return self.training.folder.path / "result.json"
 
     def trained(self) -> bool:
-        """Return True if all ensemble members are trained, after which the baselines are."""
-        files = [self.training.folder.member(k) / "trained.pt" for k in range(self.training.settings.ensemble)]
+        """Return True if all networks are trained, after which the baselines are."""
+        files = [self.training.folder.member(k) / "trained.pt" for k in range(self.training.settings.folds)]
         return all(file.exists() for file in files)
 
     @property
@@ -330,7 +330,7 @@ def benchmark(
     settings: TrainSettings,
     out: str | Path,
     *,
-    folds: int = 5,
+    test_folds: int = 5,
     repeats: int = 2,
     jobs: int | None = None,
     overwrite: bool = False,
@@ -350,7 +350,7 @@ def benchmark(
         data: settings of the table; columns and files that define a split are not used.
         settings: settings of gtx.
         out: folder of the benchmark.
-        folds: number of folds of each repeat.
+        test_folds: number of folds of each repeat; each has the test rows once.
         repeats: number of divisions into folds; a later call can add more.
         jobs: number of folds that run at the same time, each in a separate process; by default one per core, but at
             most four, and one on a GPU.
@@ -362,7 +362,7 @@ def benchmark(
     out = Path(out)
     on_gpu = settings.accelerator != "cpu" and torch.accelerator.is_available()
     jobs = (1 if on_gpu else min(MOST_AT_A_TIME, torch.get_num_threads())) if jobs is None else jobs
-    for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("folds", folds, 2)):
+    for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("test_folds", test_folds, 2)):
         if not least <= value <= MAX_COUNT:
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
     data.split_settings.grouping()
@@ -371,17 +371,17 @@ def benchmark(
     if overwrite:
         discard(out, ("cache",))
     dataset = load_training_table(
-        replace(data, split="random", split_by=None, folds=None, fold=1),
+        replace(data, split="random", split_by=None, test_folds=None, test_fold=1),
         cache=out / "cache",
         progress=settings.progress,
     )
     task = require_numeric(dataset.task, "benchmark")
-    runs = _folds(dataset, data, settings, out, folds, repeats, jobs)
+    runs = _folds(dataset, data, settings, out, test_folds, repeats, jobs)
     if overwrite:
         discard(out, keep=("cache",))
     results = run_all(runs, jobs, settings.progress)
-    table = compare([result["scores"] for result in results], 1 / (folds - 1), list(task.metrics))
-    notes = list(_notes(dataset, data, runs, folds, repeats))
+    table = compare([result["scores"] for result in results], 1 / (test_folds - 1), list(task.metrics))
+    notes = list(_notes(dataset, data, runs, test_folds, repeats))
     write_out_of_fold(out / "predictions.csv", dataset, task.answers.prediction_names, results)
     write_comparison(out / "benchmark.csv", table)
     write_figures(out / "benchmark.png", results, table, task, data.units)
@@ -389,7 +389,7 @@ def benchmark(
         **task.config(),
         **_marks(data),
         "rows": {file.source: file.row_log.summary() for file in dataset.files},
-        "folds": folds,
+        "test_folds": test_folds,
         "repeats": repeats,
         "settings": settings.resolved(task.epochs).decisive(),
         "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
@@ -406,7 +406,7 @@ def _folds(
     dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, folds: int, repeats: int, jobs: int
 ) -> list[Fold]:
     threads = settings.threads or max(1, default_worker_count() // jobs)
-    marks = _marks(data) | {"folds": folds}
+    marks = _marks(data) | {"test_folds": folds}
     runs, splits = [], folds_of(dataset, data, folds, repeats)
     for repeat in range(repeats):
         for fold, split in enumerate(splits[repeat]):
@@ -427,7 +427,7 @@ def _same(molecules: LabelledMolecules, _: DataSettings) -> LabelledMolecules:
 
 def _marks(data: DataSettings) -> dict[str, Any]:
     """Collect the settings that identify the data; those of a single split do not apply here."""
-    single = ("split_sizes", "folds", "fold", "group_duplicates", "val", "test")
+    single = ("split_sizes", "test_folds", "test_fold", "group_duplicates", "val", "test")
     return {k: v for k, v in collect_data_config(data).items() if k not in single}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gtx.data import MoleculeStore
+from gtx.data import MoleculeStore, Split
 from gtx.data.columns import listed
 from gtx.data.row_log import plural
+from gtx.data.similarity import nearest_similarity
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
@@ -30,6 +32,8 @@ MIN_ROWS = 10
 """Smallest number of validation rows of a target on which a weight is fitted."""
 MIN_WEIGHT = 0.05
 """Smallest weight of a kernel; with a smaller one the network is used alone."""
+ROUNDING = 1e-12
+"""Deviation between equal outputs, per size of their mean."""
 WEIGHTS = torch.linspace(0, 1, 101, dtype=torch.float64)
 
 
@@ -41,20 +45,24 @@ class Blended:
         members: the trained networks.
         predictor: predictor of the blend, whose intervals, standard deviations and probabilities are calibrated on
             validation rows.
-        answers: predictions of the blend for all molecules of the store.
-        outputs: outputs of the blend, see `gtx.prediction.Predictor.outputs`; for validation rows, with a kernel model
-            fitted to training rows alone.
-        alone: predictions of network and kernel model by name, not calibrated; empty for a network alone.
+        answers: predictions of the blend for all molecules of the store; for a validation row, of the network that it
+            validates and of a kernel model fitted without it.
+        in_sample: the same, but for training rows by the predictor itself, all networks and the last kernel model;
+            `answers` for a single network.
+        outputs: outputs of which `answers` are decoded, see `gtx.prediction.Predictor.outputs`.
+        alone: predictions of network and kernel model by name and part of the split, not calibrated; empty for a
+            network alone.
         kernel: kernel model fitted to the training rows alone, also if its weight is 0; None if no kernel model was
-            fitted.
+            fitted to them.
         note: description of the blend, one line.
     """
 
     members: Sequence[TrainedEnsembleMember]
     predictor: Predictor
     answers: Answers
+    in_sample: Answers
     outputs: Any
-    alone: Mapping[str, Predictions]
+    alone: Mapping[str, Mapping[str, Predictions]]
     kernel: KernelRidge | None
     note: str | None
 
@@ -75,10 +83,10 @@ class Blended:
         store: MoleculeStore,
         val: np.ndarray,
         predictor: Predictor,
-        outputs: Any,
-        kernel: KernelRidge | None,
-        note: str | None,
-        alone: Mapping[str, Tensor] | None = None,
+        outputs: Outputs,
+        kernel: KernelRidge | None = None,
+        note: str | None = None,
+        alone: Mapping[str, Outputs] | None = None,
     ) -> Self:
         """Calibrate a predictor on validation rows.
 
@@ -87,78 +95,182 @@ class Blended:
             store: all molecules, with targets in their own units.
             val: validation rows of the store.
             predictor: the predictor, not calibrated yet.
-            outputs: outputs for the store, see `gtx.prediction.Predictor.outputs`.
+            outputs: its outputs for the store.
             kernel, note: see the attributes.
             alone: outputs of network and kernel by name.
         """
-        answers = predictor.answers(store, outputs)
+        answers = predictor.answers(store, outputs.held_out)
         task = predictor.task.calibrated(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
-        parts = {name: _predictions(predictor.answers(store, each)) for name, each in (alone or {}).items()}
-        return cls(members, fitted, fitted.answers(store, outputs), outputs, parts, kernel, note)
+        parts = {}
+        for name, each in (alone or {}).items():
+            others, in_sample = map(_predictions, each.answers(predictor, store, val))
+            parts[name] = {"train": in_sample, "val": others, "test": others}
+        return cls(members, fitted, *outputs.answers(fitted, store, val), outputs.held_out, parts, kernel, note)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Outputs of a model for all molecules of a store, see `gtx.prediction.Predictor.outputs`.
+
+    Attributes:
+        final: outputs of the model itself.
+        held_out: the same, but for each validation row of a model that was fitted without it; for a single network, the
+            same object as `final`.
+    """
+
+    final: Any
+    held_out: Any
+
+    def answers(self, predictor: Predictor, store: MoleculeStore, val: np.ndarray) -> tuple[Answers, Answers]:
+        """Decode the outputs, held out and final.
+
+        The one network that predicts a validation row out-of-fold has no disagreement, which is NaN.
+        """
+        answers: Answers = predictor.answers(store, self.held_out)
+        if self.final is self.held_out:
+            return answers, answers
+        if isinstance(answers, Predictions) and answers.std is not None:
+            std = answers.std.copy()
+            std[val] = np.where(std[val] > ROUNDING * (1 + np.abs(answers.mean[val])), std[val], np.nan)
+            answers = replace(answers, std=std)
+            answers = replace(answers, table=predictor.task.answers.table(answers))
+        return answers, predictor.answers(store, self.final)
+
+
+def held_out_outputs(outputs: Any, networks: Sequence[Split]) -> Any:
+    """Replace, for each validation row, the outputs of all networks by those of the network that it validates.
+
+    Args:
+        outputs: outputs for all molecules, which are not changed.
+        networks: rows that train and validate each network.
+    """
+    if len(networks) == 1:
+        return outputs
+    if isinstance(outputs, Tensor):
+        outputs = outputs.clone()
+        for k, rows in enumerate(networks):
+            outputs[rows["val"]] = _of_network(outputs[rows["val"]], k)
+        return outputs
+    outputs = list(outputs)
+    for k, rows in enumerate(networks):
+        for row in rows["val"].tolist():
+            outputs[row] = _of_network(outputs[row], k)
+    return outputs
+
+
+def _of_network(outputs: Any, k: int) -> Any:
+    """Repeat the outputs of network k in place of those of all networks, in `[..., K, C]` or a tuple of such."""
+    if isinstance(outputs, Tensor):
+        return outputs[..., [k], :].expand_as(outputs)
+    return tuple(_of_network(part, k) for part in outputs)
+
+
+def _with_distances(outputs: Tensor, store: MoleculeStore, networks: Sequence[Split]) -> Tensor:
+    """Set the distance of each validation row to the nearest row that trained its network, after all outputs."""
+    for rows in networks:
+        similarity = nearest_similarity(store.subset(rows["train"]), store.subset(rows["val"]))
+        outputs[rows["val"], :, -1] = torch.from_numpy(1 - similarity)[:, None]
+    return outputs
 
 
 def blend_with_kernel(
     members: Sequence[TrainedEnsembleMember],
     header: ModelFileHeader,
     store: MoleculeStore,
-    split: Mapping[str, np.ndarray],
+    networks: Sequence[Split],
     settings: TrainSettings,
     learned: Callable[[], TrainingRows] | None = None,
 ) -> Blended:
     """Average trained networks with a kernel model fitted to the same training rows.
 
-    The weights of the average are chosen, and the intervals calibrated, on validation rows.
+    The weights of the average are chosen, and the intervals calibrated, on validation rows. Each is predicted by the
+    network that it validates, and by a kernel model fitted to the training rows of that network.
 
     Once the weights are fixed, the kernel model is refitted to training and validation rows, because more rows make the
-    kernel model better. Outputs for validation rows remain those of the first fit, so that validation scores and
+    kernel model better. Outputs for validation rows remain those of the first fits, so that validation scores and
     intervals are valid for new molecules.
 
     Args:
         members: trained networks.
         header: header of the model file.
         store: all molecules, with targets in their own units.
-        split: rows of "train" and "val".
+        networks: rows of "train" and "val" for each network; each row is a validation row of at most one.
         settings: settings of the blend, and the device of the networks.
         learned: function that collects the rows for the model file, in place of those of the header, if the kernel is
             fitted to validation rows too.
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
+    val_rows = np.unique(np.concatenate([rows["val"] for rows in networks]))
+    every_row = np.union1d(val_rows, np.concatenate([rows["train"] for rows in networks]))
     outputs = predictor.outputs(store)
-    calibrated = partial(Blended.calibrated, members, store, split["val"])
-    train, val = (store.subset(split[part]) for part in ("train", "val"))
+    held_out = held_out_outputs(outputs, networks)
     if isinstance(members[0].model, KernelRidge):
-        return calibrated(predictor, outputs, members[0].model, None)
+        if len(networks) == 1:
+            return Blended.calibrated(members, store, val_rows, predictor, Outputs(outputs, outputs), members[0].model)
+        return _kernel_of_all_rows(header, store, every_row, val_rows, held_out, device)
+    if header.task.answers.reads_similarity and len(networks) > 1:
+        held_out = _with_distances(held_out, store, networks)
+    network = Outputs(outputs, held_out)
+    calibrated = partial(Blended.calibrated, members, store, val_rows)
+    val, trained = store.subset(val_rows), [store.subset(rows["train"]) for rows in networks]
     task = header.task
-    reason = None if settings.blend == "no" else obstacle_to_blend(task, train, val)
+    reason = None if settings.blend == "no" else obstacle_to_blend(task, trained, val)
     if settings.blend == "no" or reason is not None or not is_numeric(task):
         usual = settings.blend == "no" or task.writes or task.level != "molecule"
-        note = None if usual else f"the network alone: {reason}"
-        return calibrated(predictor, outputs, None, note)
+        return calibrated(predictor, network, note=None if usual else f"the network alone: {reason}")
     spec = kernel_spec(task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
-    kernel = fitted_kernel(spec, task, train)
-    rows = torch.from_numpy(split["val"])
-    held_out = outputs_of(kernel, val)
-    weight = blend_weights(task, outputs[rows].mean(1), held_out, val)
+    kernels = [fitted_kernel(spec, task, molecules) for molecules in trained]
+    kernel_held_out = torch.zeros(len(store), task.objective.num_predictions, dtype=torch.float64)
+    for kernel, rows in zip(kernels, networks, strict=True):
+        kernel_held_out[rows["val"]] = outputs_of(kernel, store.subset(rows["val"]))
+    weight = blend_weights(task, held_out[val_rows].mean(1), kernel_held_out[val_rows], val)
+    kernel_of_training = kernels[0] if len(networks) == 1 else None
     if (weight < MIN_WEIGHT).all():
         note = "the network alone: blending with a kernel would not improve the validation score"
-        return calibrated(predictor, outputs, kernel, note)
-    refitted = fitted_kernel(spec, task, store.subset(np.sort(np.concatenate([split["train"], split["val"]]))))
+        return calibrated(predictor, network, kernel_of_training, note)
+    refitted = fitted_kernel(spec, task, store.subset(every_row))
     kernel_outputs = outputs_of(refitted, store)
-    kernel_outputs[rows] = held_out
+    rest = np.setdiff1d(np.arange(len(store)), val_rows)
+    kernel_held_out[rest] = kernel_outputs[rest]
     kernel_member = KernelMember(refitted, weight.float())
     header = replace(
         header, partner=add_learned_arguments(spec, refitted), training=learned() if learned else header.training
     )
-    alone = {"network": outputs, "kernel": blend_outputs(outputs, kernel_outputs, torch.ones_like(weight))}
-    note = f"prediction = {kernel_member.describe(task)}; weights chosen on {plural(len(val), 'validation row')}"
+
+    def mixed(blend: Callable[[Tensor, Tensor], Tensor]) -> Outputs:
+        parts = blend(held_out, kernel_held_out)
+        return Outputs(parts if len(networks) == 1 else blend(outputs, kernel_outputs), parts)
+
+    alone = {"network": network, "kernel": mixed(partial(blend_outputs, share=torch.ones_like(weight)))}
+    kind = "validation row" if len(networks) == 1 else "out-of-fold prediction"
+    note = f"prediction = {kernel_member.describe(task)}; weights chosen on {plural(len(val), kind)}"
     values = (~targets_of(val).isnan()).sum(0).tolist()
     few = [name for name, number in zip(task.targets, values, strict=True) if number < MIN_ROWS]
     if few:
         note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {MIN_ROWS}"
     both = Predictor(predictor.members, header, device, kernel_member)
-    return calibrated(both, kernel_member.blend(outputs, kernel_outputs), kernel, note, alone)
+    kernel = refitted if kernel_of_training is None else kernel_of_training
+    return calibrated(both, mixed(kernel_member.blend), kernel, note, alone)
+
+
+def _kernel_of_all_rows(
+    header: ModelFileHeader,
+    store: MoleculeStore,
+    rows: np.ndarray,
+    val_rows: np.ndarray,
+    held_out: Tensor,
+    device: str | None,
+) -> Blended:
+    """Fit a kernel model to the rows of all folds, whose predictions of each fold are those of its own kernel."""
+    kernel = fitted_kernel(header.model, header.task, store.subset(rows))
+    header = replace(header, model=add_learned_arguments(header.model, kernel))
+    predictor = Predictor([kernel], header, device)
+    final = predictor.outputs(store)
+    outputs = final.index_copy(0, torch.from_numpy(val_rows), held_out[val_rows][:, :1])
+    member = TrainedEnsembleMember(kernel.eval(), header.task, [], 0, math.inf)
+    return Blended.calibrated([member], store, val_rows, predictor, Outputs(final, outputs), kernel)
 
 
 def kernel_baseline(
@@ -175,7 +287,7 @@ def kernel_baseline(
     return fitted_kernel(kernel_spec(task, header.featuriser, header.features, parts=parts), task, rows)
 
 
-def fitted_kernel(spec: Mapping[str, Any], task: NumericTask, molecules: MoleculeStore) -> KernelRidge:
+def fitted_kernel(spec: Mapping[str, Any], task: Task, molecules: MoleculeStore) -> KernelRidge:
     """Make a kernel and fit it to molecules with a fitted task."""
     kernel = attach_foundation(build_model(spec))
     if not isinstance(kernel, KernelRidge):
@@ -184,10 +296,20 @@ def fitted_kernel(spec: Mapping[str, Any], task: NumericTask, molecules: Molecul
     return kernel
 
 
-def obstacle_to_blend(task: Task, train: MoleculeStore, val: MoleculeStore) -> str | None:
-    """Name the reason why no kernel can be blended; None if one can."""
-    if not is_numeric(task) or closed_form_targets(task, train) is None:
-        return why_no_closed_form(task, train)
+def obstacle_to_blend(task: Task, trained: Sequence[MoleculeStore], val: MoleculeStore) -> str | None:
+    """Name the reason why no kernel can be blended; None if one can.
+
+    Args:
+        task: the fitted task.
+        trained: training rows of each network.
+        val: validation rows.
+    """
+    for train in trained:
+        if not is_numeric(task) or closed_form_targets(task, train) is None:
+            return why_no_closed_form(task, train)
+        for name, blank in zip(task.targets, targets_of(train).isnan().all(0).tolist(), strict=True):
+            if blank:
+                return f"all values of {name} are in one fold"
     most = int((~targets_of(val).isnan()).sum(0).max()) if len(val) else 0
     if most < MIN_ROWS:
         few = f"{plural(most, 'validation row')} {'is' if most == 1 else 'are'} too few to weigh a kernel beside it"

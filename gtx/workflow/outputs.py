@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.data.targets import measure_noise
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
+from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.prediction import Predictor
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
@@ -23,6 +25,7 @@ from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Answers, Predictions, Regression, Task
 from gtx.tasks.task import is_numeric
 from gtx.training import TrainSettings
+from gtx.training.fitting import networks_at_a_time
 from gtx.training_data import Dataset
 from gtx.training_data.loading import describe_duplicates, left_out_lines, outlier_lines
 from gtx.training_data.settings import LabelledMolecules
@@ -42,6 +45,7 @@ class RunResult:
         out: folder of the run; None for a run without.
         task: the fitted task, calibrated once the run has been scored.
         scores: scores of the model for `train`, `val` and `test`.
+        folds: number of folds. With 2 or more, scores of `val` are of out-of-fold predictions of all rows of `train`.
         kernel_share: share of the kernel in each prediction; None for a network or a kernel alone.
         alone: scores of network and kernel by themselves, by name and part.
         baselines: scores and predictions of the baselines.
@@ -55,6 +59,7 @@ class RunResult:
     out: Path | None
     task: Any
     scores: Mapping[str, Any]
+    folds: int = 1
     kernel_share: Mapping[str, Any] | None = None
     alone: Mapping[str, Any] = field(default_factory=dict)
     baselines: Baselines = field(default_factory=lambda: Baselines({}, {}))
@@ -71,6 +76,7 @@ class RunResult:
             out,
             task,
             {part: metrics[part] for part in PARTS},
+            metrics.get("folds", 1),
             metrics.get("kernel_share"),
             metrics.get("alone", {}),
             Baselines(metrics.get("baseline", {}), {}),
@@ -82,7 +88,13 @@ class RunResult:
     def metrics(self) -> dict[str, Any]:
         """Content of `metrics.json`."""
         shares = {} if self.kernel_share is None else {"kernel_share": self.kernel_share}
-        return {**self.scores, **shares, "alone": self.alone, "baseline": self.baselines.scores}
+        folds = {"folds": self.folds, "val_predictions": "out-of-fold"} if self.folded else {}
+        return {**self.scores, **folds, **shares, "alone": self.alone, "baseline": self.baselines.scores}
+
+    @property
+    def folded(self) -> bool:
+        """True if predictions for validation rows are out-of-fold."""
+        return self.folds > 1
 
     def with_notes(self, lines: Sequence[str]) -> Self:
         """Return the result with further notes."""
@@ -104,7 +116,7 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
     least = min(member.batch_pairs or settings.batch_pairs for member in blended.members)
     if least < settings.batch_pairs:
         lines.append(f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}")
-    if baselines and predictor.kernel_member:
+    if baselines and predictor.kernel_member and not result.folded:
         lines.append("the baselines are fitted to the training rows alone, the kernel of the blend to more")
     return lines + attainable_lines(result.attainable, result.scores, result.units)
 
@@ -118,7 +130,7 @@ def data_lines(dataset: Dataset) -> list[str]:
             lines.append(f"{file.source}: the first error: {first}; predictions.csv has the error of each row")
         if "smiles" not in file.smiles_column.lower() and not file.components:
             lines.append(f"{file.source}: the molecules are those of column {file.smiles_column!r}")
-    sizes = ", ".join(f"{number} {part}" for part, number in dataset.counts.items())
+    sizes = ", ".join(f"{number} {part}" for part, number in dataset.sizes.items())
     lines.append(f"{dataset.task.name}; split {dataset.split_summary}: {sizes}")
     lines += dataset.remarks
     counts = dataset.counts
@@ -149,6 +161,16 @@ def data_lines(dataset: Dataset) -> list[str]:
             "with a kernel, and no interval is calibrated; call some rows val, or give a file by --val"
         )
     return lines
+
+
+def fold_lines(dataset: Dataset, settings: TrainSettings) -> list[str]:
+    """Say how long several networks take beside one, in a line; none for one network or a model in closed form."""
+    if settings.folds == 1 or settings.model in CLOSED_FORM_MODELS:
+        return []
+    count = networks_at_a_time(settings, dataset.counts["train"])
+    times = math.ceil(settings.folds / count)
+    each = f"each trained on {1 - 1 / settings.folds:.0%} of the rows that are not test"
+    return [f"{settings.folds} networks, {count} at a time, {each}: up to {times} times as long as --folds 1"]
 
 
 def _unlabelled(dataset: Dataset) -> str:
@@ -187,9 +209,10 @@ def _shared_components(dataset: Dataset) -> list[str]:
 def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers: Answers) -> None:
     """Write `predictions.csv`, every row of the table with an answer or an error, and one for each further file.
 
-    A column `split` before the error names the part, train, val or test; it is empty for a row in no part.
+    A column `split` before the error names the part, train, val or test, or the fold of a row that was predicted
+    out-of-fold; it is empty for a row in no part.
     """
-    part_of = {row: part for part, index in dataset.split.items() for row in dataset.rows[index].tolist()}
+    part_of = {int(dataset.rows[molecule]): part for molecule, part in dataset.part_names().items()}
     answered = zip(answer_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), answered, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
@@ -212,12 +235,12 @@ def further_names(dataset: Dataset) -> list[str]:
     return [f"{name}.csv" for name in names]
 
 
-def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> dict[str, Any]:
-    """Return the rows and errors of the bands of the domain on validation and test rows, see `RunReport`."""
+def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers, held_out: str) -> dict[str, Any]:
+    """Return the rows and errors of the bands of the domain on test rows and, as `held_out`, on validation rows."""
     domain, task = predictor.header.domain, predictor.task
     if domain is None or not isinstance(answers, Predictions):
         return {}
-    found = {"val": {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
+    found = {held_out: {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
     test = draw_rows(dataset.split["test"], MOST_MEASURED)
     if len(test):
         similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
@@ -285,12 +308,17 @@ def report_facts(
         repeated=describe_duplicates(dataset),
         leaked=dataset.leaked,
     )
+
+    def named(parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Name the part of validation rows `folds` where their predictions are out-of-fold."""
+        return {"folds" if part == "val" and result.folded else part: own for part, own in parts.items()}
+
     return {
         "title": Path(dataset.files[0].source).stem,
         "smiles": dataset.smiles,
         "store": dataset.store,
-        "split": dataset.split,
-        "scores": result.scores,
+        "split": named(dataset.split),
+        "scores": named(result.scores),
         "data": card,
         "histories": [member.history for member in members],
         "best_epochs": [member.best_epoch for member in members],
@@ -298,12 +326,12 @@ def report_facts(
         "versions": package_versions(),
         "model_file": str(out / "model.gtx"),
         "model": description,
-        "alone": result.alone,
+        "alone": {name: named(scores) for name, scores in result.alone.items()},
         "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
         "units": predictor.header.units,
-        "baselines": result.baselines.scores,
+        "baselines": {name: named(scores) for name, scores in result.baselines.scores.items()},
         "rivals": result.baselines.predictions,
         "attainable": result.attainable,
-        "domain": domain_errors(predictor, dataset, blended.answers),
+        "domain": domain_errors(predictor, dataset, blended.answers, "folds" if result.folded else "val"),
         "footnotes": [f"Trained, scored and reported in {seconds:.0f} s.", *result.calibration],
     }

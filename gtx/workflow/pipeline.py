@@ -23,7 +23,7 @@ from gtx.training.ranks import (
 )
 from gtx.training.run import CONFIG, MEMBERS
 from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.workflow.outputs import PARTS, RunResult, data_lines, further_names
+from gtx.workflow.outputs import PARTS, RunResult, data_lines, fold_lines, further_names
 from gtx.workflow.run import CACHE, Run
 
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
@@ -114,7 +114,7 @@ def _data_notes(run: Run) -> list[str]:
     if not isinstance(dataset, Dataset):
         raise TypeError(f"expected molecules of tables, got {type(dataset).__name__}")
     _note_remarks(dataset, run.task)
-    notes = data_lines(dataset) + run.task.answers.notes()
+    notes = data_lines(dataset) + run.task.answers.notes() + fold_lines(dataset, run.settings)
     notes += [f"going on from {start['file']}: {start['weights']}" for start in run.origin.values()]
     notes += [] if run.fine_tuning is None else run.fine_tuning.warnings(dataset)
     if run.dropped:

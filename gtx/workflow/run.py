@@ -112,8 +112,13 @@ class Run:
         """
         begin = time.perf_counter()
         data, settings, fine_tuning = prepare(data, settings, start, new_head)
+        if settings.folds > 1 and data.val is not None:
+            raise InputError(
+                "--val: with --folds, all rows but those of test validate once; add these rows to the table"
+            )
         molecules = read(data)
         settings = settings.resolved(molecules.task.epochs, machines())
+        molecules = molecules.in_folds(settings.folds, data.split_settings)
         task = molecules.fitted()
         task = task if fine_tuning is None else fine_tuning.adopted(task)
         check_training_rows_option(task, settings)
@@ -170,17 +175,20 @@ class Run:
         if self.out is None:
             with TemporaryDirectory() as folder:
                 return replace(self, out=Path(folder)).fit(watch)
-        train = self.molecules.train
+        molecules, networks = self.molecules, self.molecules.networks
+        used = np.union1d(molecules.split["train"], molecules.split["val"])
+        train = molecules.store.subset(used)
         if are_several(self.settings.devices):
             train = share_store(train, self.out / CACHE)
         members = fit(
             partial(_build, self.spec),
             self.task,
             train,
-            self.molecules.store.subset(self.molecules.split["val"]),
+            train.subset(np.zeros(0, np.int64)),
             self.settings,
             self.out,
             marks=self.marks,
+            folds=[{part: np.searchsorted(used, rows[part]) for part in ("train", "val")} for rows in networks],
             watch=watch,
             start=() if self.fine_tuning is None else self.fine_tuning.members,
             transfer=PretrainedWeightLoader() if self.fine_tuning is None else self.fine_tuning.transfer(self.task),
@@ -194,7 +202,7 @@ class Run:
             units=self.units,
             extent=self._extent,
             training=None if self.settings.training_rows is False else self._rows("train"),
-            split={"how": self.molecules.split_summary, **self.molecules.counts},
+            split={"how": self.molecules.split_summary, **self.molecules.sizes},
             settings=self.settings.decisive()
             | {"task": self.task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
             | self.origin,
@@ -208,7 +216,7 @@ class Run:
         """
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split
-        blended = blend_with_kernel(members, header, store, split, self.settings, learned)
+        blended = blend_with_kernel(members, header, store, self.molecules.networks, self.settings, learned)
         if self._starts_from_foundation or _compares_embeddings(blended.predictor):
             seen = describe_pretraining_overlap([self.molecules.smiles[i] for i in split["test"]])
             blended = blended.with_header(settings=blended.predictor.header.settings | {"seen": seen})
@@ -216,7 +224,10 @@ class Run:
         if header.training is None or not is_numeric(task) or not (len(split["train"]) and len(split["val"])):
             return blended
         val = draw_rows(split["val"], MOST_MEASURED)
-        similarity = nearest_similarity(store.subset(split["train"]), store.subset(val))
+        similarity = np.zeros(len(val))
+        for rows in self.molecules.networks:
+            own = np.isin(val, rows["val"])
+            similarity[own] = nearest_similarity(store.subset(rows["train"]), store.subset(val[own]))
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
         return blended.with_header(domain=domain)
 
@@ -232,16 +243,21 @@ class Run:
         alone = {}
         if is_numeric(task):
             for name, answers in blended.alone.items():
-                parts = {part: (molecules.y[index], answers.mean[index]) for part, index in split.items()}
+                parts = {part: (molecules.y[split[part]], answers[part].mean[split[part]]) for part in PARTS}
                 alone[name] = {part: task.objective.evaluate(*values) for part, values in parts.items()}
         scored = Baselines({}, {})
         if baselines:
             kernel = kernel_baseline(blended, store, split["train"], self.settings)
-            scored = score_baselines(molecules, task, self.settings.seed, self.settings.progress, kernel)
+            rivals = molecules  # which know no folds, and choose by cross-validation on the training rows
+            if molecules.folds:
+                rivals = replace(molecules, split=split | {"val": np.zeros(0, np.int64)}, folds=())
+            scored = score_baselines(rivals, task, self.settings.seed, self.settings.progress, kernel)
+        by_part: dict[str, Answers] = {part: blended.answers for part in PARTS} | {"train": blended.in_sample}
         result = RunResult(
             self.out,
             task,
-            {part: task.answers.score(predictor.members, store, blended.answers, split[part]) for part in PARTS},
+            {part: task.answers.score(predictor.members, store, by_part[part], split[part]) for part in PARTS},
+            folds=self.settings.folds,
             kernel_share=predictor.kernel_member.shares(task) if predictor.kernel_member is not None else None,
             alone=alone,
             baselines=scored,
@@ -269,9 +285,12 @@ class Run:
         predictor, answers = blended.predictor, blended.answers
         predictor.header.metrics.update(result.scores)
         predictor.save(out / "model.gtx")
-        split = {part: dataset.rows[index] for part, index in dataset.split.items()}
         rows = len(dataset.files[0].rows)  # the rows of validation and test files are not listed
-        write_split(out / "split.csv", {part: index[index < rows] for part, index in split.items()})
+        split = {
+            part: dataset.rows[index] for part, index in dataset.split.items() if part != "val" or not result.folded
+        }
+        split = {part: index[index < rows] for part, index in split.items()}
+        write_split(out / "split.csv", split, [dataset.rows[fold] for fold in dataset.folds])
         write_predictions(out, predictor, dataset, answers)
         write_text(out / "metrics.json", json.dumps(result.metrics, indent=2, allow_nan=False) + "\n")
         if report:
@@ -288,7 +307,7 @@ class Run:
 
     def _rows(self, *parts: str) -> TrainingRows:
         """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""
-        index = np.sort(np.concatenate([self.molecules.split[part] for part in parts])).tolist()
+        index = np.unique(np.concatenate([self.molecules.split[part] for part in parts])).tolist()
         cells = np.array([self.molecules.cells(i) for i in index], dtype=object).reshape(len(index), -1)
         values = dict(zip(self.task.targets, cells.T.tolist(), strict=True))
         smiles, numbers = self.molecules.smiles, map(self.molecules.row_number, index)
@@ -321,7 +340,7 @@ def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
     task = data.task
     if isinstance(task, Task) and task.network:
         usual = TrainSettings()
-        for name in ("model", "ensemble"):
+        for name in ("model", "folds"):
             if getattr(settings, name) != getattr(usual, name):
                 raise InputError(f"task {task.name} has no other {name} than {getattr(usual, name)}; leave it out")
         if data.features:

@@ -26,7 +26,18 @@ from gtx.training.optimise import check_head_first, freeze
 KERNEL_PARTS = ("substructures", "descriptors", "foundation")
 """Default inputs of the kernel."""
 KERNEL_SETTINGS = frozenset(
-    {"model", "model_arguments", "kernel_parts", "blend", "training_rows", "seed", "accelerator", "threads", "progress"}
+    {
+        "model",
+        "model_arguments",
+        "kernel_parts",
+        "blend",
+        "folds",
+        "training_rows",
+        "seed",
+        "accelerator",
+        "threads",
+        "progress",
+    }
 )
 """Settings that a model in closed form has too; the others are of the training of networks."""
 MAX_WEIGHTS = 10**9
@@ -239,7 +250,7 @@ def add_learned_arguments(spec: dict[str, Any], model: nn.Module) -> dict[str, A
 
 
 def describe_model(name: str, model: nn.Module, count: int) -> str:
-    """Describe a model, of which an ensemble has `count`, in a few words."""
+    """Describe a model of `count` networks in a few words."""
     if isinstance(model, KernelRidge):
         title = "Tanimoto kernel" if name == "tanimoto" else "kernel"
         inputs = f", compares {listed(model.kernel_names)} embeddings" if "foundation" in model.kernel_names else ""

@@ -102,7 +102,7 @@ def tune(
     *,
     trials: int = 50,
     hours: float | None = None,
-    folds: int | None = None,
+    test_folds: int | None = None,
     start: str | None = None,
     models: Sequence[str] | None = None,
     chosen: Sequence[str] = (),
@@ -120,8 +120,8 @@ def tune(
     others at the same stage. Trials do not use the test rows. At the end, the model of the best trial and the default
     model are scored once on the test rows.
 
-    With `folds`, there is an additional study for each fold, which uses the fold as test rows. The additional studies
-    together estimate the score of tuning on all rows of the table.
+    With `test_folds`, there is an additional study for each fold, which uses the fold as test rows. The additional
+    studies together estimate the score of tuning on all rows of the table.
 
     Several processes may use the same folder `out`. The function writes `best.yaml`, `best/` (a run folder),
     `trials.csv`, `tuning.json` and `importance.png`.
@@ -132,7 +132,7 @@ def tune(
         out: folder of the study.
         trials: number of trials of each study, including earlier trials.
         hours: total time of all trials, after which no new trial is started.
-        folds: number of nested studies; None for none.
+        test_folds: number of nested studies; None for none.
         start: model file from which all trials start; by default, trials start from scratch or from the foundation
             model, if it suits the data.
         models: names of architectures; by default all architectures in `MODELS` that suit the molecules.
@@ -151,12 +151,13 @@ def tune(
     """
     out = Path(out)
     optuna()
-    _check(data, trials, hours, folds, jobs)
+    _check(data, trials, hours, test_folds, jobs)
     if jobs > 1 and settings.threads is None:
         settings = replace(settings, threads=max(1, torch.get_num_threads() // jobs))
     starts = (start,) if start else _starts(data, settings)
     models = (settings.model,) if "model" in chosen or start else _models(data, settings, models)
-    studies_data = {MAIN: data} | {f"fold-{k}": replace(data, folds=folds, fold=k) for k in range(1, (folds or 0) + 1)}
+    numbers = range(1, (test_folds or 0) + 1)
+    studies_data = {MAIN: data} | {f"fold-{k}": replace(data, test_folds=test_folds, test_fold=k) for k in numbers}
     search = Search(out, studies_data, settings, starts, models, frozenset(chosen), describe)
 
     config = collect_data_config(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
@@ -311,14 +312,14 @@ def _best(studies: Studies, name: str) -> Tried:
     return best
 
 
-def _check(data: DataSettings, trials: int, hours: float | None, folds: int | None, jobs: int) -> None:
+def _check(data: DataSettings, trials: int, hours: float | None, test_folds: int | None, jobs: int) -> None:
     for name, value in (("trials", trials), ("jobs", jobs)):
         if value < 1:
             raise InputError(f"{name}: expected 1 or more, got {value}")
     if hours is not None and not hours > 0:
         raise InputError(f"hours: expected a value above 0, got {hours}")
-    if folds is not None:
-        replace(data, folds=folds)  # raises if it is out of range
+    if test_folds is not None:
+        replace(data, test_folds=test_folds)  # raises if it is out of range
     check_task_capability(data.task, "tune")
 
 

@@ -28,7 +28,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     rows[BROKEN][0], rows[BAD_CELL][1], rows[BLANK][1] = "C1CC", "high", ""
     rows[TWICE][0] = rows[TWICE - 1][0]
     file = write(tmp_path_factory.mktemp("benchmark") / "data.csv", rows, ["smiles", "gap"])
-    more = ["--folds=2", "--repeats=2", "--workers=0"]
+    more = ["--test-folds=2", "--repeats=2", "--workers=0"]
     return ["benchmark", str(file), "--target-columns", "gap", *more, *TINY_WORDS]
 
 
@@ -76,7 +76,7 @@ def test_the_table_is_that_of_the_predictions(words: list[str], out: Path) -> No
         again = next(other for other in splits[2:] if first in other["test"])
         (other,) = again["predictions"][method][again["test"].index(first)]
         assert float(rows[first][f"gap_{method}"]) == pytest.approx((predicted[0, 0] + other) / 2, rel=1e-6)
-    assert record["data"]["sha256"] and record["folds"] == 2 and record["settings"]["epochs"] == 3
+    assert record["data"]["sha256"] and record["test_folds"] == 2 and record["settings"]["epochs"] == 3
     assert (out / "benchmark.png").stat().st_size > 10_000
 
 
@@ -94,7 +94,7 @@ def test_the_same_command_reads_what_is_there_and_others_are_refused(
     assert "difference: RMSE of gtx minus that of the method" in " ".join(said.out.split())
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert (out / "benchmark.csv").read_bytes() == table
-    assert main([*words, "--out", str(out), "--folds=3"]) == 2
+    assert main([*words, "--out", str(out), "--test-folds=3"]) == 2
     error = capsys.readouterr().err
     assert "folds (2 there, 3 now)" in error and "--overwrite" in error and "Traceback" not in error
     assert (out / "benchmark.csv").read_bytes() == table  # a refused command takes nothing away
@@ -115,7 +115,7 @@ def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
     ("words_more", "message"),
     [
         (["--repeats=1000000000"], "repeats: expected 1 to 10,000, got 1000000000"),
-        (["--folds=100"], "100 folds need as many groups of rows that stay together, and there are 56"),
+        (["--test-folds=100"], "100 folds need as many groups of rows that stay together, and there are 56"),
         (["--on-error=fail"], 'row 4, column "smiles", value "C1CC": cannot be read: unclosed ring'),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,

@@ -51,7 +51,7 @@ def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
         (["--split=random"], None, "random"),
         (["--split-sizes", "0.7", "0.2", "0.1"], None, "random"),
         (["--split-seed=1"], None, "random"),
-        (["--folds=5"], None, "random"),
+        (["--folds=5"], "split_random", "random"),
         (["--val=data.csv"], None, "random"),
         (["--split-column=split_scaffold"], "split_scaffold", "random"),
     ],

@@ -56,7 +56,7 @@ def test_a_training_says_that_it_goes_on_and_does(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    more = ["--folds=2", "--repeats=1"] if command == "benchmark" else []
+    more = ["--test-folds=2", "--repeats=1"] if command == "benchmark" else []
     tiny = TINY_TRAIN if command == "train" else TINY_WORDS
     words = [command, str(table), "--target-columns=gap", "--workers=0", f"--out={tmp_path / 'run'}", *more, *tiny]
     with monkeypatch.context() as patch:

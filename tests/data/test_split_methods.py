@@ -159,8 +159,11 @@ def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     [
         ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
         ({"split": "cluster", "by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
-        ({"split": "time", "by": "year", "folds": 3}, "makes no folds; these do: random, scaffold, cluster, group"),
-        ({"folds": 3, "fold": 4}, "fold: expected 1 to 3, got 4"),
+        (
+            {"split": "time", "by": "year", "test_folds": 3},
+            "makes no folds; these do: random, scaffold, cluster, group",
+        ),
+        ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
     ],
 )
 def test_what_does_not_go_together(arguments: dict, message: str) -> None:
@@ -169,7 +172,7 @@ def test_what_does_not_go_together(arguments: dict, message: str) -> None:
 
 
 def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
-    settings = SplitSettings("group", "lab", folds=4, fold=2)
+    settings = SplitSettings("group", "lab", test_folds=4, test_fold=2)
     rows = rows_of("group")
     one, other = settings.repeated(rows, 4, 2)
     for repeat in (one, other):

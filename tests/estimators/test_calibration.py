@@ -102,8 +102,8 @@ def test_standard_deviations_and_intervals_come_as_arrays(sure: gtx.MoleculeRegr
 
 def test_of_several_targets_each_has_its_interval(table: pd.DataFrame) -> None:
     y = table[["gap", "dipole"]][:60].copy()
-    y.loc[y.index[10:], "dipole"] = np.nan  # too few to say anything of it
-    estimator = gtx.MoleculeRegressor(**HALF | {"epochs": 1}, ensemble=2).fit(table.smiles[:60], y)
+    y.loc[y.index[8:], "dipole"] = np.nan  # too few to say anything of it
+    estimator = gtx.MoleculeRegressor(**HALF | {"epochs": 1}, folds=2).fit(table.smiles[:60], y)
     mean, std = estimator.predict(["C", "CC", "CCC"], return_std=True)
     assert mean.shape == std.shape == (3, 2) and (std > 0).all()
     bounds = estimator.predict_interval(["C", "CC", "CCC"])

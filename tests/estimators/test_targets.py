@@ -113,7 +113,6 @@ def test_blanks_among_words_are_no_class(table: pd.DataFrame, words: pd.DataFram
 def test_messages_speak_of_python(table: pd.DataFrame) -> None:
     for arguments, reason in [
         ({"start": "foundation"}, "leave out model and model_arguments"),
-        ({"task_options": {"uncertainty": "ensemble"}}, "ensemble=5 in Python and --ensemble 5 on the command line"),
     ]:
         with pytest.raises(ValueError, match=reason):
             gtx.MoleculeRegressor(**QUICK | arguments).fit(table.smiles, table.gap)

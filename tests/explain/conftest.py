@@ -22,14 +22,16 @@ SMALL = {"channels": 16, "layers": 2, "heads": 2}
 
 @pytest.fixture(scope="session")
 def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
-    """An ensemble of two, trained on 120 bundled molecules."""
+    """Two networks, trained on 120 bundled molecules."""
     table, featuriser = molecules(120), Featuriser()
     store = featurise(featuriser, table["smiles"].tolist(), workers=0).store.with_targets(table[TARGETS].to_numpy())
     model = specification("standard", featuriser)
-    settings = TrainSettings(epochs=3, ensemble=2, threads=1, progress=False, accelerator="cpu")
+    settings = TrainSettings(epochs=3, folds=2, threads=1, progress=False, accelerator="cpu")
     split, folder = random_split(len(store), (8, 1, 1)), tmp_path_factory.mktemp("explain")
-    train, val = (store.subset(split[part]) for part in ("train", "val"))
-    trained = fit(partial(build_model, model), Regression(TARGETS), train, val, settings, folder / "run")
+    none = store.subset(torch.arange(0))
+    trained = fit(
+        partial(build_model, model), Regression(TARGETS), store, none, settings, folder / "run", folds=[split] * 2
+    )
     members = [member.model for member in trained]
     return Predictor(members, ModelFileHeader(trained[0].task, featuriser, model), "cpu")
 

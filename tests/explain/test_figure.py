@@ -43,7 +43,7 @@ def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation
     assert "Attention of atom O2" in said and "CC(=O)Nc1ccc(O)cc1" in said
     assert f"Trained: gap = {explanation.prediction:.4g}" in said
     assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said
-    assert "do not prove a cause" in said and "network 0 of an ensemble of 2" in said.lower()
+    assert "do not prove a cause" in said and "network 0 of 2" in said.lower()
     for account in (explanation, explanation.random):
         for table in account.faithfulness.values():
             assert all(f"{removal.less:.0%}" in said for removal in table)

@@ -121,17 +121,6 @@ def compare(folder: Path, tolerance: float = 1e-5) -> pd.DataFrame:
 
 
 MODELS: dict[str, tuple[Task, dict[str, Any], float]] = {
-    "members whose disagreement is the uncertainty": (
-        Regression(
-            ("gap",),
-            uncertainty="ensemble",
-            std_factor=(1.5,),
-            member_variance=(0.04,),
-            interval={"level": 0.9, "half_width": [2.0]},
-        ),
-        {"kernels": 2},
-        1e-6,
-    ),
     "a network and a kernel, variances, an extensive target": (
         Regression(
             ("atomisation", "gap"),

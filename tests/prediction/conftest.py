@@ -24,7 +24,7 @@ TARGETS = ["gap", "solvation_water"]
 
 @pytest.fixture(scope="session")
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An ensemble of two for two targets of 400 bundled molecules, with an interval for the first target alone."""
+    """Two networks for two targets of 400 bundled molecules, with an interval for the first target alone."""
     folder = tmp_path_factory.mktemp("prediction")
     table = open_table(load_public_dataset("xtb9").path)
     rows = next(table.chunks(4000))[::10]
@@ -36,8 +36,9 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = {"channels": 16, "layers": 2, "heads": 2, "num_descriptors": featuriser.num_descriptors}
     model = {"name": "standard", "arguments": {"out_channels": 2, **sizes, **small}}
     train, val = (store.subset(split[part]) for part in ("train", "val"))
-    settings = TrainSettings(epochs=5, ensemble=2, threads=1, progress=False, accelerator="cpu")
-    trained = fit(partial(build_model, model), Regression(TARGETS), train, val, settings, folder / "run")
+    settings = TrainSettings(epochs=5, folds=2, threads=1, progress=False, accelerator="cpu")
+    task, make = Regression(TARGETS).fitted(train), partial(build_model, model)
+    trained = fit(make, task, store, store.subset(np.arange(0)), settings, folder / "run", folds=[split] * 2)
     predictor = Predictor.of(trained, featuriser, spec=model, train=train)
     task = predictor.task.calibrated(predictor.predict_store(val), y[split["val"]])
     task.interval["half_width"][1] = None

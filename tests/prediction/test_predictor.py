@@ -140,7 +140,7 @@ def test_each_member_says_what_it_says_alone_and_their_mean_is_the_prediction(pr
 @pytest.mark.parametrize(
     ("task", "columns"),
     [
-        (Regression(["gap", "solvation_water"], uncertainty="ensemble"), EACH),
+        (Regression(["gap", "solvation_water"]), EACH),
         (
             BinaryClassification(["gap", "solvation_water"], calibration="temperature", temperatures=(3.0, 0.4)),
             EACH,

@@ -194,7 +194,7 @@ def test_errors_are_shown_by_similarity_and_classes_at_thresholds(words, make_re
     text = words(make_report(task, targets=("additive",)))
     assert "Error of additive by similarity" in text
     assert "20 test molecules with 80 training molecules" in text
-    for name in ("Confusion of additive", "balanced accuracy", "highest F1 in validation"):
+    for name in ("Confusion of additive", "balanced accuracy", "highest F1"):
         assert (name in text) == (task is BinaryClassification)
     assert "could not be drawn" not in text
 

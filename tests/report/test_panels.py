@@ -386,7 +386,7 @@ def test_two_thresholds_are_the_best_in_validation_and_do_not_look_at_the_test_m
     rows = report.measured("val", 0)
     y, probability = report.y[rows, 0], report.prediction[rows, 0]
     *_, f1, youden = thresholds(report, 0)
-    assert (f1.why, youden.why) == ("highest F1 in validation", "highest Youden index in validation")
+    assert (f1.why, youden.why) == ("highest F1", "highest Youden index")
     every = np.concatenate([[0], np.sort(probability)])
     assert f1_score(y, probability > f1.value) == max(f1_score(y, probability > value) for value in every)
 

@@ -55,4 +55,9 @@ def train(
     molecules = store(y)
     train, val = (molecules.subset(split.get(part, _ORDER[:0])) for part in ("train", "val"))
     settings = TrainSettings(**{**SMALL, **changes})
+    if settings.folds > 1:  # networks that differ by their seeds alone
+        order = np.concatenate([split["train"], split["val"]])
+        rows = {part: np.flatnonzero(np.isin(order, split[part])) for part in ("train", "val")}
+        train, given["folds"] = molecules.subset(order), [rows] * settings.folds
+        task = task.fitted(molecules.subset(split["train"]))
     return fit(lambda: model(task, **arguments), task, train, val, settings, out, **{"marks": MARKS, **given})

@@ -115,7 +115,7 @@ def test_an_error_of_another_rank_than_the_first_is_told(base: Path) -> None:
 
 
 def test_lightning_starts_the_second_and_sigterm_ends_both(base: Path) -> None:
-    words = command(base / "ended", "--devices", "2", "--ensemble", "2")
+    words = command(base / "ended", "--devices", "2", "--folds", "2")
     ((status, said),) = processes(base, partial(lightning_train, words, 2 * 3 + 2))
     assert status == 143 and "Traceback" not in said and said.count("gtx: ") == 1
     assert "gtx: terminated; run the same command again to resume" in said

@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def members(run: Path) -> list:
-    return train(run, epochs=24, lr=8e-3, ensemble=2)
+    return train(run, epochs=24, lr=8e-3, folds=2)
 
 
 def test_learns(members: list) -> None:
@@ -80,7 +80,7 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
 
 def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gtx.training.fitting.train_module", None)
-    again = train(run, epochs=24, lr=8e-3, ensemble=2)
+    again = train(run, epochs=24, lr=8e-3, folds=2)
     for one, other in zip(members, again, strict=True):
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
 
@@ -121,10 +121,10 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     bare = replace(members[0], model=model(task, num_descriptors=0))
     counted = {"substructures": {"folded": 64}}
     fresh = Problem(lambda: model(task, **counted), task, molecules, molecules, TrainSettings())
-    joined, further = replace(fresh, start=[bare]).make_model(0), replace(fresh, start=members).make_model(0)
+    joined, further = (replace(fresh, start=start).make_model(0, molecules) for start in ([bare], members))
     for part in ("readout.descriptors.mean", "readout.descriptors.scale", "readout.substructures.used"):
-        assert joined.state_dict()[part].equal(fresh.make_model(0).state_dict()[part]), part
-    half = replace(fresh, train=molecules.subset(np.arange(9)), start=members).make_model(0)
+        assert joined.state_dict()[part].equal(fresh.make_model(0, molecules).state_dict()[part]), part
+    half = replace(fresh, start=members).make_model(0, molecules.subset(np.arange(9)))
     assert half.readout.descriptors.mean.equal(members[0].model.readout.descriptors.mean)
     assert half.embedding.vocabularies.atoms.seen.equal(further.embedding.vocabularies.atoms.seen)
 
@@ -198,8 +198,8 @@ def test_members_trained_at_the_same_time_are_those_trained_in_turn(
 ) -> None:
     """To the last bit on one thread each; a member that fails ends the others."""
     monkeypatch.setattr(fitting, "MOLECULES_WORTH_PROCESSES", 0)
-    in_turn = train(tmp_path / "turn", epochs=2, ensemble=2, threads=1)
-    at_once = train(tmp_path / "once", epochs=2, ensemble=2, threads=2, progress=True)
+    in_turn = train(tmp_path / "turn", epochs=2, folds=2, threads=1)
+    at_once = train(tmp_path / "once", epochs=2, folds=2, threads=2, progress=True)
     said = capfd.readouterr().err
     for k, member in enumerate(at_once, 1):  # the same line as of a member that is trained alone
         last, kept = member.history[-1], member.history[member.best_epoch - 1]
@@ -210,4 +210,4 @@ def test_members_trained_at_the_same_time_are_those_trained_in_turn(
         assert all(w.equal(other.model.state_dict()[name]) for name, w in one.model.state_dict().items())
         assert one.best_score == other.best_score
     with pytest.raises(InputError, match="diverged"):
-        train(tmp_path / "bad", epochs=2, ensemble=2, threads=2, lr=1e30, clip=0.0)
+        train(tmp_path / "bad", epochs=2, folds=2, threads=2, lr=1e30, clip=0.0)

@@ -75,11 +75,13 @@ def test_a_file_of_another_model_needs_the_model(trained: tuple[nn.Module, Path]
         gtx.load(folder / "model.gtx", model=Fingerprint()).embed(["CCO"])
 
 
-def test_an_ensemble_needs_a_function_that_makes_its_members(tmp_path: Path) -> None:
-    train, val = (store().subset(SPLIT[part]) for part in ("train", "val"))
-    settings = TrainSettings(**SMALL | {"ensemble": 2, "epochs": 1})
-    with pytest.raises(InputError, match="an ensemble of 2 needs a function that makes a model"):
-        fit(Fingerprint(), Regression("y"), train, val, settings, tmp_path)
-    members = fit(Fingerprint, Regression("y"), train, val, settings, tmp_path)
+def test_folds_need_a_function_that_makes_their_networks(tmp_path: Path) -> None:
+    molecules, none = store(), store().subset(SPLIT["val"][:0])
+    settings = TrainSettings(**SMALL | {"folds": 2, "epochs": 1})
+    with pytest.raises(InputError, match="expected the rows of each as folds, got 0"):
+        fit(Fingerprint, Regression("y"), molecules, none, settings, tmp_path)
+    with pytest.raises(InputError, match="2 folds need a function that makes a model"):
+        fit(Fingerprint(), Regression("y"), molecules, none, settings, tmp_path, folds=[SPLIT] * 2)
+    members = fit(Fingerprint, Regression("y"), molecules, none, settings, tmp_path, folds=[SPLIT] * 2)
     one, other = (member.model.state_dict()["net.lin1.weight"] for member in members)
     assert len(members) == 2 and not torch.equal(one, other)

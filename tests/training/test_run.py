@@ -41,7 +41,7 @@ def begin(run: RunFolder, config: dict) -> None:
 
 
 def test_of_many_differences_the_first_are_named() -> None:
-    settings = ("batch_molecules", "clip", "ensemble", "epochs", "lr", "patience", "seed")
+    settings = ("batch_molecules", "clip", "folds", "epochs", "lr", "patience", "seed")
     told = differences(config(), config(**dict.fromkeys(settings, 7)))
     assert len(told) == 6 and told[0].startswith("settings.batch_molecules (") and told[-1] == "and 2 more"
 

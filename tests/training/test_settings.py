@@ -29,7 +29,7 @@ def test_decisive_options_are_plain_and_leave_out_the_harmless() -> None:
         ("lr", math.nan),
         ("warmup", 1.5),
         ("threads", 10**17),
-        ("ensemble", 10**19),
+        ("folds", 10**19),
         ("blend", "forest"),
         ("model_arguments", {"channels": math.inf}),
         ("model_arguments", {"cutoffs": [1, [2**64]]}),

@@ -18,7 +18,7 @@ from gtx.training.module import TrainingModule
 from .task import model, train
 
 SETTINGS: dict[str, Any] = {
-    **{"epochs": 5, "ensemble": 2, "patience": 2, "ema": 0.9},
+    **{"epochs": 5, "folds": 2, "patience": 2, "ema": 0.9},
     **{"rates": {"all": 0.1, "embedding.pairs": 0, "head": 1}, "head_first": 0.7},
 }
 PLACES = ("in mid-epoch", "while writing a checkpoint", "in mid-epoch, in whole steps")

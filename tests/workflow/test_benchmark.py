@@ -86,7 +86,7 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
 
 def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
-    settings = TrainSettings(epochs=7, ensemble=2, threads=1)
+    settings = TrainSettings(epochs=7, folds=2, threads=1)
     molecules = LabelledMolecules(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
     fold = Fold(Run.load(data, settings, lambda _: molecules, tmp_path))
     assert fold.steps_done() == 0

@@ -197,7 +197,7 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
         def regressands(self, store: MoleculeStore) -> None:
             return None
 
-    assert obstacle_to_blend(Own(("y",)), val, val) == "the task own has no closed form"
+    assert obstacle_to_blend(Own(("y",)), [val], val) == "the task own has no closed form"
 
 
 def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path]) -> None:

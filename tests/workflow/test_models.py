@@ -78,11 +78,7 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(
         ({"model": "egt", "model_arguments": {"score": "GATv2"}}, False, "egt decides 'score' itself"),
         ({"model": "standard", "model_arguments": {"score": "GATv2"}}, False, "expected a Score of gtx.attention"),
         ({"model": "standard", "model_arguments": {"layers": 0}}, False, "expected layers of at least 1, got 0"),
-        (
-            {"model": "kernel", "lr": 0.1, "keep_by": "mae", "ensemble": 5},
-            False,
-            "--epochs, --lr, --keep-by, --ensemble",
-        ),
+        ({"model": "kernel", "lr": 0.1, "keep_by": "mae"}, False, "--epochs, --lr, --keep-by"),
         ({"model": "tanimoto"}, False, "tanimoto is solved in closed form and has no training by epochs: leave out"),
     ],
     ids=lambda value: str(value)[:40],

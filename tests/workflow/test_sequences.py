@@ -103,7 +103,7 @@ def test_any_text_will_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("training", "message"),
     [
-        ({"ensemble": 2}, "has no other ensemble than 1"),
+        ({"folds": 2}, "has no other folds than 1"),
         ({"model_arguments": {"channels": 15}}, "the model cannot be made: .*15 channels"),
     ],
 )

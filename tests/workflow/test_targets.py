@@ -41,7 +41,14 @@ def test_an_odd_cell_is_an_error_of_its_row_and_said(tmp_path: Path, capsys: pyt
 @pytest.mark.slow
 def test_a_benchmark_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = table(tmp_path / "t.csv", [-1, 1] * 30)
-    words = ["benchmark", str(file), "--target-columns=y", "--folds=2", f"--out={tmp_path / 'b'}", "--model=kernel"]
+    words = [
+        "benchmark",
+        str(file),
+        "--target-columns=y",
+        "--test-folds=2",
+        f"--out={tmp_path / 'b'}",
+        "--model=kernel",
+    ]
     assert main([*words, "--no-progress", "--workers=0"]) == 0
     said = capsys.readouterr().err
     assert "y: learned as two classes, as it holds two different numbers, -1 and 1; --task regression" in said

@@ -41,7 +41,7 @@ def table(path: Path, count: int = 120) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
     folder = tmp_path_factory.mktemp("run")
     data = DataSettings(str(table(folder / "data.csv")), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
-    return folder, train_model(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+    return folder, train_model(data, TrainSettings(**TINY), folder / "out")
 
 
 def test_leaves_every_file(run: tuple[Path, RunResult]) -> None:
@@ -51,7 +51,7 @@ def test_leaves_every_file(run: tuple[Path, RunResult]) -> None:
 
 def test_the_model_file_says_what_batches_it_was_trained_with(run: tuple[Path, RunResult]) -> None:
     settings = gtx.load(run[0] / "out" / "model.gtx").header.settings
-    assert settings["batch_pairs"] == 50_000 and settings["batch_pairs_used"] == [50_000, 50_000]
+    assert settings["batch_pairs"] == 50_000 and settings["batch_pairs_used"] == [50_000]
 
 
 def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, RunResult]) -> None:
@@ -59,7 +59,7 @@ def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, 
     rows, given = read(folder / "out" / "predictions.csv"), read(folder / "data.csv")
     assert [{name: row[name] for name in HEADER} for row in rows] == given
     numbers = [name for name in rows[0] if name not in (*HEADER, "split", "error", "warning")]
-    assert numbers == [f"{t}_{kind}" for t in ("gap", "dipole") for kind in ("pred", "std", "low", "high")]
+    assert numbers == [f"{t}_{kind}" for t in ("gap", "dipole") for kind in ("pred", "low", "high")]
     for i, row in enumerate(rows):
         filled = {bool(row[name]) for name in numbers}
         assert filled == {not row["error"]}, (i, row)
@@ -143,13 +143,13 @@ def test_the_model_file_predicts_the_same_alone(run: tuple[Path, RunResult]) -> 
 def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     data = DataSettings(str(folder / "data.csv"), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
-    again = train_model(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+    again = train_model(data, TrainSettings(**TINY), folder / "out")
     assert again.was_finished and again.metrics == outcome.metrics
     with pytest.raises(InputError, match=r"settings\.lr \(0\.001 there, 0\.01 now\)"):
-        train_model(data, TrainSettings(**TINY, ensemble=2, lr=0.01), folder / "out")
+        train_model(data, TrainSettings(**TINY, lr=0.01), folder / "out")
     (folder / "data.csv").write_text((folder / "data.csv").read_text().replace("000,", "999,"))
     with pytest.raises(InputError, match=r"data\.sha256"):
-        train_model(data, TrainSettings(**TINY, ensemble=2), folder / "out")
+        train_model(data, TrainSettings(**TINY), folder / "out")
 
 
 def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, RunResult], tmp_path: Path) -> None:
@@ -289,5 +289,5 @@ def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tm
     )
     with pytest.raises(InputError, match=r"data.csv: there is no column 'yera'; did you mean 'year'\?"):
         load_training_table(replace(data, split_by="yera"))
-    fold = load_training_table(DataSettings(source, ("y",), folds=5, fold=2, workers=0))
+    fold = load_training_table(DataSettings(source, ("y",), test_folds=5, test_fold=2, workers=0))
     assert fold.split_summary == "random, fold 2 of 5, seed 0" and len(fold.split["test"]) == 12

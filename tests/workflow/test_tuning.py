@@ -272,13 +272,13 @@ def test_damaged_files_are_written_anew_or_named(
 
 
 def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path) -> None:
-    study = tune(data, SETTINGS, tmp_path, **HOW, folds=3)
+    study = tune(data, SETTINGS, tmp_path, **HOW, test_folds=3)
     assert [one.study for one in study.tried] == [name for name in study.scores for _ in range(2)]
     assert list(study.scores) == ["main", "fold-1", "fold-2", "fold-3"]
     with pytest.raises(InputError, match="there is no model 'gsp'; did you mean 'gps'"):
         tune(data, SETTINGS, tmp_path / "no", models=("standard", "gsp"))
-    with pytest.raises(InputError, match="by folds and by a column"):
-        tune(replace(data, split_column="part"), SETTINGS, tmp_path / "no", folds=3)
+    with pytest.raises(InputError, match="by test folds and by a column"):
+        tune(replace(data, split_column="part"), SETTINGS, tmp_path / "no", test_folds=3)
 
 
 def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
@@ -286,7 +286,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
 ) -> None:
     """Their targets can be anything, and nothing changes; and they are not in the data that trials get."""
     rows = molecules(40)[COLUMNS].to_numpy().tolist()
-    outer = load_training_table(replace(data, folds=2, fold=2))
+    outer = load_training_table(replace(data, test_folds=2, test_fold=2))
     for i in outer.rows[outer.split["test"]]:
         rows[i][1] = 1e4 * (i + 1)
     other = replace(data, data=str(write(tmp_path / "t.csv", rows, COLUMNS)))
@@ -298,7 +298,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
         return fit(self, *more)
 
     monkeypatch.setattr(workflow_run.Run, "fit", looked)
-    how = HOW | {"trials": 1, "folds": 2}
+    how = HOW | {"trials": 1, "test_folds": 2}
     whole, changed = (tune(each, SETTINGS, tmp_path / name, **how) for name, each in (("a", data), ("b", other)))
     assert not seen["fold-2"] & {outer.smiles[i] for i in outer.split["test"]} and len(seen["fold-2"]) > 15
     one, two = ([(t.choices, t.score) for t in s.tried if t.study == "fold-2"] for s in (whole, changed))

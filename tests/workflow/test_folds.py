@@ -1,0 +1,230 @@
+"""`gtx train --folds`: every row that is not test is predicted once, by models that never saw its molecule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import gtx
+from gtx.base.errors import InputError
+from gtx.data.splits import SPLIT_METHODS, RowsToSplit
+from gtx.molecules import murcko_scaffold
+from gtx.tasks import Regression
+from gtx.tasks.calibration import LEVEL
+from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
+from gtx.training_data.settings import LabelledMolecules
+from gtx.workflow import train_model
+from gtx.workflow.blending import fitted_kernel
+from gtx.workflow.run import Run
+from tests.tables import ALONE, TINY, TINY_ESTIMATOR, bundled, molecules, read
+
+pytestmark = pytest.mark.slow
+
+FOLDS = 3
+SETTINGS = TrainSettings(**TINY, folds=FOLDS, accelerator="cpu")
+
+
+def table(path: Path, count: int = 90) -> Path:
+    """A table in which every fifth molecule fills a second row, with the laboratory and the year of each row."""
+    frame = molecules(count)[["smiles", "gap", "dipole"]]
+    frame = pd.concat([frame, frame[::5]], ignore_index=True)
+    frame["lab"] = [f"lab {i % 7}" for i in range(len(frame))]
+    frame["year"] = 2000 + np.arange(len(frame)) // 10
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+    return DataSettings(str(table(tmp_path_factory.mktemp("folds") / "t.csv")), ("gap",), workers=0)
+
+
+def in_folds(data: DataSettings) -> LabelledMolecules:
+    return load_training_table(data).in_folds(FOLDS, data.split_settings)
+
+
+# --- The division of the rows.
+
+LABELS = {
+    "random": lambda rows: rows.smiles,
+    "scaffold": lambda rows: [murcko_scaffold(text) for text in rows.smiles],
+    "cluster": SPLIT_METHODS["cluster"].groups,
+    "group": lambda rows: rows.values.tolist(),
+    "time": lambda rows: rows.values.tolist(),
+}
+
+
+@pytest.mark.parametrize("split", LABELS)
+def test_each_row_is_in_one_fold_together_with_those_of_its_group(split: str, data: DataSettings) -> None:
+    data = replace(data, split=split, split_by={"group": "lab", "time": "year"}.get(split))
+    plain, found = load_training_table(data), in_folds(data)
+    rows = np.union1d(plain.split["train"], plain.split["val"])
+    np.testing.assert_array_equal(np.sort(np.concatenate(found.folds)), rows)
+    np.testing.assert_array_equal(found.split["test"], plain.split["test"])
+    assert len(found.folds) == FOLDS
+    values: RowsToSplit = found.rows_to_split(data.split_settings, np.arange(len(found.smiles)))
+    labels = LABELS[split](values)
+    groups = [{labels[i] for i in fold} for fold in found.folds]
+    assert not set.intersection(groups[0], groups[1]) | set.intersection(groups[1], groups[2])
+    if split == "time":
+        assert max(groups[0]) < min(groups[1]) and max(groups[1]) < min(groups[2])
+    for network, fold in zip(found.networks, found.folds, strict=True):
+        np.testing.assert_array_equal(np.sort(np.concatenate([network["train"], fold])), rows)
+
+
+def test_classes_are_spread_evenly(tmp_path: Path) -> None:
+    frame = molecules(90)[["smiles"]].assign(y=[int(i % 9 == 0) for i in range(90)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = in_folds(DataSettings(str(tmp_path / "t.csv"), ("y",), workers=0))
+    assert max(found.y[fold].sum() for fold in found.folds) - min(found.y[fold].sum() for fold in found.folds) <= 1
+
+
+def test_rows_called_val_are_in_a_fold_and_a_file_of_them_is_refused(tmp_path: Path, data: DataSettings) -> None:
+    frame = pd.read_csv(data.data).assign(
+        part=lambda t: np.where(t.index < 20, "val", np.where(t.index < 40, "test", "train"))
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = in_folds(replace(data, data=str(tmp_path / "t.csv"), split_column="part"))
+    assert sum(map(len, found.folds)) == len(frame) - 20
+    with pytest.raises(InputError, match="--val: with --folds"):
+        train_model(replace(data, val=data.data), SETTINGS, tmp_path / "run", **ALONE)
+    with pytest.raises(InputError, match="100 folds need as many groups"):
+        train_model(data, replace(SETTINGS, folds=100), tmp_path / "run", **ALONE)
+
+
+# --- Predictions.
+
+
+def test_the_network_of_a_fold_is_that_of_the_other_rows_alone(data: DataSettings, tmp_path: Path) -> None:
+    """To the last bit: what the first network learned from does not hold its fold."""
+    members, _ = Run.load(data, SETTINGS, load_training_table, tmp_path / "folds").fit()
+    found = in_folds(data)
+    alone = load_training_table(data).with_split({**found.networks[0], "test": found.split["test"]}, "the first fold")
+    run = Run.load(data, replace(SETTINGS, folds=1), lambda _: alone, tmp_path / "alone")
+    ((member,), _), scaler = replace(run, task=members[0].task).fit(), members[0].task.scaler
+    assert scaler.mean.item() == pytest.approx(found.y[found.split["train"]].mean())
+    for name, weight in member.model.state_dict().items():
+        assert weight.equal(members[0].model.state_dict()[name]), name
+
+
+@pytest.fixture(scope="module")
+def network(data: DataSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("network") / "run"
+    train_model(data, replace(SETTINGS, blend="no"), out, baselines=False)
+    return out
+
+
+def test_each_row_is_predicted_by_the_network_of_its_fold_and_others_by_the_mean(network: Path) -> None:
+    rows = pd.read_csv(network / "predictions.csv")
+    each = gtx.load(network / "model.gtx", "cpu").predict(rows.smiles.tolist(), members=True)
+    members = each[[f"gap_pred_{k}" for k in range(1, FOLDS + 1)]].to_numpy()
+    assert rows["split"].value_counts().keys().sort_values().tolist() == ["fold 1", "fold 2", "fold 3", "test"]
+    for part, own in rows.groupby("split"):
+        expected = members[own.index].mean(1) if part == "test" else members[own.index, int(part[-1]) - 1]
+        np.testing.assert_allclose(own.gap_pred, expected, rtol=1e-5)
+        assert own.gap_std.isna().all() == (part != "test")  # one network does not disagree
+    np.testing.assert_array_equal(pd.read_csv(network / "split.csv").fold.notna(), rows["split"] != "test")
+
+
+def test_files_say_out_of_fold(network: Path) -> None:
+    metrics, report = (network / "metrics.json").read_text(), (network / "report.html").read_text()
+    assert '"folds": 3' in metrics and '"val_predictions": "out-of-fold"' in metrics
+    assert "Out-of-fold" in report and "in 3 folds" in report
+    assert "of validation molecules" not in report and "(validation)" not in report
+
+
+def test_scores_and_intervals_are_of_the_out_of_fold_predictions(network: Path) -> None:
+    rows, model = pd.read_csv(network / "predictions.csv"), gtx.load(network / "model.gtx", "cpu")
+    held_out = rows[rows["split"] != "test"]
+    error = (held_out.gap - held_out.gap_pred).abs()
+    assert model.header.metrics["val"]["mae"] == pytest.approx(error.mean(), rel=1e-6)
+    assert model.header.metrics["train"]["mae"] != pytest.approx(error.mean(), rel=1e-3)
+    position = int(np.ceil((len(error) + 1) * LEVEL)) - 1
+    assert model.task.interval["half_width"][0] == pytest.approx(np.sort(error)[position], rel=1e-5)
+    assert sum(model.domain.rows[band][0] for band in model.domain.rows) == len(held_out)
+
+
+def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings, tmp_path: Path) -> None:
+    settings = replace(TrainSettings(model="kernel", kernel_parts=["substructures"], progress=False), folds=FOLDS)
+    run = Run.load(data, settings, load_training_table, tmp_path / "run")
+    blended = run.blend(*run.fit())
+    molecules, task = run.molecules, run.task
+    for each in molecules.networks:
+        kernel = fitted_kernel(run.spec, task, molecules.store.subset(each["train"]))
+        with torch.no_grad():
+            own = task.objective.unscaled(kernel(molecules.store.batch(torch.from_numpy(each["val"]))), molecules.store)
+        np.testing.assert_allclose(blended.predictions.mean[each["val"]], own, rtol=1e-4)
+    (kernel,) = blended.predictor.members
+    assert len(kernel.row) == len(molecules.split["train"])
+
+
+def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: DataSettings, tmp_path: Path) -> None:
+    result = train_model(replace(data, target_columns=("gap", "dipole")), SETTINGS, tmp_path / "run", **ALONE)
+    model = gtx.load(tmp_path / "run" / "model.gtx", "cpu")
+    rows = sum(row["split"] != "test" for row in read(tmp_path / "run" / "predictions.csv"))
+    assert model.kernel_member is not None and len(model.kernel_member.kernel.row) == rows
+    assert any(f"weights chosen on {rows} out-of-fold predictions" in note for note in result.notes)
+    assert any("3 networks, 1 at a time, each trained on 67% of the rows" in note for note in result.notes)
+    assert set(result.alone) == {"network", "kernel"}
+    assert result.alone["kernel"]["train"]["mae"] < 0.2 * result.alone["kernel"]["val"]["mae"]
+
+
+def test_a_target_with_values_in_one_fold_alone_has_no_kernel(data: DataSettings, tmp_path: Path) -> None:
+    frame = pd.read_csv(data.data)
+    frame.loc[frame.smiles != frame.smiles[3], "dipole"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    few = replace(data, data=str(tmp_path / "t.csv"), target_columns=("gap", "dipole"), split_sizes=(0.9, 0.1, 0))
+    result = train_model(few, SETTINGS, tmp_path / "run", **ALONE)
+    assert any("the network alone: all values of dipole are in one fold" in note for note in result.notes)
+
+
+def test_an_estimator_with_folds_is_the_command_line(data: DataSettings, tmp_path: Path) -> None:
+    train_model(replace(data, split_sizes=(0.9, 0.1, 0)), SETTINGS, tmp_path / "run", **ALONE)
+    frame = pd.read_csv(data.data)
+    estimator = gtx.MoleculeRegressor(**TINY_ESTIMATOR, epochs=TINY["epochs"], folds=FOLDS, workers=0)
+    estimator.fit(frame.smiles, frame.gap)
+    model, new = gtx.load(tmp_path / "run" / "model.gtx", "cpu"), molecules(200).smiles[1::2]
+    told = model.predict(new)
+    np.testing.assert_array_equal(estimator.predict(new), told.gap_pred)
+    np.testing.assert_array_equal(estimator.predict_interval(new), told[["gap_low", "gap_high"]])
+    assert estimator.predict(new, return_std=True)[1].min() > 0
+
+
+def test_atoms_are_predicted_by_the_network_of_their_fold(tmp_path: Path) -> None:
+    smiles = molecules(60).smiles
+    store = gtx.data.featurise(gtx.molecules.Featuriser(), smiles.tolist(), workers=0).store
+    charges = [np.arange(int(size)) % 3 / 3 for size in store.sizes]
+    frame = pd.DataFrame({"smiles": smiles, "charge": [str(each.tolist()) for each in charges]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    task = Regression(("charge",), level="atom")
+    run = Run.load(DataSettings(str(tmp_path / "t.csv"), task=task, workers=0), SETTINGS, load_training_table)
+    members, header = run.fit()
+    blended = run.blend(members, header)
+    for k, each in enumerate(run.molecules.networks):
+        alone = gtx.prediction.Predictor([members[k].model], header, "cpu").predict_store(run.molecules.store)
+        for row in each["val"]:
+            np.testing.assert_allclose(blended.answers.mean[row], alone.mean[row], rtol=1e-5, atol=1e-6)
+
+
+# --- Coverage.
+
+
+@pytest.mark.parametrize("rows", [50, 200])
+def test_intervals_of_ninety_percent_hold_nine_of_ten_new_molecules(rows: int) -> None:
+    """The mean over random splits; the theorem for CV+ allows 80 %."""
+    frame, inside = bundled()[["smiles", "gap"]], []
+    for seed in range(4):
+        some = frame.sample(rows + 300, random_state=seed)
+        estimator = gtx.MoleculeRegressor(
+            model="kernel", folds=5, workers=0, settings={"kernel_parts": ["substructures"]}, random_state=seed
+        )
+        estimator.fit(some.smiles[:rows], some.gap[:rows])
+        low, high = estimator.predict_interval(some.smiles[rows:]).T
+        inside.append(((low <= some.gap[rows:]) & (some.gap[rows:] <= high)).mean())
+    assert 0.86 < np.mean(inside) < 0.95, inside
