@@ -32,7 +32,6 @@ PACKAGES = {
     "gtx.attention": "Parts of attention",
     "gtx.encodings": "Encodings",
     "gtx.graph": "Graphs: who attends to whom",
-    "gtx.sequence": "Sequences",
     "gtx.kernel": "Kernel ridge regression",
     "gtx.explain": "Explanations",
     "gtx.workflow": "What the commands do",
