@@ -71,7 +71,10 @@ def check_model_settings(
         near = did_you_mean(name, names)
         raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(names)}")
     arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(graph_transformer).parameters}
-    for argument in settings.model_arguments:
+    for argument, value in settings.model_arguments.items():
+        if isinstance(value, nn.Module):
+            own = f"{argument} is a {type(value).__name__}, and a model file holds plain values alone"
+            raise InputError(f"model_arguments: {own}: make the model yourself, and train it by gtx.training.fit")
         if argument not in arguments and (near := did_you_mean(argument, arguments)):
             raise InputError(f"model {name} has no argument {argument!r}{near}")
     use = ARCHITECTURES[name].coordinates

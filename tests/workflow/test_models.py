@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gtx
+from gtx.attention import ScaledDotScore
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.models import ARCHITECTURES
@@ -70,6 +71,11 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(
         ({"model": "mat"}, False, "mat needs coordinates: .*--conformers"),
         ({"model": "gps"}, True, "gps uses no coordinates"),
         ({"model": "tanimoto", "model_arguments": {"layers": 2}}, False, "no argument 'layers'; it has labels"),
+        (
+            {"model_arguments": {"score": ScaledDotScore()}},
+            False,
+            "score is a ScaledDotScore, and a model file holds plain values alone: make the model yourself",
+        ),
         (
             {"model": "gat", "model_arguments": {"head": 5}},
             False,
