@@ -34,6 +34,7 @@ PAGES = [
             "index",
             "inputs",
             "molecules-in-space",
+            "reactions",
             "results",
             "splits",
             "training-options",
@@ -123,6 +124,8 @@ def write_data() -> None:
     table["site"] = [json.dumps([int(atom.GetDegree() == 1) for atom in mol.GetAtoms()]) for mol in mols]
     table["kind"] = [json.dumps([str(bond.GetBondType()) for bond in mol.GetBonds()]) for mol in mols]
     table["solvent"] = ["O", "CO", "CC#N", "CCOCC", "CCCCCC"] * 8
+    chains = ["".join(f"[CH2:{k}]" for k in range(4, 4 + row)) for row in range(40)]
+    table["rxn"] = [f"[CH3:1]{chain}[Br:2].[Cl-:3]>>[CH3:1]{chain}[Cl:3].[Br-:2]" for chain in chains]
     table["temperature"] = [280.0 + row for row in range(40)]
     table["confidence"] = 1.0
     table["part"] = ["train"] * 30 + ["val"] * 5 + ["test"] * 5

@@ -285,6 +285,7 @@ def check_exportable(model: Predictor) -> None:
         (getattr(task, "curves", None) is not None, "isotonic calibration"),
         (model.header.features is not None, "feature columns"),
         (bool(featuriser.components), "several molecules in a row"),
+        (bool(featuriser.reaction), "reactions"),
         (featuriser.coordinates, "coordinates"),
     )
     for found, name in lacking:
