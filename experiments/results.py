@@ -47,8 +47,9 @@ GINE and GPS were tuned: eight configurations of each were tried on the validati
 (FreeSolv, BACE), and the best configuration is used on all data sets, including ZINC-12k and xtb9. For SchNet, the
 learning rate was tuned. chemprop has its default settings. An average of five models needs the five runs first; the
 seconds shown are those of averaging alone. Only the first run on a data set computes RDKit's descriptors; later runs
-read the stored descriptors. [TRIED.md](TRIED.md) lists the changes that were tried for the default model, and reasons
-for the missed aims. The command `python -m experiments.results` writes this page.
+read the stored descriptors. The script of the data sets in space, `experiments/qm.py`, stands at commit 85c25a14.
+[TRIED.md](TRIED.md) lists the changes that were tried for the default model, and reasons for the missed aims. The
+command `python -m experiments.results` writes this page.
 """
 BEGIN, FRONT = (f"<!-- {mark}: python -m experiments.results -->" for mark in ("measured", "front"))
 END = "<!-- until here -->"

@@ -183,14 +183,6 @@ def test_conformers_are_made_to_fit_and_to_predict(table: pd.DataFrame) -> None:
     assert one == pytest.approx(other, abs=1e-4) and np.isfinite(impossible)
 
 
-def test_several_targets_with_blanks(table: pd.DataFrame) -> None:
-    y = table[["gap", "dipole"]].copy()
-    y.loc[::3, "dipole"] = np.nan
-    estimator = regressor().fit(table.smiles, y)
-    assert estimator.predict(table.smiles).shape == (80, 2)
-    assert estimator.predictor_.header.targets == ["gap", "dipole"]
-
-
 def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"2 of 4 SMILES .*is number 1.*'C1CC'.*unclosed ring"):
         regressor().fit(["C", "C1CC", "CC", ""], [1, 2, 3, 4])
@@ -259,17 +251,6 @@ def test_several_labels_with_blanks(table: pd.DataFrame) -> None:
 def test_not_two_classes(y: list) -> None:
     with pytest.raises(ValueError, match="expected two classes"):
         classifier().fit(["C", "CC", "CCC"], y)
-
-
-def test_more_than_two_classes(table: pd.DataFrame) -> None:
-    y = pd.qcut(table.gap, 3, labels=["low", "medium", "high"]).astype(str)
-    estimator = classifier(epochs=6, task_options={"class_weights": "balanced"}).fit(table.smiles, y)
-    p = estimator.predict_proba(table.smiles)
-    assert estimator.classes_.tolist() == ["high", "low", "medium"] and p.shape == (80, 3)
-    np.testing.assert_allclose(p.sum(1), 1)
-    assert (estimator.predict(table.smiles) == estimator.classes_[p.argmax(1)]).all()
-    assert estimator.score(table.smiles, y) > 0.5
-    assert list(estimator.predictor_.predict("CCO"))[1:5] == ["gap_pred", "gap_low", "gap_medium", "gap_high"]
 
 
 def test_it_works_inside_scikit_learn(table: pd.DataFrame) -> None:

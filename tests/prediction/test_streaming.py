@@ -18,7 +18,6 @@ from rdkit.Chem import AllChem
 import gtx
 from gtx.data import MoleculeStore, Row, Table, open_table
 from gtx.prediction import Predictor, predict_table, streaming
-from gtx.tasks import Regression
 from gtx.tasks.answers import Answers
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
@@ -97,16 +96,6 @@ def test_a_table_in_latin_1_gives_a_table_in_utf_8(predictor: Predictor, tmp_pat
     assert [row[header.index("error")] for row in written] == ["", ""]
     warnings = [row[-1] for row in written]
     assert warnings[0].startswith('row 1: column "name" is not UTF-8 text') and warnings[1] == ""
-
-
-def test_scores_of_the_targets_that_the_table_holds(predictor: Predictor, tmp_path: Path) -> None:
-    table = pd.DataFrame({"smiles": ["CCO", "CC", "CO", "X", "CN"], "gap": ["1.5", "", "2", "3", "abc"], "other": 1})
-    table.to_csv(tmp_path / "in.csv", index=False)
-    outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
-    predicted = predictor.predict(["CCO", "CO"]).gap_pred.to_numpy(copy=True)[:, None]
-    expected = Regression(["gap"]).objective.evaluate(np.array([[1.5], [2.0]]), predicted)
-    assert list(outcome.metrics["per_target"]) == ["gap"]
-    assert outcome.metrics["rmse"] == pytest.approx(expected["rmse"], rel=1e-5)
 
 
 def test_every_kind_of_source(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

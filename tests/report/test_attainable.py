@@ -11,7 +11,6 @@ import pytest
 from gtx.data.targets import FEWEST_REPEATED, MeasurementNoise, measure_noise
 from gtx.kernel import LearningCurve
 from gtx.models import kernel_ridge
-from gtx.report import figures
 from gtx.report.context import FACTOR, Attainable
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.closed_form import fit_closed_form
@@ -72,15 +71,6 @@ def test_the_page_shows_it_beside_the_score_and_in_a_picture(make_report, tmp_pa
     assert html.count("How good can it get?") == html.count("RMSE of letters by training rows") == 1
     assert "RMSE of additive by training rows" not in html
     assert "How good can it get?" not in page()
-
-
-def test_points_line_and_noise_of_the_picture() -> None:
-    limits = Attainable(MeasurementNoise(0.2, 30, 0), LAW)
-    line, dots, noise = figures.attainable(limits, 0.8, "test", "").axes[0].lines
-    assert dots.get_xydata() == pytest.approx(np.array([[200, 1.6], [400, 1.2], [800, 0.8]]))
-    assert line.get_xydata()[0].tolist() == [800, 0.8]
-    assert line.get_xydata()[-1].tolist() == [1600, pytest.approx(0.8 / 2**0.5)]
-    assert noise.get_ydata()[0] == 0.2
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-import itertools
-import re
 import warnings
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from gtx.report import figures
-from gtx.report import figures as spread_figures
 from gtx.report.molecules import COLOURS, inline
 from gtx.tasks.calibration import conformal_half_width
-
-STYLE_SHEET = Path(figures.__file__).with_name("style.css")
 
 
 def parse(svg: str) -> ElementTree.Element:
@@ -36,23 +30,6 @@ def test_pictures_take_the_colours_and_the_font_of_the_page():
     assert "font-family" not in svg and "<style" not in svg
     texts = [text.text for text in parse(svg).iter("text")]
     assert "measured y (eV)" in texts and "predicted y (eV)" in texts
-
-
-def test_words_can_be_read_at_the_width_of_a_page_and_long_names_take_two_lines():
-    name = "measured log solubility in mols per litre"
-    svg = inline(figures.parity(random(20), random(20, 1), "test", name, ["RMSE 1.41"], ["20 molecules"]), "parity")
-    narrowest = float(re.search(r"\.panels \{.*min\(100%, (\d+)rem\)", STYLE_SHEET.read_text())[1]) * 16  # pixels
-    sizes = [float(size) for size in re.findall(r"font(?:-size)?: (?:bold )?([\d.]+)px", svg)]
-    width = float(parse(svg).get("viewBox").split()[2])
-    assert len(sizes) > 10 and min(sizes) * narrowest / width >= 12
-    texts = [text.text for text in parse(svg).iter("text")]
-    assert "predicted measured log solubility" in texts and "in mols per litre" in texts
-
-
-def test_pictures_of_one_page_do_not_share_ids_they_refer_to():
-    pictures = [inline(figures.parity(random(9), random(9, seed), "test", "y"), f"no {seed}") for seed in (1, 2)]
-    first, second = ({element.get("id") for element in parse(svg).iter()} - {None} for svg in pictures)
-    assert first and not first & second
 
 
 @pytest.mark.parametrize("name", ["$x_y$", "<b>&", "溶解度"])
@@ -86,13 +63,6 @@ def test_coverage_agrees_with_split_conformal_intervals():
     assert tuple(curve[0]) == (0, 0) and tuple(curve[-1]) == (1, 1)
 
 
-def test_coverage_marks_the_models_own_intervals():
-    errors = {"val": random(200), "test": random(300, 1)}
-    halfwidths = {part: np.linspace(0.5, 2, len(error)) for part, error in errors.items()}
-    mark = lines(figures.coverage(halfwidths, errors, 0.8))[1]
-    assert mark[0] == pytest.approx([0.8, np.mean(np.abs(errors["test"]) <= halfwidths["test"])])
-
-
 def test_curves_of_classes_and_none_for_a_part_of_one_class():
     y = {"val": np.ones(30), "test": (random(60) > 0).astype(float)}
     probability = {"val": np.full(30, 0.5), "test": np.clip(0.5 + random(60) / 4, 0, 1)}
@@ -114,20 +84,6 @@ def test_a_confusion_matrix_counts_true_classes_in_rows():
     assert cells == ["3", "75%", "1", "25%", "0", "0%", "2", "100%"] and texts.count("inactive") == 2
 
 
-@pytest.mark.parametrize("count", [6, 100])
-def test_names_and_counts_of_many_classes_do_not_overlap(count):
-    y = np.arange(4 * count) % count
-    figure = figures.confusion(y, np.roll(y, 1), [f"a class with a long name, {i}" for i in range(count)])
-    assert len(inline(figure, "confusion")) < 60_000
-    boxes = [
-        [text.get_window_extent() for text in texts]
-        for texts in (figure.axes[0].get_yticklabels(), figure.axes[0].get_xticklabels(), figure.axes[0].texts)
-    ]
-    for box in boxes:
-        assert not any(one.overlaps(other) for one, other in itertools.combinations(box, 2))
-    assert len(boxes[2]) == (count**2 if count <= 6 else 0)
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("classes", [False, True])
 def test_the_error_by_similarity_is_a_mean_in_bins_of_as_many(classes):
@@ -141,15 +97,6 @@ def test_the_error_by_similarity_is_a_mean_in_bins_of_as_many(classes):
         parse(inline(zero, "similarity"))
 
 
-def test_learning_curves_leave_out_what_was_not_logged():
-    histories = [[{"epoch": e, "train_loss": 1.0 / (e + 1)} for e in range(4)] for _ in range(2)]
-    histories[0][2]["val_loss"] = 0.7
-    histories[0][3]["val_loss"] = np.nan
-    figure = figures.learning_curve(histories, {"train_loss": "train", "val_loss": "val"}, "Loss", [2], log=True)
-    assert [len(line) for line in lines(figure)] == [4, 4, 1, 2]  # two members, one value, the mark
-    assert "0.5" in [text.text for text in parse(inline(figure, "loss")).iter("text")]
-
-
 def test_histograms_are_shares_of_their_part():
     values = {"train": random(900), "val": random(50, 1), "test": np.array([0.0])}
     for figure in (
@@ -160,21 +107,3 @@ def test_histograms_are_shares_of_their_part():
         outlines = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
         assert [patch.get_data().values.sum() for patch in outlines] == pytest.approx([1, 1, 1])
         parse(inline(figure, "histogram"))
-
-
-def test_a_spread_that_is_true_lies_on_the_diagonal():
-    std = {part: np.random.default_rng(0).uniform(0.2, 2, 2000) for part in ("val", "test")}
-    errors = {part: one * random(2000, k) for k, (part, one) in enumerate(std.items())}
-    drawn = lines(spread_figures.spread_reliability(std, errors, "eV"))
-    for points in drawn[:2]:
-        np.testing.assert_allclose(points[:, 1], points[:, 0], rtol=0.2)
-    assert not np.allclose(lines(spread_figures.spread_reliability(std, std, ""))[0][:, 1], drawn[0][:, 1], rtol=0.001)
-
-
-def test_coverage_by_similarity_is_the_share_inside():
-    similarity = np.linspace(0, 1, 100)
-    figure = spread_figures.coverage_by_similarity(similarity, similarity > 0.5, 2 - similarity, 0.9, "test", "eV")
-    points = next(points for points in lines(figure) if len(points) == 5)
-    np.testing.assert_allclose(points[:, 1], [0, 0, 0.5, 1, 1], atol=0.01)
-    assert next(text.get_text() for text in figure.axes[0].texts) == "1.90"
-    spread_figures.coverage_by_similarity(np.ones(1), np.ones(1, bool), np.ones(1), 0.9, "val", "")

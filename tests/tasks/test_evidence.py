@@ -54,15 +54,6 @@ def test_the_true_probabilities_are_found(learned: tuple[ClassTask, nn.Module]) 
     assert found.min() > 0 and found.max() < 1
 
 
-def test_less_is_known_where_there_are_no_rows(learned: tuple[ClassTask, nn.Module]) -> None:
-    task, network = learned
-    x, _, _ = drawn(len(task.columns.labels(0)))
-    away = torch.cat([torch.linspace(-3, -2, 50), torch.linspace(2, 3, 50)])[:, None]
-    among, beyond = (task.answers.vacuity(network(rows)[:, None]) for rows in (x, away))
-    assert among.min() > 0 and beyond.max() <= 1
-    assert beyond.mean() > 3 * among.mean()
-
-
 def test_the_loss_is_the_cross_entropy_of_what_is_drawn_and_the_divergence() -> None:
     torch.manual_seed(0)
     alpha = torch.tensor([[1.5, 3.0, 1.0], [4.0, 1.0, 2.0]], dtype=torch.float64)

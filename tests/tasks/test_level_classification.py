@@ -18,7 +18,6 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli.printing import score_table
 from gtx.data import MoleculeStore, featurise
-from gtx.data.batches import ConstantShapeStore
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
@@ -89,21 +88,6 @@ def test_answers_are_lists_of_probabilities_and_of_classes(model: Predictor) -> 
     p = np.array([json.loads(answer[f"order_{name}"][2]) for name in ("aromatic", "double", "single", "triple")])
     np.testing.assert_allclose(p.sum(0), 1, atol=1e-7)
     assert p.argmax(0).tolist() == [2, 3]
-
-
-@pytest.mark.slow
-def test_atoms_and_bonds_are_in_the_order_of_the_text(model: Predictor) -> None:
-    mol = Chem.MolFromSmiles("CC(=O)NCC#N")
-    before = json.loads(model.predict(["CC(=O)NCC#N"]).near_pred[0])
-    for seed in range(3):
-        order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
-        other = Chem.RenumberAtoms(mol, order)
-        text = Chem.MolToSmiles(other, canonical=False)
-        written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
-        answer = model.predict([text])
-        np.testing.assert_allclose(json.loads(answer.near_pred[0]), np.array(before)[order][written], atol=1e-5)
-        bonds = Chem.MolFromSmiles(text).GetBonds()
-        assert json.loads(answer.order_pred[0]) == [str(bond.GetBondType()).lower() for bond in bonds]
 
 
 @pytest.mark.slow
@@ -235,26 +219,6 @@ def test_the_loss_is_the_cross_entropy_of_what_is_known(task: NumericTask) -> No
 
 
 @pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
-def test_batches_of_constant_shape_are_worth_the_same(task: NumericTask) -> None:
-    task = task.fitted(store(task))
-    model, examples = network(task), task.objective.examples(store(task))
-    cutter = ConstantShapeStore(examples)
-    (index, *_) = cutter.sampler(5).batches()
-    index = index[index >= 0]
-    of = [(task.objective.forward(model, batch), batch) for batch in (cutter.batch(index), examples.batch(index))]
-    ghost, plain = (
-        (
-            task.objective.mean_loss(*each),
-            task.objective.validation.outputs(*each)[: len(index)],
-            task.objective.share(each[1]),
-        )
-        for each in of
-    )
-    for one, other in zip(ghost, plain, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("task", TASKS, ids=["two classes", "several", "of bonds"])
 def test_members_of_an_ensemble_are_averaged(task: NumericTask) -> None:
     molecules = store(task)
     batch = molecules.batch()
@@ -270,10 +234,3 @@ def test_members_of_an_ensemble_are_averaged(task: NumericTask) -> None:
     for both, one, other in zip(answers(0, 1), answers(0), answers(1), strict=True):
         np.testing.assert_allclose(both, (one + other) / 2)
     assert "one_std" in task.answers.output_columns([], members=2) and "one_std" not in task.answers.output_columns([])
-
-
-def test_the_record_in_a_model_file_holds_the_level() -> None:
-    plain = TASKS[0].to_dict()
-    assert BinaryClassification.from_dict(plain) == TASKS[0] and plain["level"] == "atom"
-    with pytest.raises(InputError, match=r"task\.level: expected .*molecule.*atom.*bond"):
-        BinaryClassification.from_dict(plain | {"level": "ring"})

@@ -132,14 +132,6 @@ def test_what_is_odd_is_said(run: tuple[Path, RunResult]) -> None:
     assert "1 molecule fills 2 rows, 1 of them with conflicting labels: gap is " in notes
 
 
-def test_the_model_file_predicts_the_same_alone(run: tuple[Path, RunResult]) -> None:
-    folder, _ = run
-    rows = [row for row in read(folder / "out" / "predictions.csv") if not row["error"] and row["split"] != "val"][:20]
-    frame = gtx.load(folder / "out" / "model.gtx").predict([row["structure SMILES"] for row in rows])
-    written = np.array([float(row["dipole_pred"]) for row in rows])
-    np.testing.assert_allclose(frame["dipole_pred"], written, rtol=1e-5, atol=1e-6)
-
-
 def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, RunResult]) -> None:
     folder, outcome = run
     data = DataSettings(str(folder / "data.csv"), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
