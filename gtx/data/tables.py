@@ -25,6 +25,7 @@ from gtx.data.columns import (
     Row,
     Table,
     damage,
+    decode_stray_bytes,
     is_molecule,
     molecule_columns,
     smiles_index,
@@ -202,6 +203,7 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
     columns, broken = next(stream)
     if broken:
         raise InputError(f"the header of {name} cannot be read: {broken}")
+    columns = [decode_stray_bytes(column) for column in columns]
     if damaged := damage("".join(columns)):
         raise InputError(f"the header of {name} {damaged}")
     if len(columns) > limits.MOST_COLUMNS:

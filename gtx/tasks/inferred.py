@@ -63,7 +63,8 @@ class TargetColumn:
             InputError: the column has texts that are not two classes.
         """
         texts = [name for name in self.counts if name not in self.numbers]
-        if texts and all(map(has_comma, self.counts)):
+        commas = sum(number for name, number in self.counts.items() if has_comma(name))
+        if texts and 2 * commas > self.counts.total():
             expected = f"numbers were expected{comma_advice(texts)}"
             raise InputError(f"target column {self.name!r} holds text: {listed(texts, 3)}; {expected}")
         if not self.numbers:

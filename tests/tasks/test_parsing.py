@@ -170,6 +170,7 @@ THOUSANDS = "if its commas separate thousands, write 1334 and not 1,334, or 1.33
         (["1,334.5", "2,000"], r"write 1334\.5 and not 1,334\.5$"),
         (["1,334", "0,512", "2,771"], "write numbers with a decimal point: 1.5 and not 1,5"),
         (["1,334", "2,5", "7"], "write numbers with a decimal point: 1.5 and not 1,5"),
+        (["-3,85", "n.d.", "<-9,5", "-0,5", "-1,25"], "write numbers with a decimal point: 1.5 and not 1,5"),
     ],
 )
 @pytest.mark.parametrize("kind", [InferredTask, Regression])
