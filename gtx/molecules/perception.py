@@ -7,7 +7,7 @@ if it is there, makes the same faster.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -130,20 +130,36 @@ def featurise_texts(
         return without_hydrogens(mol)[0] if featuriser.hydrogens else mol
 
     with quietly():
-        compiled = {} if featuriser.reaction or os.environ.get("GTX_FAST") == "0" else additions("featurisers")
-        featurise = next(iter(compiled.values()), featurise_with_rdkit)
-        flat = featurise(featuriser, molecules, positions, smiles)
-        for i, text in enumerate(() if featuriser.reaction else molecules):
-            parts = ignored_parts(text)
-            if featuriser.ignore_stereo:
-                parts = tuple(part for part in parts if part != RELATIVE_STEREO)
-            if parts and flat.errors[i] is None:
-                flat.warnings[i] = (*parts, *flat.warnings[i])
-        if not featuriser.reaction:
-            _sort_bonds(featuriser, molecules, flat)
+        read = _featurise_reactions if featuriser.reaction else _featurise_molecules
+        flat = read(featuriser, molecules, positions, smiles)
         if featuriser.molecule_features:
             flat = with_molecule_features(featuriser.molecule_features, flat, bare)
     return join_components(names, molecules, flat) if names else flat
+
+
+def _featurise_molecules(
+    featuriser: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+) -> FeaturisedMolecules:
+    compiled = {} if os.environ.get("GTX_FAST") == "0" else additions("featurisers")
+    flat = next(iter(compiled.values()), featurise_with_rdkit)(featuriser, texts, coordinates, smiles)
+    for i, text in enumerate(texts):
+        parts = ignored_parts(text)
+        if featuriser.ignore_stereo:
+            parts = tuple(part for part in parts if part != RELATIVE_STEREO)
+        if parts and flat.errors[i] is None:
+            flat.warnings[i] = (*parts, *flat.warnings[i])
+    _sort_bonds(featuriser, texts, flat)
+    return flat
+
+
+def _featurise_reactions(
+    featuriser: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+) -> FeaturisedMolecules:
+    """Featurise texts of which the first of each row is a reaction, and others are molecules."""
+    each_row = max(1, len(featuriser.components))
+    return _collect(
+        featuriser, len(texts), lambda i: describe_reaction(featuriser, texts[i], i % each_row == 0, smiles)
+    )
 
 
 # --- The order of atoms and bonds, in which lists of their values are written.
@@ -288,16 +304,20 @@ def featurise_with_rdkit(
         settings: settings for reading molecules.
         texts, coordinates, smiles: as `featurise_texts` takes them.
     """
+
+    def read_and_describe(i: int) -> Molecule:
+        mol, _ = read_molecule(settings, texts[i], None if coordinates is None else coordinates[i])
+        return describe(settings, mol, smiles)
+
+    return _collect(settings, len(texts), read_and_describe)
+
+
+def _collect(settings: Settings, count: int, make: Callable[[int], Molecule]) -> FeaturisedMolecules:
+    """Collect the molecules that `make` gives for the numbers of so many texts, or the errors that it raises."""
     parts = [no_molecules(settings)]
-    for i, text in enumerate(texts):
+    for i in range(count):
         try:
-            if settings.reaction:
-                first = i % max(1, len(settings.components)) == 0
-                molecule = describe_reaction(settings, text, first, smiles)
-            else:
-                mol, _ = read_molecule(settings, text, None if coordinates is None else coordinates[i])
-                molecule = describe(settings, mol, smiles)
-            parts.append(FeaturisedMolecules.of(molecule))
+            parts.append(FeaturisedMolecules.of(make(i)))
         except (RuntimeError, ValueError) as error:  # RDKit may give up on a molecule that it has read
             parts.append(no_molecules(settings, error_message(error)))
     return FeaturisedMolecules.join(parts)

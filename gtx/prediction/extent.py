@@ -78,7 +78,9 @@ class MoleculeExtent:
             for m, c, code in zip(owner.tolist(), column.tolist(), codes[place, column].tolist(), strict=True):
                 unseen[m].add((kind, c, code))
         found: list[list[str]] = [
-            [f"not seen in training: {', '.join(name_code(*code) for code in sorted(codes))}"] if codes else []
+            [f"not seen in training: {', '.join(dict.fromkeys(name_code(*code) for code in sorted(codes)))}"]
+            if codes
+            else []
             for codes in unseen
         ]
         if self.largest is not None:
