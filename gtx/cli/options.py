@@ -70,8 +70,8 @@ def add_table(parser: Parser) -> Group:
     group.add_argument(
         "--reaction-mode",
         metavar="NAME",
-        help="codes of a reaction: reactants-products, reactants-difference or products-difference; with -balanced at "
-        "the end, an atom that one side lacks has the same codes on both; default: reactants-products",
+        help="codes of a reaction: reactants-difference, reactants-products or products-difference; with -balanced at "
+        "the end, an atom that one side lacks has the same codes on both; default: reactants-difference",
     )
     group.add_argument(
         "--agents", action="store_true", help="read the agents over the arrow too, as molecules that do not change"

@@ -153,7 +153,7 @@ class MoleculeEstimator(BaseEstimator):
                 only for molecules with map numbers or written hydrogens.
             smiles_columns: names of the columns with several molecules per row, such as `("solute", "solvent")`. X is
                 then a pandas table with these columns, or a list of rows with one SMILES per column.
-            reaction: codes of reactions, such as "reactants-products", one of `gtx.molecules.reactions.MODES`; X are
+            reaction: codes of reactions, such as "reactants-difference", one of `gtx.molecules.reactions.MODES`; X are
                 then atom-mapped reaction SMILES.
             feature_columns: names of numeric columns, such as a temperature, that the model reads in addition to the
                 molecule. X is then a pandas table with these columns and a column of SMILES, called as in training or

@@ -172,11 +172,13 @@ def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
 # --- Codes of both sides: the modes, and the values beside those of molecules.
 
 MODES = (
-    *("reactants-products", "reactants-difference", "products-difference"),
-    *("reactants-products-balanced", "reactants-difference-balanced", "products-difference-balanced"),
+    *("reactants-difference", "reactants-products", "products-difference"),
+    *("reactants-difference-balanced", "reactants-products-balanced", "products-difference-balanced"),
 )
-"""What the two halves of the codes are. Where an atom or a bond is as before, a difference has the code "same". An atom
-of one side only has the code "absent" on the other, or, balanced, the codes of its own side."""
+"""Modes, which say what the two halves of the codes are; the default first.
+
+Where an atom or a bond is as before, a difference has the code "same". An atom of one side only has the code "absent"
+on the other, or, balanced, the codes of its own side."""
 
 EXTRA = ("absent", "same")
 """Values of every column of a reaction beside those of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, after them."""
