@@ -19,6 +19,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gtx.base.errors import InputError
+from gtx.base.schema import plain
 from gtx.data import FeatureColumns, SplitSettings, featurise
 from gtx.data.columns import RowFeatures, listed
 from gtx.estimators.inputs import (
@@ -38,7 +39,6 @@ from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, with_columns
-from gtx.schema import plain
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.calibration import fewest
 from gtx.tasks.labels import in_order, label

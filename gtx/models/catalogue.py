@@ -12,6 +12,7 @@ from torch import nn
 
 from gtx.base.annexes import additions
 from gtx.base.errors import InputError
+from gtx.base.schema import Entries, Text, check, entries, kinds_of, whole
 from gtx.kernel import KernelRidge
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.assembly import graph_transformer
@@ -20,7 +21,6 @@ from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
 from gtx.nn import SubstructureCountEmbedding
-from gtx.schema import Kind, MappingOf, Record, anything, flag, kinds_of, text, whole
 
 
 class Architecture(NamedTuple):
@@ -76,9 +76,9 @@ ARCHITECTURES = {make.__name__: Architecture(make) for make in _MAKERS}
 CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel_ridge, "tanimoto": kernel_ridge}
 """Models that are solved in closed form, by the names that `--model` takes; "tanimoto" has no descriptors."""
 
-SPEC = Record(
-    {"name": text(), "arguments": MappingOf(anything())},
-    {"components": Record({"count": whole(2, 10)}, {"separate": flag(), "further": whole()})},
+SPEC = entries(
+    {"name": Text, "arguments": Entries},
+    {"components": entries({"count": whole(2, 10)}, {"separate": bool, "further": whole()})},
 )
 
 
@@ -94,7 +94,7 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
         InputError: the name of the model is unknown, or an argument has the wrong type.
         TypeError, ValueError: the model itself refuses its arguments.
     """
-    SPEC.check(spec, "model")
+    check(spec, SPEC, "model")
     name, arguments = spec["name"], spec["arguments"]
     closed = {name: Architecture(make) for name, make in CLOSED_FORM_MODELS.items()}
     known = ARCHITECTURES | closed
@@ -121,11 +121,10 @@ def _check(
         entry: name of their section in the file, for messages.
     """
     takes: Callable[..., Any] = further.__init__ if isinstance(further, type) else further  # type: ignore[misc]
-    kinds: dict[str, Kind] = {**kinds_of(takes), **kinds_of(make)}
-    Record({}, {name: kinds[name] for name in arguments if name in kinds}).check(arguments, entry)
+    kinds = {**kinds_of(takes), **kinds_of(make)}
+    check(arguments, entries({}, {name: kinds[name] for name in arguments if name in kinds}), entry)
     if isinstance(arguments.get("substructures"), Mapping):
-        Record({}, kinds_of(SubstructureCountEmbedding.__init__)).check(
-            arguments["substructures"], f"{entry}.substructures"
-        )
+        kinds = entries({}, kinds_of(SubstructureCountEmbedding.__init__))
+        check(arguments["substructures"], kinds, f"{entry}.substructures")
     if isinstance(arguments.get("encoder"), Mapping):
         _check(standard, graph_transformer, arguments["encoder"], f"{entry}.encoder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from gtx.base.schema import Text, check, entries, whole
 from gtx.encodings import (
     BondFeatures,
     GaussianDistance,
@@ -20,9 +21,11 @@ from gtx.models.assembly import graph_transformer
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import SubstructureCountEmbedding
 from gtx.nn.features import FARTHEST
-from gtx.schema import Record, text, whole
 
 EncodingName = Literal["bonds", "path", "walk", "degree", "ring", "simple_paths"]
+
+FOUNDATION = entries({"sha256": Text, "width": whole(1)})
+"""Kind of the specification of a foundation."""
 
 
 def standard(
@@ -145,5 +148,5 @@ def kernel_ridge(
             if sizes and (wrong := [i for i in one.get(columns) or () if not 0 <= i < len(sizes)]):
                 raise ValueError(f"labels: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
     if foundation is not None:
-        Record({"sha256": text(), "width": whole(1)}).check(dict(foundation), "foundation")
+        check(dict(foundation), FOUNDATION, "foundation")
     return KernelRidge(out_channels, labels, num_descriptors, rows, kinds, entries, foundation)

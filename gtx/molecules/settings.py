@@ -6,17 +6,18 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 from rdkit import rdBase
 
 from gtx.base.errors import InputError, printable
+from gtx.base.schema import check_fields
 from gtx.molecules.coordinates import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES, MOLECULE_FEATURES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules
 from gtx.molecules.reactions import MODES, code_sizes, join_texts
-from gtx.schema import plain_fields, whole
 
 # --- Rows of several molecules, such as a solute and a solvent: read one by one, joined to one row of arrays.
 
@@ -117,7 +118,7 @@ FEATURISER_VERSION = 1
 class Settings:
     """Settings of a `gtx.molecules.Featuriser`, which describes them."""
 
-    max_atoms: int = 1000
+    max_atoms: Annotated[int, Field(ge=0, le=2**31)] = 1000
     standardise: bool = False
     coordinates: bool = False
     hydrogens: bool = False
@@ -131,7 +132,7 @@ class Settings:
     agents: bool = False
 
     def __post_init__(self) -> None:
-        plain_fields(self, max_atoms=whole(0, 2**31))
+        check_fields(self)
         object.__setattr__(self, "components", check_components(self.components))
         object.__setattr__(self, "molecule_features", tuple(self.molecule_features))
         if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:

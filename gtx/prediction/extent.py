@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
+from gtx.base.schema import Number, check, entries, list_of, mapping_of, whole
 from gtx.models import GraphTransformer
 from gtx.molecules.graphs import ATOM_INDEX, name_code
-from gtx.schema import ListOf, MappingOf, OrNone, Record, number, whole
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
@@ -246,13 +246,11 @@ class TrainingExtent:
         Raises:
             InputError: an entry is missing or not in order.
         """
-        codes = ListOf(whole(0, CODES - 1), most=CODES)
-        atoms, bonds = (ListOf(codes, least=count, most=count) for count in columns)
-        part = Record({"atoms": atoms, "bonds": bonds, "largest": OrNone(whole(0, 2**53))})
-        ranges = MappingOf(ListOf(number(), least=2, most=2))
-        Record({"molecules": ListOf(part, least=components, most=components), "features": ranges}).check(
-            plain, "extent"
-        )
+        codes = list_of(whole(0, CODES - 1), most=CODES)
+        atoms, bonds = (list_of(codes, count, count) for count in columns)
+        part = entries({"atoms": atoms, "bonds": bonds, "largest": whole(0, 2**53) | None})
+        ranges = mapping_of(list_of(Number, 2, 2))
+        check(plain, entries({"molecules": list_of(part, components, components), "features": ranges}), "extent")
         for name, (low, high) in plain["features"].items():
             if low > high:
                 raise InputError(f"extent.features.{name}: expected ascending numbers, got {low:g} and {high:g}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
-from gtx.schema import shown
+from gtx.base.schema import shown
 
 if TYPE_CHECKING:
     from gtx.kernel import KernelRidge

@@ -26,6 +26,20 @@ from torch.overrides import TorchFunctionMode
 import gtx
 from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.base.files import whole_file
+from gtx.base.schema import (
+    LARGEST,
+    Anything,
+    Entries,
+    Number,
+    Text,
+    check,
+    entries,
+    list_of,
+    mapping_of,
+    number,
+    shown,
+    whole,
+)
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
@@ -35,7 +49,6 @@ from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
-from gtx.schema import LARGEST, ListOf, MappingOf, OrNone, Record, anything, flag, number, shown, text, whole
 from gtx.tasks import TASKS, Task
 from gtx.tasks.task import is_numeric
 
@@ -190,27 +203,27 @@ FORMAT = 1
 """The format that this gtx writes, and the only one that it reads."""
 CHECKSUM = "sha256"
 
-_SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
-_TUNING = Record({}, {"rates": MappingOf(number(0)), "head_first": number(0, 1)})
-_PARTS = {"atoms": ListOf(text()), "bonds": ListOf(text())}
-_HEADER = Record(
+_SCORES = entries({"per_target": mapping_of(mapping_of(Number | None))})
+_TUNING = entries({}, {"rates": mapping_of(number(0)), "head_first": number(0, 1)})
+_FEATURES = entries({"names": list_of(Text), "blanks": bool}, {"atoms": list_of(Text), "bonds": list_of(Text)})
+_HEADER = entries(
     {
         "members": whole(1),
-        "task": Record({"name": text()}),  # which checks what it has learned itself
-        "featuriser": Record({"settings": MappingOf(anything()), "hash": text()}),
+        "task": entries({"name": Text}),  # which checks what it has learned itself
+        "featuriser": entries({"settings": Entries, "hash": Text}),
         "model": SPEC,
-        "versions": Record({"gtx": text()}),
+        "versions": entries({"gtx": Text}),
     },
     {
-        "partner": OrNone(SPEC),
-        "smiles_column": text(),
-        "units": MappingOf(text()),
-        "domain": OrNone(MappingOf(anything())),  # which `Domain.from_dict` checks
-        "extent": OrNone(MappingOf(anything())),  # which `TrainingExtent.from_dict` checks
-        "features": OrNone(Record({"names": ListOf(text()), "blanks": flag()}, _PARTS)),
-        "split": MappingOf(anything()),
-        "metrics": Record({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
-        "settings": Record({}, {"start": MappingOf(text()), "tuning": _TUNING}),
+        "partner": SPEC | None,
+        "smiles_column": Text,
+        "units": mapping_of(Text),
+        "domain": Entries | None,  # which `Domain.from_dict` checks
+        "extent": Entries | None,  # which `TrainingExtent.from_dict` checks
+        "features": _FEATURES | None,
+        "split": Entries,
+        "metrics": entries({}, dict.fromkeys(("train", "val", "test"), _SCORES)),
+        "settings": entries({}, {"start": mapping_of(Text), "tuning": _TUNING}),
     },
 )
 
@@ -306,11 +319,11 @@ class ModelFileHeader:
             InputError: the format is another, the features of molecules are others than this gtx computes, or an entry
                 is not in order.
         """
-        Record({"format": whole()}).check(plain)
+        check(plain, entries({"format": whole()}))
         if plain["format"] != FORMAT:
             made = "; a gtx from before 0.1.0 made it: train anew" if 2 <= plain["format"] <= 5 else ""
             raise InputError(f"it is of format {plain['format']}, this gtx reads format {FORMAT}{made}")
-        _HEADER.check(plain)
+        check(plain, _HEADER)
         featuriser = Featuriser.from_dict(plain["featuriser"]["settings"])
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
@@ -319,17 +332,17 @@ class ModelFileHeader:
             plain = plain | {"features": FeatureColumns(**plain["features"])}
         if plain.get("training") is not None:
             plain = plain | {"training": TrainingRows.from_dict(plain["training"])}
-        entries = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
+        values = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
         task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
-        if entries.get("domain") is not None:
-            entries["domain"] = Domain.from_dict(entries["domain"], len(task.targets))
-        if entries.get("extent") is not None:
+        if values.get("domain") is not None:
+            values["domain"] = Domain.from_dict(values["domain"], len(task.targets))
+        if values.get("extent") is not None:
             columns = len(featuriser.atom_sizes), len(featuriser.bond_sizes)
-            extent = TrainingExtent.from_dict(entries["extent"], max(1, len(featuriser.components)), columns)
-            entries["extent"] = extent
+            extent = TrainingExtent.from_dict(values["extent"], max(1, len(featuriser.components)), columns)
+            values["extent"] = extent
         for name in plain.keys() - {"training"}:  # also what is in no schema may be printed
-            anything().check(plain[name], name)
-        header = cls(**entries | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
+            check(plain[name], Anything, name)
+        header = cls(**values | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
         if not own:
             _check_agreement(header)
         return header
@@ -430,7 +443,7 @@ def save_model(
         learned = [f"{part}.{name}" for part, module in parts.items() for name, _ in module.named_parameters()]
         tensors |= {name: tensors[name].half() for name in learned if tensors[name].dtype == torch.float32}
     plain = header.to_dict() | {"members": len(members)}
-    _HEADER.check(plain)  # what gtx would not read it does not write
+    check(plain, _HEADER)  # what gtx would not read it does not write
     digest = _digest(io.BytesIO(save(tensors)), plain)
     with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
         file.write(save(tensors, {"gtx": _text(plain | {CHECKSUM: digest})}))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gtx.base.errors import InputError
+from gtx.base.schema import Text, check, entries, list_of, mapping_of, number, text, whole
 from gtx.data import MoleculeStore, featurise
 from gtx.data.columns import Row
 from gtx.data.similarity import morgan_kernel, nearest_references
 from gtx.data.targets import parse_number
 from gtx.kernel import TanimotoKernel
-from gtx.schema import Kind, ListOf, MappingOf, OrNone, Record, number, text, whole
 from gtx.tasks.answers import Answers, Scores
 from gtx.tasks.task import Task
 
@@ -93,15 +93,9 @@ class TrainingRows:
         Raises:
             InputError: an entry is missing or of another kind, or columns differ in length.
         """
-        numbers = ListOf(whole(0, 2**53), most=MOST)
-        texts = ListOf(text(LONGEST_CELL), most=MOST)
-        kinds: dict[str, Kind] = {
-            "smiles": texts,
-            "rows": numbers,
-            "values": MappingOf(texts),
-            "trained": whole(0, 2**53),
-        }
-        Record(kinds).check(plain, "training")
+        numbers, texts = list_of(whole(0, 2**53), most=MOST), list_of(text(LONGEST_CELL), most=MOST)
+        kinds = {"smiles": texts, "rows": numbers, "values": mapping_of(texts), "trained": whole(0, 2**53)}
+        check(plain, entries(kinds), "training")
         if (characters := sum(map(len, plain["smiles"]))) > MOST_CHARACTERS:
             raise InputError(f"training.smiles: expected {MOST_CHARACTERS:,} characters at most, got {characters:,}")
         for name, column in {"rows": plain["rows"], **plain["values"]}.items():
@@ -306,10 +300,9 @@ class Domain:
         Raises:
             InputError: an entry is missing or not in order.
         """
-        edges = ListOf(number(0, 1), least=2, most=2)
-        counts = ListOf(whole(0, 2**53), least=targets, most=targets)
-        band = Record({"rows": counts, "errors": ListOf(OrNone(number(0)), least=targets, most=targets)})
-        Record({"edges": edges, "error": text(), "bands": Record(dict.fromkeys(BANDS, band))}).check(plain, "domain")
+        counts, errors = (list_of(kind, targets, targets) for kind in (whole(0, 2**53), number(0) | None))
+        bands = entries(dict.fromkeys(BANDS, entries({"rows": counts, "errors": errors})))
+        check(plain, entries({"edges": list_of(number(0, 1), 2, 2), "error": Text, "bands": bands}), "domain")
         low, high = plain["edges"]
         if low > high:
             raise InputError(f"domain.edges: expected ascending numbers, got {low:g} and {high:g}")

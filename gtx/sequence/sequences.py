@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from gtx import schema
 from gtx.base.errors import InputError
+from gtx.base.schema import Text, check, entries, list_of
 
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 
@@ -324,7 +324,7 @@ class TokenVocabulary:
         Raises:
             InputError: an entry is missing or of the wrong kind, a token occurs twice, or the pattern is invalid.
         """
-        schema.Record({"tokens": schema.ListOf(schema.text()), "pattern": schema.text()}).check(plain, "vocabulary")
+        check(plain, entries({"tokens": list_of(Text), "pattern": Text}), "vocabulary")
         if len(set(plain["tokens"])) < len(plain["tokens"]):
             raise InputError("vocabulary.tokens: expected each token once")
         try:

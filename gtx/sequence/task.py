@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
+from gtx.base.schema import Entries, entries, number, one_of, whole
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.columns import Row, find_column, find_columns
 from gtx.molecules import Featuriser
-from gtx.schema import Kind, MappingOf, Record, anything, number, one_of, whole
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
 from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
@@ -511,11 +511,6 @@ class SequenceGenerationTask(Task, SequenceOptions):
         return replace(task, vocabulary=TokenVocabulary.from_dict(record["vocabulary"]))
 
     @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        needed: dict[str, Kind] = {"vocabulary": MappingOf(anything()), "limit": whole(1, LONGEST)}
-        options: dict[str, Kind] = {
-            "tokens": one_of(tuple(TOKENIZERS)),
-            "max_tokens": whole(1, LONGEST),
-            "smoothing": number(0, 1),
-        }
-        return Record(needed, options)
+    def header_entries(cls, targets: int) -> Any:
+        options = {"tokens": one_of(TOKENIZERS), "max_tokens": whole(1, LONGEST), "smoothing": number(0, 1)}
+        return entries({"vocabulary": Entries, "limit": whole(1, LONGEST)}, options)

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from gtx.schema import Kind, MappingOf, Value, number, plain_fields, storable, whole
+from pydantic import Field
 
-ABOVE_0 = Value("a finite number above 0", lambda value: number(0).holds(value) and value > 0)
-SHARE = Value("a number of 0 or more and below 1", lambda value: number(0, 1).holds(value) and value < 1)
-POSITIVE = Value("a finite number of 0 or more", number(0).holds)
+from gtx.base.schema import LARGEST, Storable, check_fields
+
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Arguments = dict[str, Storable]
 
 
-def option(default: Any, text: str, kind: Kind | None = None, harmless: bool = False) -> Any:
-    """Make a field of `TrainSettings`.
+def option(default: Any, text: str, harmless: bool = False) -> Any:
+    """Make a field of `TrainSettings`, whose annotation has the limits of its value.
 
     Args:
-        default: default value.
+        default: default value; {} for a mapping.
         text: help text.
-        kind: accepted values, where the type alone does not define them.
         harmless: True for an option that changes no result, so that it may differ when a run resumes.
     """
-    return field(default=default, metadata=_about(text, kind, harmless))
-
-
-def _about(text: str, kind: Kind | None = None, harmless: bool = False) -> dict[str, Any]:
-    return {"help": text, "kind": kind, "harmless": harmless}
+    metadata = {"help": text, "harmless": harmless}
+    if default == {}:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -37,54 +39,44 @@ class TrainSettings:
     """
 
     model: str = option("standard", "Architecture; gtx models lists them.")
-    model_arguments: dict[str, Any] = field(
-        default_factory=dict,
-        metadata=_about("Arguments of the architecture, such as channels=128 layers=6.", MappingOf(storable())),
-    )
+    model_arguments: Arguments = option({}, "Arguments of the architecture, such as channels=128 layers=6.")
     separate_encoders: bool = option(
         False, "For rows of several molecules, use a separate encoder for each; by default they share one."
     )
 
-    epochs: int | None = option(
+    epochs: Count | None = option(
         None,
         "Passes over the training molecules; default: 60, or 20 for classification, which overfits sooner.",
-        whole(1),
     )
-    batch_pairs: int = option(
-        50_000, "Maximum number of atom pairs in a batch; reduced if memory is short.", whole(1, 10**9)
+    batch_pairs: Annotated[int, Field(ge=1, le=10**9)] = option(
+        50_000, "Maximum number of atom pairs in a batch; reduced if memory is short."
     )
-    batch_molecules: int | None = option(
+    batch_molecules: Count | None = option(
         None,
         "Batch size: maximum number of molecules in a batch; default: the square root of the number of training "
         "rows, from 16 to 128.",
-        whole(1),
     )
-    jitter: float = option(
+    jitter: AtLeastZero = option(
         10.0,
         "Randomness of batch composition: 0 sorts molecules by size, 10 is practically random.",
-        POSITIVE,
     )
 
-    lr: float = option(1e-3, "Peak learning rate of AdamW.", ABOVE_0)
-    weight_decay: float = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.", POSITIVE)
-    warmup: float = option(0.05, "Fraction of the steps over which the rate rises.", SHARE)
-    rates: dict[str, float] | None = field(
-        default=None,
-        metadata=_about(
-            "Factors of the learning rate by module of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a "
-            "module, other modules have the factor 1; default: the factors in the model of --from, else 1.",
-            MappingOf(POSITIVE),
-        ),
+    lr: AboveZero = option(1e-3, "Peak learning rate of AdamW.")
+    weight_decay: AtLeastZero = option(1e-2, "Decay of weight matrices; norms, biases and embeddings have none.")
+    warmup: Share = option(0.05, "Fraction of the steps over which the rate rises.")
+    rates: dict[str, AtLeastZero] | None = option(
+        None,
+        "Factors of the learning rate by module of the model, such as all=0.1 head=1 layers.0=0; 0 freezes a "
+        "module, other modules have the factor 1; default: the factors in the model of --from, else 1.",
     )
-    head_first: float | None = option(
+    head_first: Share | None = option(
         None,
         "Fraction of the steps, at the start, in which only modules with the factor 1 are trained; default: the value "
         "in the model of --from, else 0.",
-        SHARE,
     )
-    clip: float = option(1.0, "Maximum norm of the gradient, which is clipped; 0: no clipping.", POSITIVE)
-    ema: float = option(
-        0.99, "Decay per step of the moving average of the weights, which is evaluated and saved; 0: no average.", SHARE
+    clip: AtLeastZero = option(1.0, "Maximum norm of the gradient, which is clipped; 0: no clipping.")
+    ema: Share = option(
+        0.99, "Decay per step of the moving average of the weights, which is evaluated and saved; 0: no average."
     )
     keep_by: str | None = option(
         None,
@@ -92,24 +84,21 @@ class TrainSettings:
         "as mae (for several targets their mean); default: depends on the task, such as the RMSE in scaled units or "
         "1 - ROC-AUC.",
     )
-    patience: int = option(
+    patience: Annotated[int, Field(ge=0, le=LARGEST)] = option(
         0,
         "Stop after this many epochs without a better validation score; in the second half of the "
         "epochs, the search for "
         "the best score starts again; 0 never stops early.",
-        whole(0),
     )
 
-    seed: int = option(
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = option(
         0,
         "Random seed of the initial weights, the batches, dropout and, unless --split-seed is given, the split.",
-        whole(0, 2**32 - 1),
     )
-    folds: int = option(
+    folds: Annotated[int, Field(ge=1, le=1000)] = option(
         1,
         "Number of networks, whose mean predicts; with 2 or more, each leaves out one fold of the rows that are not "
         "test, and out-of-fold predictions of all these rows take the place of validation rows.",
-        whole(1, 1000),
     )
 
     blend: Literal["kernel", "no"] | None = option(
@@ -118,13 +107,11 @@ class TrainSettings:
         "in closed form, weighted by the validation rows; or no. Default: kernel, where the task allows it.",
     )
 
-    kernel_parts: list[Literal["substructures", "descriptors", "foundation"]] | None = field(
-        default=None,
-        metadata=_about(
-            "Inputs of the kernel: substructures, always; descriptors; and foundation, the embedding by the pretrained "
-            "network that comes with gtx. Their weights have the least leave-one-out error on training rows; "
-            "default: all three, without foundation for rows of several molecules and hydrogens as atoms."
-        ),
+    kernel_parts: list[Literal["substructures", "descriptors", "foundation"]] | None = option(
+        None,
+        "Inputs of the kernel: substructures, always; descriptors; and foundation, the embedding by the pretrained "
+        "network that comes with gtx. Their weights have the least leave-one-out error on training rows; "
+        "default: all three, without foundation for rows of several molecules and hydrogens as atoms.",
     )
 
     training_rows: bool | None = option(
@@ -138,10 +125,9 @@ class TrainSettings:
     )
     accelerator: Literal["auto", "cpu", "gpu"] = option("auto", "Where to train; auto takes a GPU if there is one.")
     devices: int | str = option(1, "Number of GPUs, such as 2, or their indices, such as 0,2; several train together.")
-    num_nodes: int | None = option(
+    num_nodes: Count | None = option(
         None,
         "Number of machines that train together, each with --devices; default: those started by torchrun, else 1.",
-        whole(1),
     )
     strategy: str = option(
         "auto",
@@ -154,19 +140,17 @@ class TrainSettings:
         "model allows it and a check at the start succeeds.",
     )
 
-    threads: int | None = option(
-        None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", whole(1, 1024), True
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = option(
+        None, "Threads on a CPU; default: what PyTorch chooses, usually one per core.", harmless=True
     )
     logger: Literal["csv", "tensorboard", "wandb", "mlflow"] | str | None = option(
         None, "Also log to TensorBoard, Weights & Biases, MLflow, or a CSV file of Lightning.", harmless=True
     )
-    logger_arguments: dict[str, Any] = field(
-        default_factory=dict, metadata=_about("Arguments of the logger, such as save_dir=logs.", harmless=True)
-    )
+    logger_arguments: Arguments = option({}, "Arguments of the logger, such as save_dir=logs.", harmless=True)
     progress: bool = option(True, "Show a progress bar.", harmless=True)
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        check_fields(self)
 
     def molecules_per_batch(self, rows: int) -> int:
         """Return the maximum number of molecules in a batch, for a number of training rows."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from gtx.schema import Value
+from gtx.base.schema import valid
 
 # --- Split-conformal prediction: intervals of numbers, and sets of classes.
 
 LEVEL = 0.9
 """Share of new molecules whose value an interval or a set should hold, where nothing else is asked for."""
-BETWEEN_0_AND_1 = Value(
-    "a number above 0 and below 1",
-    lambda level: isinstance(level, (int, float)) and not isinstance(level, bool) and 0 < level < 1,
-)
-"""Schema of the level or the coverage of an interval."""
+BETWEEN_0_AND_1 = Annotated[float, valid("a number above 0 and below 1", lambda level: 0 < level < 1)]
+"""Kind of the level or the coverage of an interval."""
 SET_KINDS = ("smallest", "adaptive")
 SMALLEST = 1e-300  # reach that errors are divided by, so that 0 / 0 is 0
 Reach = tuple[np.ndarray, np.ndarray]

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError, printable
+from gtx.base.schema import Text, check, entries, list_of, number, one_of
 from gtx.data.feature_columns import parse_labels
 from gtx.data.targets import no_numbers
-from gtx.schema import Kind, ListOf, OrNone, Record, flag, number, one_of, text
 from gtx.settings.options import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
 from gtx.tasks.answers import NumericAnswers, Predictions
@@ -640,7 +640,7 @@ class ClassTask(NumericTask, ClassOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        BETWEEN_0_AND_1.check(self.coverage, "coverage")
+        check(self.coverage, BETWEEN_0_AND_1, "coverage")
         if self.coverage != LEVEL and not self.sets:
             raise InputError(f"coverage: {self.coverage} needs sets: add sets")
         if self.uncertainty not in WORDS:
@@ -687,18 +687,18 @@ class ClassTask(NumericTask, ClassOptions):
         return self
 
     @classmethod
-    def calibration_entries(cls, targets: int) -> dict[str, Kind]:
+    def calibration_entries(cls, targets: int) -> dict[str, Any]:
         """Describe the calibration entries of a model file for a number of targets."""
-        line = ListOf(number(0, 1), 1)
+        curve = list_of(list_of(list_of(number(0, 1), 1), 2, 2), 2)
         return {
             "calibration": one_of(["none", "temperature", "isotonic"]),
-            "sets": flag(),
+            "sets": bool,
             "coverage": BETWEEN_0_AND_1,
             "set_kind": one_of(SET_KINDS),
             "uncertainty": one_of(WORDS),
-            "temperatures": OrNone(ListOf(number(1e-3, 1e3), targets, targets)),
-            "curves": OrNone(ListOf(OrNone(ListOf(ListOf(line, 2, 2), 2)), targets, targets)),
-            "margins": OrNone(ListOf(OrNone(number(0, 1)), targets, targets)),
+            "temperatures": list_of(number(1e-3, 1e3), targets, targets) | None,
+            "curves": list_of(curve | None, targets, targets) | None,
+            "margins": list_of(number(0, 1) | None, targets, targets) | None,
         }
 
 
@@ -733,14 +733,10 @@ class BinaryClassification(ClassTask, BinaryOptions):
         return self._answers(BinaryAnswers, self.columns, self.objective)
 
     @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        classes, weights = ListOf(ListOf(text(), 2, 2), targets, targets), ListOf(number(0), targets, targets)
-        entries: dict[str, Kind] = {
-            "classes": OrNone(classes),
-            "positive_weights": OrNone(weights),
-            "class_weights": text(),
-        }
-        return Record({}, {**entries, **cls.calibration_entries(targets)})
+    def header_entries(cls, targets: int) -> Any:
+        classes, weights = list_of(list_of(Text, 2, 2), targets, targets), list_of(number(0), targets, targets)
+        own = {"classes": classes | None, "positive_weights": weights | None, "class_weights": Text}
+        return entries({}, own | cls.calibration_entries(targets))
 
 
 @dataclass(frozen=True)
@@ -774,8 +770,7 @@ class MulticlassClassification(ClassTask):
         return self._answers(MulticlassAnswers, self.columns, self.objective)
 
     @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        classes = ListOf(ListOf(text(), 2, MOST_CLASSES), targets, targets)
-        weights = ListOf(ListOf(number(0)), targets, targets)
-        entries: dict[str, Kind] = {"weights": OrNone(weights), "class_weights": text()}
-        return Record({"classes": classes}, {**entries, **cls.calibration_entries(targets)})
+    def header_entries(cls, targets: int) -> Any:
+        classes = list_of(list_of(Text, 2, MOST_CLASSES), targets, targets)
+        own = {"weights": list_of(list_of(number(0)), targets, targets) | None, "class_weights": Text}
+        return entries({"classes": classes}, own | cls.calibration_entries(targets))

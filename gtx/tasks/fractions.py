@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from gtx.base.errors import InputError
+from gtx.base.schema import entries
 from gtx.data.columns import Row
 from gtx.data.delimited import LARGEST
 from gtx.data.row_log import RowLog
-from gtx.schema import OrNone, Record, flag
 from gtx.settings.tasks import FractionOptions
 from gtx.tasks.answers import NumericAnswers
 from gtx.tasks.columns import BAD_TARGET, Columns
@@ -175,5 +175,5 @@ class FractionRegression(NumericTask, FractionOptions):
         return fractions / fractions.sum(axis=1, keepdims=True)
 
     @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        return Record({}, {"normalise": OrNone(flag())})
+    def header_entries(cls, targets: int) -> Any:
+        return entries({}, {"normalise": bool | None})

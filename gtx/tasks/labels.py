@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from gtx.base.errors import InputError
+from gtx.base.schema import Text, check, list_of
 from gtx.data.targets import BLANKS, parse_number
-from gtx.schema import ListOf, text
 
 MOST_CLASSES = 100
 
@@ -165,7 +165,7 @@ def check_count(labels: Sequence[str], name: str, task: str, hint: str = "") -> 
     if len(labels) > MOST_CLASSES:
         many = f"holds {len(labels)} different values, e.g. {listed(labels, 3)}"
         raise InputError(f"target column {name!r} {many}; {task} takes at most {MOST_CLASSES} classes{hint}")
-    ListOf(text()).check(labels, f"target column {name!r}, classes")
+    check(labels, list_of(Text), f"target column {name!r}, classes")
 
 
 def listed(labels: Sequence[str], most: int = 8) -> str:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch_geometric.utils import softmax
 
 from gtx.base.errors import InputError, did_you_mean
+from gtx.base.schema import Entries, Number, Text, check, entries, list_of, number, one_of
 from gtx.data.delimited import LIMIT, too_large
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
-from gtx.schema import ListOf, MappingOf, OrNone, Record, Value, anything, flag, number, one_of, text
 from gtx.settings.options import learned
 from gtx.settings.tasks import NumberOptions, TotalOptions
 from gtx.tasks.answers import NumericAnswers, Predictions
@@ -447,7 +447,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        BETWEEN_0_AND_1.check(self.coverage, "coverage")
+        check(self.coverage, BETWEEN_0_AND_1, "coverage")
         if self.uncertainty not in ("none", *UNCERTAINTY_METHODS):
             names = ", ".join(("none", *UNCERTAINTY_METHODS))
             raise InputError(f"uncertainty: expected one of {names}, got {self.uncertainty}")
@@ -535,22 +535,21 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return replace(task, scaler=TargetScaler.for_targets(record["scaler"], task.targets))
 
     @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        widths = ListOf(OrNone(number(0)), targets, targets)
-        interval = Record({"level": BETWEEN_0_AND_1, "half_width": widths})
-        total = Value("a text or a number", lambda value: isinstance(value, (str, float)))
-        return Record(
-            {"scaler": MappingOf(anything())},  # which checks itself
+    def header_entries(cls, targets: int) -> Any:
+        widths, factors = (list_of(kind, targets, targets) for kind in (number(0) | None, number(0)))
+        interval = entries({"level": BETWEEN_0_AND_1, "half_width": widths})
+        return entries(
+            {"scaler": Entries},  # which checks itself
             {
                 "coverage": BETWEEN_0_AND_1,
-                "interval": OrNone(interval),
-                "element_reference": OrNone(flag()),
-                "censored": OrNone(flag()),
-                "relation_column": OrNone(text()),
+                "interval": interval | None,
+                "element_reference": bool | None,
+                "censored": bool | None,
+                "relation_column": Text | None,
                 "uncertainty": one_of(["none", *UNCERTAINTY_METHODS]),
-                "std_factor": OrNone(ListOf(number(0), targets, targets)),
-                "std_slope": OrNone(ListOf(number(0, STEEPEST), targets, targets)),
-                "sum_to": OrNone(total),
-                "gap": OrNone(number(0)),
+                "std_factor": factors | None,
+                "std_slope": list_of(number(0, STEEPEST), targets, targets) | None,
+                "sum_to": Text | Number | None,
+                "gap": number(0) | None,
             },
         )

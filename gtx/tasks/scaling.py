@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from gtx.base.errors import InputError
+from gtx.base.schema import Number, check, entries, list_of, number
 from gtx.data import MoleculeStore
 from gtx.molecules import ATOM_FEATURE_VALUES
-from gtx.schema import ListOf, OrNone, Record, number
 
 EXTENSIVE = 0.95
 """The share of a target's variance among training molecules that composition explains if the target is extensive: of
@@ -150,10 +150,10 @@ class TargetScaler:
 
 def _check(numbers: dict[str, Any]) -> None:
     """Check that these are the plain numbers of a scaler."""
-    Record({"mean": ListOf(number(), 1)}).check(numbers, "task.scaler")
+    check(numbers, entries({"mean": list_of(Number, 1)}), "task.scaler")
     targets = len(numbers["mean"])
-    table = ListOf(ListOf(number(), targets, targets), ELEMENTS, ELEMENTS)
-    Record({"sd": ListOf(number(0), targets, targets), "reference": OrNone(table)}).check(numbers, "task.scaler")
+    table = list_of(list_of(Number, targets, targets), ELEMENTS, ELEMENTS)
+    check(numbers, entries({"sd": list_of(number(0), targets, targets), "reference": table | None}), "task.scaler")
 
 
 def sum_element_references(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:

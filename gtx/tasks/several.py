@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
+from gtx.base.schema import check, entries, list_of, one_of
 from gtx.data.columns import Row
-from gtx.schema import ListOf, Record, one_of
 from gtx.settings.options import learned
 from gtx.settings.tasks import TASKS, MoleculeAtomBondOptions
 from gtx.tasks.answers import AnswerRules, Answers, Scores
@@ -417,7 +417,7 @@ class TaskList(Task, MoleculeAtomBondOptions):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         kinds = ["regression", "classification", "multiclass"]
-        Record({"tasks": ListOf(Record({"name": one_of(kinds)}), 2, 3)}).check(record, "task")
+        check(record, entries({"tasks": list_of(entries({"name": one_of(kinds)}), 2, 3)}), "task")
         tasks = tuple(TASKS[task["name"]].load().from_dict(task) for task in record["tasks"])
         joint = cls(tasks=tasks)
         if record.get("targets") != list(joint.targets):

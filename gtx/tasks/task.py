@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.schema import ListOf, Record, one_of, shown, text
+from gtx.base.schema import Text, check, entries, list_of, one_of, shown
 from gtx.settings.options import chosen
 from gtx.settings.tasks import TASKS, WeightOptions
 from gtx.tasks.answers import AnswerRules, NumericAnswers
@@ -105,7 +105,7 @@ class Task(ABC):
 
     def __post_init__(self) -> None:
         names = (self.targets,) if isinstance(self.targets, str) else tuple(self.targets)
-        ListOf(text(), least=1).check(names, "targets")
+        check(names, list_of(Text, least=1), "targets")
         object.__setattr__(self, "targets", names)
         if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
             raise InputError(f"target column {repeated[0]!r} is named twice")
@@ -238,16 +238,15 @@ class Task(ABC):
         Raises:
             InputError: an entry is missing, or does not fit `header_entries`.
         """
-        level = {"level": one_of(list(LEVELS))}
-        Record({"targets": ListOf(text(), least=1)}, level).check(record, "task")
-        cls.header_entries(len(record["targets"])).check(record, "task")
+        check(record, entries({"targets": list_of(Text, least=1)}, {"level": one_of(LEVELS)}), "task")
+        check(record, cls.header_entries(len(record["targets"])), "task")
         names = {f.name for f in fields(cls)} - cls.unsaved
         return cls(**{name: value for name, value in record.items() if name in names})
 
     @classmethod
-    def header_entries(cls, targets: int) -> Record:
-        """Describe the entries that `to_dict` may hold for a number of targets."""
-        return Record({})
+    def header_entries(cls, targets: int) -> Any:
+        """Describe the entries that `to_dict` may hold for a number of targets, see `gtx.base.schema.entries`."""
+        return entries({})
 
 
 def targets_of(store: MoleculeStore) -> Tensor:

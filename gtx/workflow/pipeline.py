@@ -10,8 +10,8 @@ from typing import Any
 
 from gtx.base.errors import InputError
 from gtx.base.files import claim, discard, read_plain
+from gtx.base.schema import Number, check, entries, mapping_of
 from gtx.data.columns import find_column
-from gtx.schema import MappingOf, OrNone, Record, number
 from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.ranks import (
@@ -27,9 +27,9 @@ from gtx.workflow.outputs import PARTS, RunResult, data_lines, fold_lines, furth
 from gtx.workflow.run import CACHE, Run
 
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
-_SCORES = Record({"per_target": MappingOf(MappingOf(OrNone(number())))})
-METRICS = Record(dict.fromkeys(PARTS, _SCORES), {"baseline": MappingOf(Record(dict.fromkeys(PARTS, _SCORES)))})
-"""Schema of `metrics.json`, as far as it is read."""
+_SCORES = dict.fromkeys(PARTS, entries({"per_target": mapping_of(mapping_of(Number | None))}))
+METRICS = entries(_SCORES, {"baseline": mapping_of(entries(_SCORES))})
+"""Kind of `metrics.json`, as far as it is read."""
 
 
 @distributed_group()
@@ -126,7 +126,7 @@ def _metrics(file: Path) -> dict[str, Any] | None:
     """Read the scores in `metrics.json`; None if it is damaged, so that it is written again."""
     scores = read_plain(file)
     try:
-        METRICS.check(scores)
+        check(scores, METRICS)
     except InputError:
         return None
     return scores

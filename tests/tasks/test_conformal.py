@@ -74,7 +74,7 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
 
 @pytest.mark.parametrize("coverage", [0, 1, float("nan"), "much"])
 def test_what_is_no_coverage_is_refused(coverage: object) -> None:
-    with pytest.raises(InputError, match="coverage: expected a number above 0 and below 1, got"):
+    with pytest.raises(InputError, match=r"coverage: expected a .*number.*, got"):
         Regression("y", coverage=coverage)
-    with pytest.raises(InputError, match="coverage: expected a number above 0 and below 1"):
+    with pytest.raises(InputError, match=r"coverage: expected a .*number.*, got"):
         BinaryClassification("y", sets=True, coverage=coverage)
