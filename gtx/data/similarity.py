@@ -73,8 +73,14 @@ def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> n
 
 
 def morgan_kernel(references: MoleculeStore) -> TanimotoKernel:
-    """Make the kernel that compares molecules with these references, by Morgan counts."""
-    kernel = TanimotoKernel([MORGAN])
+    """Make the kernel that compares molecules with these references, by Morgan counts; of reactions, of both sides."""
+    columns = {"atoms": references.atoms.shape[1], "bonds": references.bond_codes.shape[1]}
+    widths = {"atoms": len(ATOM_INDEX), "bonds": len(BOND_INDEX)}
+    every = {
+        name: [column + shift for shift in range(0, columns[name], widths[name]) for column in MORGAN[name]]
+        for name in widths
+    }
+    kernel = TanimotoKernel([MORGAN | every])
     kernel.set_references(references.to("cpu"))
     return kernel
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gtx.data import MoleculeStore, featurise
+from gtx.data.similarity import nearest_similarity
 from gtx.encodings import BothSides, ShortestPathLength
 from gtx.graph import CompleteGraph
 from gtx.graph.sides import UNCHANGED, label_environments, split_sides
@@ -70,3 +71,14 @@ def test_kernel_counts_what_a_reaction_destroys_and_forms() -> None:
     similarity = kernel.similarity(store_of([rewritten(text, 5) for text in REACTIONS]).batch())
     assert torch.equal(similarity.diagonal(), torch.ones(4, dtype=torch.float64))
     assert similarity[0, 1:].max() < 1
+
+
+def test_similarity_to_training_reactions_reads_both_sides() -> None:
+    other = "[Br-:1].[CH3:2][CH:3]([Cl:4])[CH2:5][CH3:6]>>"
+    twice = [
+        other + "[BrH:1].[CH3:2][CH:3]=[CH:5][CH3:6].[Cl-:4]",
+        other + "[BrH:1].[CH3:2][C:3][CH2:5][CH3:6].[Cl-:4]",
+    ]
+    first, second = (store_of([text], "reactants-difference") for text in twice)
+    assert nearest_similarity(first, first)[0] == 1
+    assert nearest_similarity(first, second)[0] < 1
