@@ -2,8 +2,7 @@
 
     python -m experiments.mat --sets freesolv esol --models gtx ridge-counts --jobs 2
 
-Errors are in standard deviations of the target, as in the paper. An ensemble averages five seeds on each split, so it
-needs `--models gtx --seeds 0 1 2 3 4` first. `--table` only prints the results.
+Errors are in standard deviations of the target, as in the paper. `--table` only prints the results.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ import torch
 from torch import nn
 
 from experiments.runs import Run, split_digest
-from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.models import build_model
 from gtx.prediction import load_predictor
@@ -32,7 +31,6 @@ from gtx.workflow.specs import make_model_spec
 
 WHOLE = "-whole"
 """End of the name of a model that learns from the validation rows too, when they have chosen."""
-MEMBERS = 5
 
 
 class Model(NamedTuple):
@@ -89,8 +87,8 @@ WITHOUT_EMBEDDINGS = {"kernel_parts": ["substructures", "descriptors"]}
 """Settings of a kernel that does not compare the embeddings of the foundation."""
 OWN: dict[str, Model] = {
     "gtx": Model("gtx, the network alone (`--blend no`)", 5),
-    "gtx-ensemble": Model("gtx, five seeds averaged", 1),
     "gtx-default": Model(f"gtx {KERNEL}, the default of `gtx train`", 5, settings={"blend": None}),
+    "gtx-folds": Model(f"gtx of five folds {KERNEL} (`--folds 5`)", 3, settings={"blend": None, "folds": 5}),
     "gtx-from-foundation": Model(f"gtx from the foundation, {KERNEL}", 5, settings={"blend": None}, start="foundation"),
     "gtx-mix": Model(f"gtx {KERNEL} that compares no embeddings", 5, settings={"blend": None, **WITHOUT_EMBEDDINGS}),
     "gtx-kernel": Model(
@@ -133,7 +131,7 @@ def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
     model = MODELS[run.model]
     if model.module is not None:
         return import_module(model.module).fit_predict(run)
-    return average(run) if run.model == "gtx-ensemble" else train_and_predict(run, model)
+    return train_and_predict(run, model)
 
 
 def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any]]:
@@ -141,8 +139,11 @@ def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any
     data = replace(run.data, featuriser=replace(run.data.featuriser, **model.featuriser))
     arguments = {"blend": "no", **model.settings, "model_arguments": dict(model.arguments)}
     settings = TrainSettings(**arguments, seed=run.seed, threads=1, progress=False)
-    train_model(data, settings, run.folder, start=model.start, baselines=False, report=False)
-    prediction, facts = predictions_of([run.folder / "model.gtx"], run)
+    metrics = train_model(data, settings, run.folder, start=model.start, baselines=False, report=False).metrics
+    prediction, facts = predictions_of(run.folder / "model.gtx", run)
+    if metrics["alone"]:
+        facts["alone"] = {name: scores["test"][run.public_set.metric] for name, scores in metrics["alone"].items()}
+        facts["kernel_share"] = metrics["kernel_share"]
     # the kernel of the file has learned from the validation rows; their scores are of before
     val = run.dataset.split["val"]
     before = pd.read_csv(run.folder / "predictions.csv")[[f"{name}_pred" for name in run.targets]]
@@ -150,30 +151,15 @@ def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any
     return prediction, facts
 
 
-def average(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-    """Average the predictions of five models; nothing is trained.
-
-    Raises:
-        InputError: one of their files is not there.
-    """
-    files = []
-    for seed in range(MEMBERS):
-        files.append(Run(run.public_set, "gtx", run.split, seed, run.runs).folder / "model.gtx")
-        if not files[-1].exists():
-            raise InputError(f"gtx-ensemble averages trained models: expected {files[-1]}; run gtx with seed {seed}")
-    return predictions_of(files, run)
-
-
-def predictions_of(files: list[Path], run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-    """Predict all molecules of a run by model files, on average."""
-    predictors = [load_predictor(file, device="cpu") for file in files]
-    header, store = predictors[0].header, run.dataset.store
+def predictions_of(file: Path, run: Run) -> tuple[np.ndarray, dict[str, Any]]:
+    """Predict all molecules of a run by a model file."""
+    predictor = load_predictor(file, device="cpu")
+    header, store = predictor.header, run.dataset.store
     if not header.featuriser.descriptors:
         store = replace(store, descriptors=store.descriptors[:, :0])
     training = {name: value for name, value in header.settings.items() if name != "seed"}
-    members = [member for predictor in predictors for member in predictor.members]
-    return np.mean([predictor.predict_store(store).mean for predictor in predictors], axis=0), {
-        "parameters": sum(p.numel() for member in members for p in member.parameters()),
+    return predictor.predict_store(store).mean, {
+        "parameters": sum(p.numel() for member in predictor.members for p in member.parameters()),
         "settings": {"model": header.model, "training": training, "featuriser": header.featuriser.to_dict()},
     }
 

@@ -133,12 +133,9 @@ def main(
     parser.add_argument("--table", action="store_true", help="print the results there are, and run nothing")
     parser.add_argument("--overwrite", action="store_true", help="make finished runs again")
     options = parser.parse_args(words)
-    runs, failed = list(requested_runs(module, sets, options)), False
+    runs = list(requested_runs(module, sets, options))
     work = partial(execute, fit=fit, results=options.out, overwrite=options.overwrite)
-    for average in (False, True):  # an average needs its members first
-        some = [run for run in runs if (run.model == "gtx-ensemble") is average]
-        if not options.table and run_all(some, work, options):
-            failed = True
+    failed = not options.table and run_all(runs, work, options)
     print_scores(runs, options.out)
     return int(failed)
 

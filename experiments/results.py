@@ -81,7 +81,7 @@ class Aim(NamedTuple):
         metric: score that the set is judged by.
         unit: unit of the metric.
         single: aim for one model, the mean of at least three seeds or of the splits; of ZINC-12k one seed.
-        ensemble: aim for five seeds averaged.
+        folds: aim for `--folds 5`.
         beside: scores of others, measured beforehand or published.
         share: in place of `single`, a share of another model's score, and that model's name.
     """
@@ -90,7 +90,7 @@ class Aim(NamedTuple):
     metric: str
     unit: str = ""
     single: float | None = None
-    ensemble: float | None = None
+    folds: float | None = None
     beside: str = ""
     share: tuple[float, str] | None = None
 
@@ -225,14 +225,14 @@ def overview(found: Mapping[str, Sequence[ModelRuns]]) -> str:
         models = by_name(found, folder)
         single = aim.goal({name: row.mean() for name, row in models.items()})
         cells.append([aim.title, metric_text(aim)])
-        for model, goal in (("gtx", single), ("gtx-ensemble", aim.ensemble)):
+        for model, goal in (("gtx", single), ("gtx-folds", aim.folds)):
             row = models.get(model)
             score = score_text(row)
             if row is not None and model == "gtx" and row.counted == "1 run":
                 score += " (1 run)"
             cells[-1] += [score, "" if goal is None else f"{goal:.3g}", verdict(row, goal)]
         cells[-1].append(best_text(rivals(models)))
-    heads = "set | metric | gtx | aim | | five averaged | aim | | best other model"
+    heads = "set | metric | gtx | aim | | `--folds 5` | aim | | best other model"
     return "\n".join(["## Aims and results", "", *markdown(heads, "llrrlrrll", cells), ""])
 
 
@@ -248,11 +248,11 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
         quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=higher)
         row = [aim.title, f"{metric_text(aim)}, {'higher' if higher else 'lower'} is better"]
         row.append("" if mixed is None else f"{score_text(mixed)} ({mixed.counted})")
-        row += [f"{score_text(ours)} ({ours.counted})", score_text(models.get("gtx-ensemble")), best_text(others)]
+        row += [f"{score_text(ours)} ({ours.counted})", score_text(models.get("gtx-folds")), best_text(others)]
         row.append(difference_text(others[0], ours) if others and data else "")
         row.append(f"{quoted[0].model}: {quote(quoted[0])}" if quoted else "")
         cells.append(row)
-    heads = "set | metric | `gtx train` | its network alone | five of these averaged | best other measured here"
+    heads = "set | metric | `gtx train` | its network alone | `--folds 5` | best other measured here"
     return "\n".join(markdown(f"{heads} | difference to the network | best published quoted", "llrrrlrl", cells))
 
 

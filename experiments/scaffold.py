@@ -1,6 +1,6 @@
 """MoleculeNet in the scaffold split of Uni-Mol (Zhou et al. 2023) and MUBen (Li et al. 2023, arXiv:2306.10060).
 
-    python -m experiments.scaffold --sets esol bace --models gtx gtx-ensemble --jobs 2
+    python -m experiments.scaffold --sets esol bace --models gtx gtx-folds --jobs 2
 
 `--table` only prints the results.
 """

@@ -7,13 +7,11 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from experiments import models, moleculeace, recipe, tables
 from experiments.runs import Run, execute
-from gtx.base.errors import InputError
 from gtx.data import public_datasets
 from gtx.training import TrainSettings
 from tests.experiments import toy_recipe
@@ -28,6 +26,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     csv_file = toy_recipe.write(tmp_path / "toy.csv")
     monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(csv_file))
     return Run(toy_recipe.SETS["toy"], "mean", runs=tmp_path / "runs")
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model that cannot be trained."""
+    monkeypatch.setitem(models.MODELS, "broken", models.Model("broken", 1, settings={"lr": 0.0}))
+    return "broken"
 
 
 def of_model(run: Run, model: str, seed: int = 0) -> Run:
@@ -62,17 +67,17 @@ def test_a_command_writes_a_result(run: Run, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture, broken: str
 ) -> None:
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
     def call(*more: str) -> int:
         return recipe.main("", "toy", toy_recipe.SETS, [*words, *more])
 
-    assert call("--models", "gtx-ensemble", "mean") == 1
+    assert call("--models", broken, "mean") == 1
     told = capsys.readouterr().err.splitlines()
-    assert told[0].startswith("toy gtx-ensemble-0: gtx-ensemble averages trained models: expected ")
-    assert told[1:] == ["failed: python -m toy --sets toy --models gtx-ensemble --seeds 0"]
+    assert told[0].startswith("toy broken-0: lr: expected a finite number above 0")
+    assert told[1:] == ["failed: python -m toy --sets toy --models broken --seeds 0"]
     file = tmp_path / "results" / tables.RUNS
     before = file.stat().st_mtime_ns
     assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
@@ -85,16 +90,16 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
 
 @pytest.mark.slow
 def test_runs_are_made_in_processes_of_their_own(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(recipe, "get_context", lambda kind: FORKS)  # as those that are spawned, but sooner there
     given = Namespace(out=tmp_path, here=False, jobs=2)
     assert len(run.dataset.y) == 60  # read here: the other process knows no such set
-    broken = of_model(run, "gtx-ensemble")
-    broken.data, broken.dataset = run.data, run.dataset
-    assert recipe.run_all([run, broken], partial(execute, fit=models.fit_predict, results=tmp_path), given)
-    assert sorted(capsys.readouterr().out.splitlines()) == ["toy gtx-ensemble-0 failed", "toy mean-0 done"]
+    other = of_model(run, broken)
+    other.data, other.dataset = run.data, run.dataset
+    assert recipe.run_all([run, other], partial(execute, fit=models.fit_predict, results=tmp_path), given)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["toy broken-0 failed", "toy mean-0 done"]
     assert [line["name"] for line in tables.runs(tmp_path)] == ["mean-0"]
 
 
@@ -108,16 +113,3 @@ def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
     rmse = run.dataset.task.objective.evaluate(run.dataset.y[val], found[val])["rmse"]
     metrics = json.loads((run.folder / "metrics.json").read_text())
     assert metrics["alone"] and rmse == pytest.approx(metrics["val"]["rmse"], rel=1e-5)
-
-
-@pytest.mark.slow
-def test_an_ensemble_is_the_mean_of_the_models_in_their_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "MEMBERS", 2)
-    monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
-    with pytest.raises(InputError, match=r"expected .*toy/gtx-0/model.gtx; run gtx with seed 0"):
-        models.fit_predict(of_model(run, "gtx-ensemble"))
-    each = [models.fit_predict(of_model(run, "gtx", seed))[0] for seed in range(2)]
-    mean, facts = models.fit_predict(of_model(run, "gtx-ensemble"))
-    np.testing.assert_allclose(mean, np.mean(each, axis=0))
-    assert not np.allclose(each[0], each[1])
-    assert "seed" not in facts["settings"]["training"]
