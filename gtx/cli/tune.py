@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from argparse import Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gtx.cli.options import add_parts, add_reading, add_run, add_settings, add_table, add_task, settings_from
@@ -13,7 +12,8 @@ from gtx.cli.parser import Parser
 from gtx.cli.printing import cell, console, note, say
 
 if TYPE_CHECKING:
-    from gtx.workflow.trials import Tried
+    from optuna.trial import FrozenTrial
+
     from gtx.workflow.tuning import Tuned
 
 EXAMPLES = """
@@ -31,7 +31,7 @@ that you set do not vary.
 
 The first trial has the defaults. Bad trials are stopped early. If a trial fails, its error is recorded and the study
 continues. Run the same command again to resume an interrupted study, to print the results of a finished one, or, with
-more --trials or --hours, to extend it. --jobs 2 runs two trials at a time, as does the command in a second terminal.
+more --trials or --hours, to extend it. --jobs 2 runs two trials at a time.
 
 The test rows are not used to choose. At the end they score two models, the chosen one and the one with the defaults.
 With few rows, one such score depends mostly on chance: --test-folds 5 adds five studies. Each leaves out a fifth of the
@@ -101,7 +101,6 @@ def add(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Search, and print what it gained."""
-    from gtx.report.kinds import count
     from gtx.workflow.tuning import tune
 
     given = vars(arguments)
@@ -110,57 +109,59 @@ def run(arguments: Namespace) -> int:
     how = {name: given[name] for name in ("trials", "hours", "test_folds", "jobs", "overwrite")}
     how |= {"start": given["from"], "models": given["models"]}
     chosen = [name for name in VARIED if name in arguments.chosen]
-    found = tune(
-        data, settings, given["out"], **how, chosen=chosen, options=_said(arguments), tell=_tell, describe=note
+    tuned = tune(
+        data,
+        settings,
+        given["out"],
+        **how,
+        chosen=chosen,
+        options=_chosen_options(arguments),
+        tell=_tell,
+        describe=note,
     )
-    for line in found.notes:
+    for line in tuned.notes:
         note(line)
-    if found.running:
-        say(f"{count(found.running, 'trial')} of other processes not ended; the last of them writes the results.")
-        return 0
-    _print(found)
+    _print(tuned)
     return 0
 
 
-def _said(arguments: Namespace) -> dict[str, Any]:
+def _chosen_options(arguments: Namespace) -> dict[str, Any]:
     """Return the options that the user set, without those of the study."""
     given = vars(arguments)
-    said = {name: given[name] for name in sorted(arguments.chosen) if name not in OWN}
-    return {"table": given["data"], **{name: value for name, value in said.items() if name != "data"}}
+    options = {name: given[name] for name in sorted(arguments.chosen) if name not in OWN}
+    return {"table": given["data"], **{name: value for name, value in options.items() if name != "data"}}
 
 
-def _tell(tried: Tried, best: Tried | None) -> None:
-    name = f"trial {tried.number}" if tried.study == "main" else f"{tried.study}, trial {tried.number}"
-    words = _words(tried.choices)
-    if tried.error:
-        note(f"{name}: failed: {tried.error} ({words})")
+def _tell(study: str, trial: FrozenTrial, best: FrozenTrial | None) -> None:
+    name = f"trial {trial.number}" if study == "main" else f"{study}, trial {trial.number}"
+    words = _words(trial.params)
+    if "error" in trial.user_attrs:
+        note(f"{name}: failed: {trial.user_attrs['error']} ({words})")
         return
-    state = {"complete": "", "pruned": " (ended early)"}[tried.state]
-    known = "" if best is None else f", best {best.score:.4g} of trial {best.number}"
-    note(f"{name}: {tried.score:.4g}{state}{known}, {tried.seconds:.0f} s: {words}")
+    state = " (ended early)" if trial.state.name == "PRUNED" else ""
+    known = "" if best is None else f", best {best.value:.4g} of trial {best.number}"
+    seconds = trial.duration.total_seconds() if trial.duration else 0
+    note(f"{name}: {trial.value:.4g}{state}{known}, {seconds:.0f} s: {words}")
 
 
-def _print(found: Tuned) -> None:
+def _print(tuned: Tuned) -> None:
     """Print the number of trials, the best settings, and test scores beside those of the defaults."""
-    states = [tried.state for tried in found.tried]
-    counts = ", ".join(
-        f"{states.count(state)} {state}" for state in ("complete", "pruned", "failed") if state in states
-    )
-    if found.was_finished:
-        say(f"The study in {found.out} is finished: {counts}. More --trials or --hours add to it.")
+    states = [trial.state.name for trials in tuned.trials.values() for trial in trials]
+    titles = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
+    counts = ", ".join(f"{states.count(state)} {title}" for state, title in titles.items() if state in states)
+    if tuned.was_finished:
+        say(f"The study in {tuned.out} is finished: {counts}. More --trials or --hours add to it.")
     else:
         say(f"trials  {counts}")
-    best = found.best
-    if best is None or found.scores is None:  # other processes are at the last trials
-        return
-    known = ", the defaults" if best.default else ""
-    say(f"best    trial {best.number}{known}, validation score {best.score:.4g}: {_words(best.choices)}")
-    _score_table(found.scores)
-    say(f"config  {found.out / 'best.yaml'}   (gtx train --config {found.out / 'best.yaml'} --out FOLDER)")
-    say(f"model   {found.out / 'best' / 'model.gtx'}")
+    best = tuned.best
+    known = ", the defaults" if best.user_attrs.get("default") else ""
+    say(f"best    trial {best.number}{known}, validation score {best.value:.4g}: {_words(best.params)}")
+    _score_table(tuned.scores)
+    say(f"config  {tuned.out / 'best.yaml'}   (gtx train --config {tuned.out / 'best.yaml'} --out FOLDER)")
+    say(f"model   {tuned.out / 'best' / 'model.gtx'}")
     for name, what in (("importance.png", "picture"), ("trials.csv", "trials")):
-        if (Path(found.out) / name).exists():
-            say(f"{what:<7} {found.out / name}")
+        if (tuned.out / name).exists():
+            say(f"{what:<7} {tuned.out / name}")
 
 
 def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> None:

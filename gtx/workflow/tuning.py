@@ -10,62 +10,48 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import torch
 import yaml
 
 from gtx.base.errors import InputError
-from gtx.base.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, write_text
-from gtx.data import TableWriter
+from gtx.base.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, whole_file, write_text
 from gtx.data.featurising import open_process_pool
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
+from gtx.training.module import spread_seed
 from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads
 from gtx.training_data import DataSettings
 from gtx.training_data.settings import collect_data_config
 from gtx.workflow.pipeline import train_model
 from gtx.workflow.run import prepare
-from gtx.workflow.trials import JOURNAL, SCRATCH, Rows, Space, Studies, Tried, optuna, run_trial
+from gtx.workflow.trials import (
+    SCRATCH,
+    STORAGE,
+    UNPRUNED_TRIALS,
+    Rows,
+    Space,
+    best_trial,
+    ended,
+    import_optuna,
+    open_study,
+    repeat_interrupted,
+    run_trial,
+    trial_folder,
+)
 
-# --- The files of a study.
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial, Trial
 
-CONFIG, RECORD = "best.yaml", "tuning.json"
+Tell = Callable[[str, "FrozenTrial", "FrozenTrial | None"], None]
 
-
-def write_best(path: Path, best: Tried, options: Mapping[str, Any]) -> None:
-    """Write the best options as a file for `gtx train --config`."""
-    head = f"# Trial {best.number} of gtx tune, validation score {best.score:.4g}.\n# gtx train --config {path}\n"
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
-    write_text(path, head + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120))
-
-
-def write_trials(path: Path, tried: Sequence[Tried]) -> None:
-    """Write a row for each trial, with its choices, its score and its error."""
-    names = list(dict.fromkeys(name for each in tried for name in each.choices))
-    with TableWriter(path, ["study", "trial", "state", "score", "seconds", *names, "error"]) as writer:
-        for each in tried:
-            seconds = None if each.seconds is None else round(each.seconds, 1)
-            cells = [each.study, each.number, each.state, each.score, seconds, *map(each.choices.get, names)]
-            writer.write(["" if cell is None else str(cell) for cell in [*cells, each.error]])
-
-
-def write_figure_of_trials(path: Path, tried: Sequence[Tried], importances: Mapping[str, float]) -> None:
-    """Plot the importance of each setting, and the scores by trial."""
-    from gtx.report.comparison import write_figure
-    from gtx.report.figures import tuning_figure
-
-    scores = [(each.number, each.score, each.state == "complete") for each in tried if each.score is not None]
-    default = next((each.score for each in tried if each.default and each.score is not None), None)
-    write_figure(tuning_figure(importances, scores, default), path)
-
-
-# --- A study of settings: `gtx tune` as one function.
-
-MAIN, STUDY, BEST = "main", "study.yaml", "best"
-FILES = ("trials", BEST, "cache", JOURNAL, "study.lock", RECORD, CONFIG, STUDY, "trials.csv", "importance.png")
+MAIN, CONFIG, BEST, RECORD, DESCRIPTION = "main", "best.yaml", "best", "tuning.json", "study.yaml"
+FILES = ("trials", BEST, "cache", STORAGE, RECORD, CONFIG, DESCRIPTION, "trials.csv", "importance.png")
 """Names of the files that a study writes to its folder."""
 MODELS = ("standard", "gps")
 """Architectures of a study by default."""
@@ -77,20 +63,18 @@ class Tuned:
 
     Attributes:
         out: folder of the study.
-        tried: records of all trials.
-        best: trial with the best validation score; None while other processes run the last trials.
+        trials: trials that came to an end, by the name of their study.
+        best: trial with the best validation score.
         scores: by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val" and
             "test" of `metrics.json`; the test scores are not used for any choice.
-        running: number of trials that other processes run.
         was_finished: True if the study was finished before.
         notes: further notes, a line each.
     """
 
     out: Path
-    tried: Sequence[Tried]
-    best: Tried | None = None
-    scores: Mapping[str, Mapping[str, Any]] | None = None
-    running: int = 0
+    trials: Mapping[str, Sequence[FrozenTrial]]
+    best: FrozenTrial
+    scores: Mapping[str, Mapping[str, Any]]
     was_finished: bool = False
     notes: Sequence[str] = ()
 
@@ -109,7 +93,7 @@ def tune(
     jobs: int = 1,
     options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
-    tell: Callable[[Tried, Tried | None], None] = lambda tried, best: None,
+    tell: Tell = lambda name, trial, best: None,
     describe: Callable[[str], None] = lambda line: None,
 ) -> Tuned:
     """Search for settings that are better than the defaults; a second call resumes the study, or returns at once.
@@ -123,8 +107,8 @@ def tune(
     With `test_folds`, there is an additional study for each fold, which uses the fold as test rows. The additional
     studies together estimate the score of tuning on all rows of the table.
 
-    Several processes may use the same folder `out`. The function writes `best.yaml`, `best/` (a run folder),
-    `trials.csv`, `tuning.json` and `importance.png`.
+    The studies are Optuna's, in the SQLite database `study.db`. The function also writes `best.yaml`, `best/` (a run
+    folder), `trials.csv`, `tuning.json` and `importance.png`.
 
     Args:
         data: settings of the table, with columns, task and split.
@@ -137,20 +121,20 @@ def tune(
             model, if it suits the data.
         models: names of architectures; by default all architectures in `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
-        jobs: number of trials that run at the same time, each in a process and with an equal share of the cores. With
-            more than one, the choices of a trial depend on which trials have ended before it.
+        jobs: number of processes that share the trials and the cores. With more than one, the choices of a trial
+            depend on which trials have ended before it.
         options: further options of `gtx train` for `best.yaml`.
         overwrite: whether earlier results in `out` are replaced.
-        tell: function that is called after each trial, with the trial and the best trial of its study; with several
-            `jobs`, one that can be pickled.
+        tell: function that is called after each trial, with the name of its study, the trial, and the best one of the
+            study, None if none is complete; with several `jobs`, one that can be pickled.
         describe: function that is called with each note about the data.
 
     Raises:
-        InputError: Optuna is not installed, the input cannot be used, `out` holds a study of other settings or data, or
-            no trial succeeded.
+        InputError: Optuna is not installed, the input cannot be used, another process works in `out`, `out` holds a
+            study of other settings or data, or no trial succeeded.
     """
     out = Path(out)
-    optuna()
+    import_optuna()
     _check(data, trials, hours, test_folds, jobs)
     if jobs > 1 and settings.threads is None:
         settings = replace(settings, threads=max(1, torch.get_num_threads() // jobs))
@@ -158,35 +142,36 @@ def tune(
     models = (settings.model,) if "model" in chosen or start else _models(data, settings, models)
     numbers = range(1, (test_folds or 0) + 1)
     studies_data = {MAIN: data} | {f"fold-{k}": replace(data, test_folds=test_folds, test_fold=k) for k in numbers}
-    search = Search(out, studies_data, settings, starts, models, frozenset(chosen), describe)
+    search = Search(out, studies_data, settings, starts, models, frozenset(chosen))
 
     config = collect_data_config(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
-    claim(out, FILES)
-    try:
-        if overwrite or not (out / STUDY).exists():
+    config |= {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}
+    with locked(out):
+        claim(out, FILES)
+        try:
             search.space(MAIN)  # with a table that cannot be used, nothing is started or deleted
-    finally:
-        tidy(out)
-    claim(out, FILES)
-    _open(out, config | {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}, overwrite)
-    if jobs > 1:
-        with open_process_pool(jobs - 1) as pool:
-            silent = replace(search, describe=_ignore)
-            others = [pool.submit(_run_beside, silent, trials, hours, tell) for _ in range(jobs - 1)]
-            search.run(trials, hours, tell)
-            for other in others:
-                other.result()
-    studies, space = search.run(trials, hours, tell), search.space
-    if running := studies.running():
-        return Tuned(out, studies.tried(), running=running)
-    try:
-        with locked(out):
-            return _results(studies, space, studies_data, settings, out, options or {})
-    except InputError as error:
-        if "another process" not in str(error):
-            raise
-        return Tuned(out, studies.tried(), running=1)
+        finally:
+            tidy(out)
+        claim(out, FILES)
+        _describe(out, config, overwrite)
+        for line in search.rows[MAIN].lines:
+            describe(line)
+        search.begin()
+        shares: list[dict[str, int]] = [{} for _ in range(jobs)]
+        for name, study in search.studies.items():
+            missing = max(0, trials - len(ended(study)))
+            for k, share in enumerate(shares):
+                share[name] = missing // jobs + (1 if k < missing % jobs else 0)
+        if jobs == 1:
+            search.run(shares[0], hours, tell)
+        else:
+            with open_process_pool(jobs - 1) as pool:
+                others = [pool.submit(_run_beside, replace(search), share, hours, tell) for share in shares[1:]]
+                search.run(shares[0], hours, tell)
+                for other in others:
+                    other.result()
+        return _results(search, options or {})
 
 
 @dataclass(frozen=True)
@@ -197,7 +182,6 @@ class Search:
         out: the folder.
         data: settings of the table by the name of the study.
         settings, starts, models, chosen: see `Space`.
-        describe: function that is called with each note about the data, before the first trial.
     """
 
     out: Path
@@ -206,110 +190,158 @@ class Search:
     starts: tuple[str, ...]
     models: tuple[str, ...]
     chosen: frozenset[str]
-    describe: Callable[[str], None]
 
     @cached_property
     def rows(self) -> dict[str, Rows]:
         """Rows by the name of the study."""
         return {name: Rows(each, self.out / "cache") for name, each in self.data.items()}
 
+    @cached_property
+    def studies(self) -> dict[str, Study]:
+        """Studies by name."""
+        return {name: open_study(self.out, name) for name in self.data}
+
     def space(self, name: str) -> Space:
         """Make the search space of a study."""
         prepared, _, _ = prepare(self.data[MAIN], self.settings, None if self.starts[0] == SCRATCH else self.starts[0])
-        told = self.rows[name].lines
         dataset = self.rows[name].dataset(prepared)
-        for line in self.rows[name].lines if name == MAIN and not told else ():
-            self.describe(line)
         check_selection(dataset.task, self.settings.keep_by, validated=True)
         base = self.settings.resolved(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), self.starts, self.models, self.chosen)
 
-    def run(self, trials: int, hours: float | None, tell: Callable[[Tried, Tried | None], None]) -> Studies:
-        """Run trials until each study has enough of them, or the hours are over."""
-        studies = Studies(self.out, list(self.data), self.space, self.settings.seed)
-        while True:
-            with studies.begin(trials, hours) as job:
-                if job is None:
-                    return studies
-                run_trial(studies, job, self.space(job.study), self.rows[job.study])
-            (tried,) = (t for t in studies.tried(job.study) if t.number == job.trial.number)
-            tell(tried, studies.best(job.study))
+    def begin(self) -> None:
+        """Put the defaults into the queue of each new study, and the interrupted trials into that of each other."""
+        for name, study in self.studies.items():
+            repeat_interrupted(study)
+            if not study.get_trials(deepcopy=False):
+                space = self.space(name)
+                for number, start in enumerate(space.starts):
+                    study.enqueue_trial(space.defaults_of(start), user_attrs={"default": number == 0})
+
+    def run(self, share: Mapping[str, int], hours: float | None, tell: Tell) -> None:
+        """Run a number of trials of each study in turns, none after so many hours of trials in all studies."""
+        for i in range(max(share.values())):
+            for name in (name for name, number in share.items() if i < number):
+                times = [one.duration for study in self.studies.values() for one in ended(study) if one.duration]
+                if hours is not None and sum(each.total_seconds() for each in times) >= 3600 * hours:
+                    return
+                self._run_one(name, tell)
+
+    def _run_one(self, name: str, tell: Tell) -> None:
+        study, space, rows = self.studies[name], self.space(name), self.rows[name]
+        seed = spread_seed(self.settings.seed, list(self.studies).index(name), len(ended(study)))
+        study.sampler = import_optuna().samplers.TPESampler(seed=seed)
+
+        def objective(trial: Trial) -> float:
+            return run_trial(trial, space.draw(trial), space, rows, trial_folder(self.out, name, trial))
+
+        def callback(study: Study, trial: FrozenTrial) -> None:
+            tell(name, trial, best_trial(study))
+
+        study.optimize(objective, n_trials=1, callbacks=[callback], catch=(Exception,))
 
 
-def _ignore(line: str) -> None:
-    """Take a note that the first process has told."""
-
-
-def _run_beside(search: Search, trials: int, hours: float | None, tell: Callable[[Tried, Tried | None], None]) -> None:
+def _run_beside(search: Search, share: Mapping[str, int], hours: float | None, tell: Tell) -> None:
     """Run trials in a process of its own, which leaves Ctrl-C to the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with torch_threads(search.settings.threads):
-        search.run(trials, hours, tell)
+        search.run(share, hours, tell)
 
 
-def _results(
-    studies: Studies,
-    space: Callable[[str], Space],
-    studies_data: Mapping[str, DataSettings],
-    settings: TrainSettings,
-    out: Path,
-    options: Mapping[str, Any],
-) -> Tuned:
+# --- The results of a study, and its files.
+
+
+def _results(search: Search, options: Mapping[str, Any]) -> Tuned:
     """Score the best trials on test rows, and write all files; finished work is not repeated."""
-    chosen = {name: _best(studies, name) for name in studies_data}
-    stamp = {name: [best.number, len(studies.finished(name))] for name, best in chosen.items()}
+    out, studies = search.out, search.studies
+    trials = {name: ended(study) for name, study in studies.items()}
+    best = {name: _best(name, study) for name, study in studies.items()}
+    stamp = {name: [trial.number, len(trials[name])] for name, trial in best.items()}
     earlier = read_plain(out / RECORD)  # None if it is damaged
     if isinstance(earlier, dict) and earlier.get("stamp") == stamp and isinstance(earlier.get("scores"), dict):
-        return Tuned(out, studies.tried(), chosen[MAIN], earlier["scores"], was_finished=True)
+        return Tuned(out, trials, best[MAIN], earlier["scores"], was_finished=True)
     scores: dict[str, dict[str, Any]] = {}
-    for name, data in studies_data.items():
+    for name, data in search.data.items():
+        space = search.space(name)
         scores[name] = {}
-        for title, tried in {"tuned": chosen[name], **_defaults(studies.tried(name), space(name))}.items():
-            if tried is not None:
-                report = name == MAIN and title == "tuned"
-                trial_settings, start = space(name).settings(tried.choices)
-                trial_settings = replace(trial_settings, progress=settings.progress)
-                outcome = train_model(data, trial_settings, tried.folder, start=start, baselines=report, report=report)
-                if outcome is not None:
-                    scores[name][title] = {part: outcome.metrics[part] for part in ("val", "test")}
-    best = chosen[MAIN]
+        for title, trial in {"tuned": best[name], **_defaults(trials[name], space)}.items():
+            report = name == MAIN and title == "tuned"
+            settings, start = space.settings(trial.params)
+            settings = replace(settings, progress=search.settings.progress)
+            folder = trial_folder(out, name, trial)
+            outcome = train_model(data, settings, folder, start=start, baselines=report, report=report)
+            if outcome is not None:
+                scores[name][title] = {part: outcome.metrics[part] for part in ("val", "test")}
     discard(out / BEST)
     excluded = shutil.ignore_patterns(LOCK, "cache")
-    shutil.copytree(best.folder, out / BEST, ignore=excluded, dirs_exist_ok=True)
-    write_best(out / CONFIG, best, {**options, **space(MAIN).options(best.choices), "out": str(out / BEST)})
-    write_trials(out / "trials.csv", studies.tried())
+    shutil.copytree(trial_folder(out, MAIN, best[MAIN]), out / BEST, ignore=excluded, dirs_exist_ok=True)
+    write_best(out / CONFIG, best[MAIN], {**options, **search.space(MAIN).options(best[MAIN].params)}, out / BEST)
+    write_trials(out / "trials.csv", studies)
+    importances, notes = _importances(studies[MAIN], trials[MAIN])
+    if importances:
+        write_figure_of_trials(out / "importance.png", trials[MAIN], importances)
+    record = {"stamp": stamp, "chosen": best[MAIN].params, "score": best[MAIN].value}
+    record |= {"importances": importances, "scores": scores}
+    write_text(out / RECORD, json.dumps(record, indent=2, allow_nan=False) + "\n")
+    return Tuned(out, trials, best[MAIN], scores, notes=notes)
+
+
+def _importances(study: Study, trials: Sequence[FrozenTrial]) -> tuple[dict[str, float], list[str]]:
+    """Compute the importance of each choice by PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255), and a note on it."""
+    if sum(trial.state.name == "COMPLETE" for trial in trials) <= UNPRUNED_TRIALS:
+        return {}, ["no importance.png: too few trials were completed"]
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
-        importances = studies.importances(MAIN)
-    notes = []
-    if not importances:
-        notes.append("no importance.png: too few trials were completed")
-    elif doubts:
-        notes.append("importance.png: few trials were completed, so the importance of the settings is uncertain")
-    if importances:
-        write_figure_of_trials(out / "importance.png", studies.tried(MAIN), importances)
-    record = {"stamp": stamp, "chosen": best.choices, "score": best.score, "importances": importances, "scores": scores}
-    write_text(out / RECORD, json.dumps(record, indent=2, allow_nan=False) + "\n")
-    return Tuned(out, studies.tried(), best, scores, notes=notes)
+        importances = import_optuna().importance.get_param_importances(study)
+    doubt = "importance.png: few trials were completed, so the importance of the settings is uncertain"
+    return importances, [doubt] if doubts else []
 
 
-def _defaults(trials: Sequence[Tried], space: Space) -> dict[str, Tried | None]:
-    """Return the complete trials of the defaults, from each start; None for one that is not complete."""
-    complete = [tried for tried in trials if tried.state == "complete"]
-    defaults: dict[str, Tried | None] = {"default": next((tried for tried in complete if tried.default), None)}
+def _defaults(trials: Sequence[FrozenTrial], space: Space) -> dict[str, FrozenTrial]:
+    """Return the complete trials of the defaults, from each start."""
+    complete = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    defaults = {"default": next((trial for trial in complete if trial.user_attrs.get("default")), None)}
     for start in space.starts[1:]:
         usual = space.defaults_of(start)
-        defaults[f"default from {start}"] = next((tried for tried in complete if tried.choices == usual), None)
-    return defaults
+        defaults[f"default from {start}"] = next((trial for trial in complete if trial.params == usual), None)
+    return {title: trial for title, trial in defaults.items() if trial is not None}
 
 
-def _best(studies: Studies, name: str) -> Tried:
-    best = studies.best(name)
+def _best(name: str, study: Study) -> FrozenTrial:
+    best = best_trial(study)
     if best is None:
-        errors = [tried.error for tried in studies.tried(name) if tried.error]
+        errors = [trial.user_attrs["error"] for trial in ended(study) if "error" in trial.user_attrs]
         why = f"; the first error: {errors[0]}" if errors else ""
-        raise InputError(f"none of {len(studies.finished(name))} trials of study {name!r} came to its end{why}")
+        raise InputError(f"none of {len(ended(study))} trials of study {name!r} came to its end{why}")
     return best
+
+
+def write_best(path: Path, best: FrozenTrial, options: Mapping[str, Any], out: Path) -> None:
+    """Write the best options as a file for `gtx train --config`, which trains in `out`."""
+    head = f"# Trial {best.number} of gtx tune, validation score {best.value:.4g}.\n# gtx train --config {path}\n"
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    write_text(path, head + yaml.safe_dump(plain | {"out": str(out)}, sort_keys=False, allow_unicode=True, width=120))
+
+
+def write_trials(path: Path, studies: Mapping[str, Study]) -> None:
+    """Write Optuna's table of trials, with the choices (`params_`), the validation score (`value`) and the error."""
+    attributes = ("number", "state", "value", "duration", "params", "user_attrs")
+    frames = {name: study.trials_dataframe(attrs=attributes) for name, study in studies.items()}
+    with whole_file(path) as file:
+        pd.concat(frames, names=["study", None]).reset_index("study").to_csv(file, index=False)
+
+
+def write_figure_of_trials(path: Path, trials: Sequence[FrozenTrial], importances: Mapping[str, float]) -> None:
+    """Plot the importance of each setting, and the scores by trial."""
+    from gtx.report.comparison import write_figure
+    from gtx.report.figures import tuning_figure
+
+    scores = [(one.number, one.value, one.state.name == "COMPLETE") for one in trials if one.value is not None]
+    default = next((one.value for one in trials if one.user_attrs.get("default") and one.value is not None), None)
+    write_figure(tuning_figure(importances, scores, default), path)
+
+
+# --- Settings of a study.
 
 
 def _check(data: DataSettings, trials: int, hours: float | None, test_folds: int | None, jobs: int) -> None:
@@ -345,13 +377,13 @@ def _models(data: DataSettings, settings: TrainSettings, requested: Sequence[str
     return tuple(suited)
 
 
-def _open(out: Path, config: dict[str, Any], overwrite: bool) -> None:
-    """Start a study, or resume it.
+def _describe(out: Path, config: dict[str, Any], overwrite: bool) -> None:
+    """Write what identifies a study, or compare it with what is written.
 
     Raises:
         InputError: the folder contains a study with another config.
     """
-    file = out / STUDY
+    file = out / DESCRIPTION
     if overwrite:
         discard(out / BEST)
         discard(out, FILES, keep=(BEST,))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,7 +21,6 @@ import pytest
 import yaml
 
 from gtx.base.errors import InputError
-from gtx.base.files import claim
 from gtx.cli import main
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training_data import DataSettings, load_training_table
@@ -27,8 +28,8 @@ from gtx.workflow import run as workflow_run
 from gtx.workflow import trials as tuning_trial
 from gtx.workflow import tuning
 from gtx.workflow.baselines import Baselines
-from gtx.workflow.trials import SCRATCH, Pruning, Space, Studies
-from gtx.workflow.tuning import FILES, tune
+from gtx.workflow.trials import SCRATCH, Pruning, Space, trial_folder
+from gtx.workflow.tuning import Tuned, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
 pytestmark = pytest.mark.slow
@@ -88,54 +89,88 @@ def logged(folder: Path) -> list[float]:
         return [float(row["val_r2"]) for row in csv.DictReader(file)]
 
 
-def test_a_study_resumes_where_it_was_killed(
+def results(tuned: Tuned, study: str = "main") -> list[tuple[dict, float | None]]:
+    return [(trial.params, trial.value) for trial in tuned.trials[study]]
+
+
+def test_a_study_resumes_where_it_was_interrupted(
     data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = replace(SETTINGS, keep_by="r2")
     whole = tune(data, settings, tmp_path / "whole", **HOW)
-    for one in whole.tried:  # a trial is scored as its epoch was chosen
-        assert one.score == pytest.approx(-logged(one.folder)[-1], rel=1e-4)
+    for one in whole.trials["main"]:  # a trial is scored as its epoch was chosen
+        assert one.value == pytest.approx(-logged(trial_folder(whole.out, "main", one))[-1], rel=1e-4)
     step, epochs = TrainingModule.training_step, []
 
-    def killed(self: TrainingModule, *batch: object) -> object:
+    def interrupted(self: TrainingModule, *batch: object) -> object:
         epochs.append(self.current_epoch)
-        if len(tried) == 1 and self.current_epoch == 1:
+        if len(told) == 1 and self.current_epoch == 1:
             raise KeyboardInterrupt
         return step(self, *batch)
 
-    tried: list[object] = []
-    monkeypatch.setattr(TrainingModule, "training_step", killed)
+    told: list[object] = []
+    monkeypatch.setattr(TrainingModule, "training_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        tune(data, settings, tmp_path / "out", **HOW, tell=lambda *one: tried.append(one))
+        tune(data, settings, tmp_path / "out", **HOW, tell=lambda *one: told.append(one))
     epochs.clear()
-    tried += [None]  # it goes on
+    told += [None]  # it goes on
     again = tune(data, settings, tmp_path / "out", **HOW)
-    assert epochs[0] == 1  # of the killed trial, the first epoch is not trained twice
-    assert [one.state for one in again.tried] == ["complete", "interrupted", "complete"]
-    scores = {str(one.choices): one.score for one in again.tried if one.score is not None}
-    assert scores == {str(one.choices): one.score for one in whole.tried} and len(scores) == 2
-    assert again.best.choices == whole.best.choices and yaml.safe_load((tmp_path / "out" / "best.yaml").read_text())
+    assert epochs[0] == 1  # of the interrupted trial, the first epoch is not trained twice
+    assert [trial.number for trial in again.trials["main"]] == [0, 2] and results(again) == results(whole)
+    assert again.best.params == whole.best.params and yaml.safe_load((tmp_path / "out" / "best.yaml").read_text())
     trainings = len(epochs)
     assert tune(data, settings, tmp_path / "out", **HOW).was_finished and len(epochs) == trainings
     with pytest.raises(InputError, match=r"another settings|settings.lr \(0.001 there, 0.002 now\)"):
         tune(data, replace(settings, lr=2e-3), tmp_path / "out", **HOW)
 
 
+KILLED = """
+import os, signal, sys
+from gtx.training import TrainingModule
+from gtx.workflow.tuning import tune
+from tests.workflow.test_tuning import HOW, SETTINGS, DataSettings
+
+step, steps = TrainingModule.training_step, []
+
+def killed(self, *batch):
+    steps.append(self.current_epoch)
+    if self.current_epoch == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, *batch)
+
+TrainingModule.training_step = killed
+tune(DataSettings(sys.argv[1], ["solvation_water"], workers=0), SETTINGS, sys.argv[2], **HOW)
+"""
+
+
+def test_a_trial_whose_process_is_killed_is_run_again(data: DataSettings, unscored: list[Path], tmp_path: Path) -> None:
+    words = [sys.executable, "-c", KILLED, data.data, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.load_study(study_name="main", storage=storage)
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "WAITING"][: len(study.trials)]
+    again = tune(data, SETTINGS, tmp_path, **HOW)
+    states = [trial.state.name for trial in optuna.load_study(study_name="main", storage=storage).trials]
+    assert sorted(states) == ["COMPLETE", "COMPLETE", "FAIL"] and len(again.trials["main"]) == 2
+    assert sum(bool(trial.user_attrs.get("default")) for trial in again.trials["main"]) == 1
+
+
 def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
     data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
 ) -> None:
     first = tune(data, SETTINGS, tmp_path, **HOW)
-    assert first.best.default and first.best.choices["lr"] == SETTINGS.lr and first.best.score == 0
+    assert first.best.user_attrs["default"] and first.best.params["lr"] == SETTINGS.lr and first.best.value == 0
     assert not first.was_finished and (tmp_path / "best").is_dir()
     more = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 8})
-    assert len(more.tried) == 8 and more.tried[:2] == first.tried and not more.was_finished
+    assert len(more.trials["main"]) == 8 and results(more)[:2] == results(first) and not more.was_finished
     assert (tmp_path / "importance.png").exists()
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 5}).was_finished  # fewer than there are
 
 
-def told_by_two(folder: Path, tried: tuning.Tried, best: object) -> None:
+def told_by_two(folder: Path, study: str, trial: optuna.trial.FrozenTrial, best: object) -> None:
     """Note who ran a trial; the first process waits until another has run one."""
-    (folder / f"{tried.number}.{os.getpid()}").touch()
+    (folder / f"{trial.number}.{os.getpid()}").touch()
     ends = time.monotonic() + 120
     while os.getpid() == FIRST and time.monotonic() < ends and {*processes(folder).values()} == {FIRST}:
         time.sleep(0.05)
@@ -151,7 +186,7 @@ def test_two_processes_share_the_trials_of_a_study(
     (told := tmp_path / "told").mkdir()
     monkeypatch.setattr("tests.workflow.test_tuning.FIRST", os.getpid())
     study = tune(data, SETTINGS, tmp_path / "out", **HOW | {"trials": 4}, jobs=2, tell=partial(told_by_two, told))
-    assert [one.state for one in study.tried] == ["complete"] * 4
+    assert [trial.state.name for trial in study.trials["main"]] == ["COMPLETE"] * 4
     assert sorted(processes(told)) == [0, 1, 2, 3] and len({*processes(told).values()}) == 2
     with pytest.raises(InputError, match="jobs: expected 1 or more, got 0"):
         tune(data, SETTINGS, tmp_path / "out", **HOW, jobs=0)
@@ -171,7 +206,7 @@ def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
     assert any("32 train, 4 val, 4 test" in line for line in told) and any("mostly luck" in line for line in told)
     with pytest.raises(InputError, match="there is no column 'solvation'"):
         tune(wrong, SETTINGS, out, **HOW, overwrite=True)
-    assert tune(data, SETTINGS, out, **HOW).tried == first.tried
+    assert results(tune(data, SETTINGS, out, **HOW)) == results(first)
 
 
 def test_what_fails_is_noted_and_what_falls_behind_is_pruned(
@@ -183,8 +218,9 @@ def test_what_fails_is_noted_and_what_falls_behind_is_pruned(
     made_up({1: broken, 2: lambda: math.nan, 9: lambda: 99.0, 10: lambda: -1.0})
     study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 11})
     states = [row["state"] for row in found(tmp_path)]
-    assert states[1:3] == ["failed", "failed"] and states[9:] == ["pruned", "complete"] and len(states) == 11
-    assert found(tmp_path)[1]["error"] == "MemoryError: of 3 GiB" and "nan" in found(tmp_path)[2]["error"]
+    assert states[1:3] == ["FAIL", "FAIL"] and states[9:] == ["PRUNED", "COMPLETE"] and len(states) == 11
+    assert found(tmp_path)[1]["user_attrs_error"] == "MemoryError: of 3 GiB"
+    assert "nan" in found(tmp_path)[2]["user_attrs_error"]
     assert study.best.number == 10
     made_up(dict.fromkeys(range(2), broken))
     with pytest.raises(InputError, match="none of 2 trials of study 'main' came to its end; the first error: Mem"):
@@ -215,56 +251,42 @@ def test_trials_end_when_the_hours_are_over(
     data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
 ) -> None:
     study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9)
-    assert 1 <= len(study.tried) < 50
+    assert 1 <= len(study.trials["main"]) < 50
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9).was_finished
 
 
-def test_a_trial_that_another_process_is_at_is_left_alone(
+def test_a_second_command_in_the_folder_is_refused(
     data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
 ) -> None:
-    """A thread stands for the other process; when it has gone without a result, its trial is begun anew."""
-    space = Space(SETTINGS, 32, (SCRATCH,), ("standard",), frozenset({"epochs"}))
-    begun, over, taken = threading.Event(), threading.Event(), []
-    claim(tmp_path, FILES)  # the folder is that of the other process's study
+    started, over = threading.Event(), threading.Event()
 
-    def other() -> None:
-        with Studies(tmp_path, ["main"], lambda _: space, SETTINGS.seed).begin(2, None) as job:
-            taken.append(job.choices)
-            begun.set()
-            over.wait(60)
+    def wait(*_: object) -> None:
+        started.set()
+        over.wait(60)
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=partial(tune, data, SETTINGS, tmp_path, **HOW, tell=wait))
     thread.start()
-    assert begun.wait(60)
-    try:
-        now = tune(data, SETTINGS, tmp_path, **HOW)
-    finally:
-        over.set()
-        thread.join()
-    assert [one.state for one in now.tried] == ["running", "complete"] and now.running == 1 and now.best is None
-    later = tune(data, SETTINGS, tmp_path, **HOW)
-    assert [one.state for one in later.tried] == ["interrupted", "complete", "complete"]
-    assert later.tried[2].choices == taken[0] and later.tried[2].default and later.best is not None
+    assert started.wait(60)
+    words = [sys.executable, "-m", "gtx", "tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    over.set()
+    thread.join()
+    assert done.returncode == 2 and "another process works in" in done.stderr
 
 
 def test_damaged_files_are_written_anew_or_named(
     data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
 ) -> None:
     first = tune(data, SETTINGS, tmp_path, **HOW)
-    journal = tmp_path / "journal.log"
-    journal.write_bytes(journal.read_bytes() + b'{"op_code": 5, "worker_i')  # of a process that was killed
-    again = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 3})
-    assert [(one.choices, one.score) for one in again.tried[:2]] == [(one.choices, one.score) for one in first.tried]
-    assert len(again.tried) == 3 and again.scores is not None
     for damaged in ("{", "[]", '{"stamp": {"main": [1, 3]}}'):
         (tmp_path / "tuning.json").write_text(damaged)
-        assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 3}).scores.keys() == {"main"}
-    whole = journal.read_bytes()
-    for damaged in (b"{}\n", b"[1]\n", b"\xff\n", b'{"op_code": 0}\n'):
-        journal.write_bytes(damaged + whole)
-        with pytest.raises(InputError, match=r"journal\.log cannot be read \(.*\); --overwrite starts anew"):
-            tune(data, SETTINGS, tmp_path, **HOW)
-    journal.write_bytes(whole)
+        assert tune(data, SETTINGS, tmp_path, **HOW).scores.keys() == first.scores.keys() == {"main"}
+    database = tmp_path / "study.db"
+    content = database.read_bytes()
+    database.write_bytes(b"no database" + content)
+    with pytest.raises(InputError, match=r"study\.db cannot be read \(.*\); --overwrite starts anew"):
+        tune(data, SETTINGS, tmp_path, **HOW)
+    database.write_bytes(content)
     for damaged in ("a: [", "7", ""):
         (tmp_path / "study.yaml").write_text(damaged)
         with pytest.raises(InputError, match="holds a study whose settings cannot be read"):
@@ -273,7 +295,7 @@ def test_damaged_files_are_written_anew_or_named(
 
 def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path) -> None:
     study = tune(data, SETTINGS, tmp_path, **HOW, test_folds=3)
-    assert [one.study for one in study.tried] == [name for name in study.scores for _ in range(2)]
+    assert [len(trials) for trials in study.trials.values()] == [2] * 4
     assert list(study.scores) == ["main", "fold-1", "fold-2", "fold-3"]
     with pytest.raises(InputError, match="there is no model 'gsp'; did you mean 'gps'"):
         tune(data, SETTINGS, tmp_path / "no", models=("standard", "gsp"))
@@ -301,9 +323,9 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
     how = HOW | {"trials": 1, "test_folds": 2}
     whole, changed = (tune(each, SETTINGS, tmp_path / name, **how) for name, each in (("a", data), ("b", other)))
     assert not seen["fold-2"] & {outer.smiles[i] for i in outer.split["test"]} and len(seen["fold-2"]) > 15
-    one, two = ([(t.choices, t.score) for t in s.tried if t.study == "fold-2"] for s in (whole, changed))
+    one, two = (results(tuned, "fold-2") for tuned in (whole, changed))
     assert one == two and len(one) == 1
-    one, two = ([t.score for t in s.tried if t.study == "fold-1"] for s in (whole, changed))
+    one, two = (results(tuned, "fold-1") for tuned in (whole, changed))
     assert one != two  # where these rows train
 
 
