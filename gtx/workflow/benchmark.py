@@ -35,9 +35,7 @@ from gtx.training.checkpoints import read_log
 from gtx.training.ranks import lock_output_folder
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.loading import describe_duplicates, left_out_lines
-from gtx.training_data.settings import LabelledMolecules, collect_data_config
-from gtx.workflow.baselines import baseline_inputs, predict_baselines
-from gtx.workflow.blending import kernel_baseline
+from gtx.training_data.settings import collect_data_config
 from gtx.workflow.run import Run
 from gtx.workflow.specs import check_model_settings
 
@@ -84,28 +82,25 @@ class Fold:
 
         Returns:
             `rows` (their number in each part), `test` (the indices of its molecules), `scores` (of the test rows by
-            method, see `NumericTask.evaluate`), `predictions` (by method `[rows][outputs]`, None for one that is not
+            method, as in `metrics.json`), `predictions` (by method `[rows][outputs]`, None for one that is not
             finite), and of gtx `seconds`, `parameters` and `batch_pairs` (of each member).
 
         Raises:
             InputError: the folder contains a run with other settings, data or rows, or training is impossible.
         """
-        start, task, settings = time.perf_counter(), self.task, self.training.settings
+        start = time.perf_counter()
         members, header = self.training.fit()
         blended = self.training.blend(members, header)
-        molecules, test = self.training.molecules, self.training.molecules.split["test"]
-        predictions = {GTX: blended.predictions.mean[test]}
         seconds = time.perf_counter() - start
-        y, inputs = molecules.y, baseline_inputs(molecules.store, task)
-        kernel = kernel_baseline(blended, molecules.store, molecules.split["train"], settings)
-        options = {"seed": settings.seed, **inputs, "kernel": kernel}
-        for name, prediction, _ in predict_baselines(molecules.smiles, y, molecules.split, task, **options):
-            predictions[name] = prediction[test]
+        scored, test = self.training.score(blended), self.training.molecules.split["test"]
+        methods = {GTX: (scored.scores, blended.predictions.mean)}
+        for name, scores in scored.baselines.scores.items():
+            methods[name] = scores, scored.baselines.predictions[name]
         result = {
-            "rows": molecules.counts,
+            "rows": self.training.molecules.sizes,
             "test": test.tolist(),
-            "scores": {name: task.objective.evaluate(y[test], prediction) for name, prediction in predictions.items()},
-            "predictions": {name: _plain(prediction) for name, prediction in predictions.items()},
+            "scores": {name: scores["test"] for name, (scores, _) in methods.items()},
+            "predictions": {name: _plain(prediction[test]) for name, (_, prediction) in methods.items()},
             "seconds": round(seconds, 1),
             "parameters": sum(p.numel() for p in members[0].model.parameters()),
             "batch_pairs": [member.batch_pairs for member in members],
@@ -408,21 +403,17 @@ def _folds(
     threads = settings.threads or max(1, default_worker_count() // jobs)
     marks = _marks(data) | {"test_folds": folds}
     runs, splits = [], folds_of(dataset, data, folds, repeats)
+
+    def divided(split: Split, title: str, _: DataSettings) -> Dataset:
+        return dataset.with_split(split, title)
+
     for repeat in range(repeats):
         for fold, split in enumerate(splits[repeat]):
             fold_settings = replace(seeded(settings, repeat * folds + fold), threads=threads)
-            title = f"fold {fold + 1} of {folds}, repeat {repeat + 1}"
-            molecules = LabelledMolecules(
-                dataset.task, dataset.store, dataset.smiles, {}, "", dataset.smiles_column
-            ).with_split(split, title)
+            read = partial(divided, split, f"fold {fold + 1} of {folds}, repeat {repeat + 1}")
             folder, own = out / "splits" / f"{repeat}-{fold}", marks | {"repeat": repeat, "fold": fold}
-            runs.append(Fold(Run.load(data, fold_settings, partial(_same, molecules), folder, marks=own)))
+            runs.append(Fold(Run.load(data, fold_settings, read, folder, marks=own)))
     return runs
-
-
-def _same(molecules: LabelledMolecules, _: DataSettings) -> LabelledMolecules:
-    """Return molecules that were read already."""
-    return molecules
 
 
 def _marks(data: DataSettings) -> dict[str, Any]:

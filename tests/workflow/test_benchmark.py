@@ -94,3 +94,14 @@ def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset
         (tmp_path / "members" / member).mkdir(parents=True)
         (tmp_path / "members" / member / "trained.pt").touch()
     assert fold.trained() and fold.steps_done() == 14 < fold.steps
+
+
+def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
+    """Each fold is made of the rows that are not test, and the scores are those that a run has."""
+    (split, *_), *_ = folds_of(dataset, data, 3, 1)
+    settings = TrainSettings(model="tanimoto", folds=2, threads=1)
+    fold = Fold(Run.load(data, settings, lambda _: dataset.with_split(split, "a fold"), tmp_path))
+    result, molecules = fold.run(), fold.training.molecules
+    assert not np.isin(np.concatenate(molecules.folds), split["test"]).any()
+    assert result["rows"] == {"train": len(dataset.labelled) - len(split["test"]), "test": len(split["test"])}
+    assert result["scores"][GTX]["per_target"].keys() == result["scores"]["mean"]["per_target"].keys()
