@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
-from torch._dynamo.testing import CompileCounter
 
 from gtx.attention import AdditiveScore, GATv2Score, Hardmax, HeadGate, Sigmoid
 from gtx.graph import BipartiteGraph, CompleteGraph, list_bipartite_edges
@@ -102,16 +101,3 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):
         layer((torch.randn(49, 7), torch.randn(49, 6)), made)
     assert repr(made).startswith("BipartiteGraph(num_graphs=7, 49 to 43 nodes, num_edges=1")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_one_compilation_serves_every_batch() -> None:
-    layer, counter = EdgeAttention((6, 8), 4, 3), CompileCounter()
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, dynamic=True, fullgraph=True, backend=counter)
-    for source, target in (([0, 3, 7, 9], [0, 5, 9, 20]), ([0, 2, 7, 19, 22], [0, 6, 9, 21, 30])):
-        graph = BipartiteGraph.between(torch.tensor(source), torch.tensor(target), max_buckets=1)
-        x = torch.randn(source[-1], 6), torch.randn(target[-1], 8)
-        torch.testing.assert_close(compiled(x, graph), layer(x, graph))
-    assert counter.frame_count == 1

@@ -49,20 +49,6 @@ def test_residual_dropout_acts_in_training_only() -> None:
     assert torch.equal(layer(x, GRAPH, e, BONDS, b)[0], layer(x, GRAPH, e, BONDS, b)[0])
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_compiles_without_graph_breaks() -> None:
-    """On the edge list; on the complete graph in `test_published_layers.py`."""
-    edges = GRAPH.edge_index
-    torch._dynamo.reset()
-    layer = make()
-    x, e, b = inputs()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(
-        compiled(x, edges, e, BONDS, b)[0], layer(x, edges, e, BONDS, b)[0], atol=1e-5, rtol=1e-5
-    )
-
-
 def test_attention_of_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match="attention that gives 16 channels, got 8"):
         GraphTransformerLayer(EdgeAttention(16, 4, heads=2), None, 16)

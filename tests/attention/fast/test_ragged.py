@@ -86,28 +86,6 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_here(
     assert of_tile.metadata.shared <= min(size_classes._COPIES * 32 * 64 * 4, 101_376)
 
 
-@needs_triton
-@pytest.mark.parametrize(("allowed", "asked"), [("highest", "tf32x3"), ("high", "tf32")])
-def test_products_of_float32_are_split_in_three_unless_one_is_allowed(allowed: str, asked: str) -> None:
-    """The interpreter knows no TF32, so what the compiler is asked for is looked at."""
-    found = []
-
-    class Kernel:
-        def __getitem__(self, grid: tuple[int, ...]) -> Any:
-            return lambda *arguments, **named: found.append(named["PRECISION"])
-
-    x = torch.zeros(3, 2, 4)
-    launches = operators._Launches(x, x, x, x[:, 0], torch.zeros(3, 1, dtype=torch.long), (16, 0, 0, 1), 9)
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(allowed)
-    try:
-        launches._per_head(Kernel(), None, None, dropout=0.0)
-        launches._per_receiver(Kernel(), x)
-    finally:
-        torch.set_float32_matmul_precision(before)
-    assert found == [asked, asked]
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device it can run on")
 @pytest.mark.parametrize("triton", [True, False])
 def test_without_triton_or_without_a_device_it_says_so(triton: bool, monkeypatch: pytest.MonkeyPatch) -> None:
