@@ -26,7 +26,7 @@ from gtx.tasks.answers import AnswerRules, fresh_columns
 from gtx.tasks.columns import BAD_TARGET, Columns
 from gtx.tasks.metrics import Metric, smoothed_cross_entropy
 from gtx.tasks.objective import Objective, Validation
-from gtx.tasks.task import Task, targets_of
+from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -300,7 +300,7 @@ class SequenceColumns(Columns):
 
     def texts_of(self, store: MoleculeStore) -> list[str]:
         """Return the true text of each molecule."""
-        return [self.text(number) for number in targets_of(store)[:, 0].tolist()]
+        return [self.text(number) for number in self.level.targets(store)[:, 0].tolist()]
 
 
 class TokenValidation(Validation):

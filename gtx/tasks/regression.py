@@ -191,11 +191,11 @@ class NumberObjective(NumericObjective):
         refuse_too_large(self.targets, y, "training")
         if self.scaler is not None:
             return {}
-        asked = self.element_reference
+        reference = self.element_reference
         y, _ = with_bounds(y, train.bounds)  # a bound counts as the value
-        if asked is False or (asked is None and not has_element_column(train)):
+        if reference is False or (reference is None and not has_element_column(train)):
             return {"scaler": TargetScaler.fit(y)}
-        return {"scaler": TargetScaler.fit(y, count_elements(train), None if asked else EXTENSIVE)}
+        return {"scaler": TargetScaler.fit(y, count_elements(train), None if reference else EXTENSIVE)}
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
         made = super().examples(store)

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard
 
 import numpy as np
-from torch import Tensor
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.schema import Text, check, entries, list_of, one_of, shown
@@ -228,7 +227,7 @@ class Task(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return all settings that predictions need, as plain values for JSON."""
         names = [f.name for f in fields(self) if f.name not in ("targets", *self.unsaved)]
-        values = {name: _plain(getattr(self, name)) for name in names}
+        values = {name: _json_value(getattr(self, name)) for name in names}
         return {"name": type(self).name, "targets": list(self.targets), **values}
 
     @classmethod
@@ -249,18 +248,7 @@ class Task(ABC):
         return entries({})
 
 
-def targets_of(store: MoleculeStore) -> Tensor:
-    """Return the targets of the molecules of a store, float64 `[M, T]`.
-
-    Raises:
-        ValueError: it has none.
-    """
-    if store.y is None:
-        raise ValueError("expected molecules with targets, got a store without y")
-    return store.y
-
-
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     return getattr(value, "__name__", str(value)) if callable(value) else value
