@@ -94,6 +94,8 @@ def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.M
     with pytest.raises(gtx.InputError, match=r"came from a DataLoader.*expected trainer\.fit\(module, data\)"):
         Trainer(max_epochs=1, **QUIET).fit(module, [data.train.batch()])
     without = MoleculeDataModule(data.task, data.train, data.val)
+    with pytest.raises(gtx.InputError, match=r"expected a data module of MoleculeDataModule\.from_table"):
+        TrainingModule.from_data(without)
     for call in (Trainer(**QUIET).test, Trainer(**QUIET).predict):
         with pytest.raises(gtx.InputError, match="the data module has no test molecules"):
             call(module, without)
