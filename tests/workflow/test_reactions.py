@@ -135,7 +135,7 @@ def test_other_doors(model: gtx.Predictor) -> None:
     example = make_example(model.header)
     rows = list(read_columns(model.header, list(example), example).rows)
     assert np.isfinite(values(model, [row.text for row in rows])).all()
-    estimator = gtx.MoleculeRegressor(reaction="reactants-difference-balanced", epochs=1, **TINY_ESTIMATOR)
+    estimator = gtx.MoleculeRegressor(reaction="reactants-difference-balanced", epochs=1, **TINY_ESTIMATOR)  # type: ignore[arg-type]
     texts = [row[0] for row in notebook()[:40]]
     estimator.fit(texts, np.arange(40.0))
-    assert estimator.predict(texts[:3]).shape == (3,)
+    assert len(estimator.predict(texts[:3])) == 3
