@@ -2,6 +2,7 @@
 
     GTX_DATA=../shared/data python -m experiments.reactions --models gtx-default chemprop
     GTX_DATA=../shared/data python -m experiments.reactions --sets lograte-components --models gtx-default
+    python -m experiments.reactions --page     # prints the scores split by split, and paired differences
 
 A set whose name ends with `-components` reads the reactants and the products as two molecules a row, in place of the
 graph of the reaction; one that ends with a mode, such as `-reactants-difference`, has the codes of that mode. Files:
@@ -13,18 +14,22 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from experiments.recipe import main
+from experiments import tables
+from experiments.recipe import main, options_of
 from experiments.runs import PublicSet
+from experiments.summary import markdown
 from experiments.tables import ROOT
 from gtx.base.errors import InputError
 from gtx.base.files import whole_file
 from gtx.molecules import Featuriser
 from gtx.molecules.reactions import MODES, SIDES
+from gtx.report.comparison import corrected_resampled_t
 from gtx.training_data import DataSettings
 
 COMPONENTS = "-components"
@@ -79,5 +84,38 @@ for _name in ("lograte", "e2sn2"):
         SETS[f"{_name}-{_mode}"] = ReactionSet(_name, "rmse", SPLITS, f"reactions-{_name}-{_mode}", mode=_mode)
 
 
+def page(out: Path) -> list[str]:
+    """Write the scores of each split, and their paired differences to gtx's default on the same splits."""
+    found: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(dict)
+    rows: dict[str, int] = {}
+    for run in tables.runs(out):
+        if run["folder"].startswith("reactions-"):
+            found[run["folder"].removeprefix("reactions-"), run["model"]][run["split"]] = run["test"]
+            rows[run["folder"]] = run["rows"]["test"] / (run["rows"]["train"] + run["rows"]["val"])
+    lines = []
+    for name in sorted({SETS[folder].name for folder, _ in found}):
+        for metric in ("rmse", "mae"):
+            lines += ["", f"### {name}, test {metric.upper()}", ""]
+            default, cells = found[name, "gtx-default"], []
+            for (folder, model), scores in sorted(found.items()):
+                if SETS[folder].name != name:
+                    continue
+                common = sorted(set(scores) & set(default))
+                gaps = [scores[split][metric] - default[split][metric] for split in common]
+                each = [f"{scores[split][metric]:.3f}" if split in scores else "" for split in SPLITS]
+                gap = ""
+                if len(gaps) > 1 and any(gaps):
+                    t = corrected_resampled_t(gaps, rows[f"reactions-{folder}"])
+                    gap = f"{t.difference:+.3f} [{t.low:+.3f}, {t.high:+.3f}] on {len(gaps)}"
+                cells.append([folder, model, *each, gap])
+            heads = "set and codes | model | " + " | ".join(map(str, range(5))) + " | minus gtx-default"
+            lines += markdown(heads, "llrrrrrr", cells)
+    return lines
+
+
 if __name__ == "__main__":
+    if "--page" in sys.argv:
+        sys.argv.remove("--page")
+        print(*page(options_of(__doc__).parse_args().out), sep="\n")
+        sys.exit(0)
     sys.exit(main(__doc__, "experiments.reactions", SETS))
