@@ -34,7 +34,7 @@ ROOMS = {
     "training": {
         *("base", "data", "kernel", "models", "molecules", "nn", "settings", "tasks", "training_data"),
     },
-    "prediction": {"base", "data", "kernel", "models", "molecules", "tasks"},
+    "prediction": {"base", "data", "graph", "kernel", "models", "molecules", "tasks"},
     "explain": {"base", "data", "graph", "models", "molecules", "prediction", "tasks"},
     "sequence": {
         "base",

@@ -276,7 +276,7 @@ class _Kernel(NamedTuple):
         kernel = kernel_member.kernel
         atoms, features = kernel.contributions(copies(store))
         rest = kernel.offset.double() + features
-        if not isinstance(kernel.embed, FoundationEmbedding):
+        if not isinstance(kernel.embed, FoundationEmbedding) or kernel.embed.sides is not None:
             return cls(rest, atoms, kernel_member.share, None)
         network = deepcopy(kernel.embed.network()).double()
         bare = replace(store, descriptors=store.descriptors[:, :0])

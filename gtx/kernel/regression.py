@@ -69,8 +69,8 @@ class KernelRidge(TanimotoKernel):
         labels: one or more alternatives of `TanimotoKernel.labels`, from which `solve` chooses.
         num_descriptors: number D of descriptors of each molecule in `batch.u`; with 0, \(s_D = 0\).
         rows, kinds, entries: sizes of a solved model, see `TanimotoKernel`; 0 before `solve`.
-        foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`; None for none,
-            \(s_F = 0\).
+        foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`, and for reactions
+            "sides", the numbers of codes of each column; None for none, \(s_F = 0\).
 
     Attributes:
         embed: pretrained network, from a batch of B molecules to `[B, width]`, which

@@ -131,13 +131,13 @@ def kernel_ridge(
             destroys or forms are then counted too.
 
     Raises:
-        ValueError: `labels` has an unknown column or an unknown argument.
+        ValueError: `labels` has an unknown column or an unknown argument; `foundation` reads other codes.
     """
     elements = {"atoms": [0], "bonds": [0]}
     if reaction and not labels:
-        sides = {"sides": [list(atom_sizes or ()), list(bond_sizes or ())]}
+        changes = {"sides": [list(atom_sizes or ()), list(bond_sizes or ())]}
         types = {"atoms": [0], "bonds": [0, len(bond_sizes or ()) // 2]}
-        labels = [[{"radius": r, **types}, {"radius": 1}, {"radius": r, **elements, **sides}] for r in (2, 3)]
+        labels = [[{"radius": r, **types}, {"radius": 1}, {"radius": r, **elements, **changes}] for r in (2, 3)]
     labels = labels or [[{"radius": 2, **elements}], [{"radius": 3, **elements}, {"radius": 1}]]
     for one in (one for alternative in labels for one in alternative):
         if unknown := set(one) - {"radius", "atoms", "bonds", "sides"}:
@@ -149,4 +149,7 @@ def kernel_ridge(
                 raise ValueError(f"labels: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
     if foundation is not None:
         check(dict(foundation), FOUNDATION, "foundation")
+        sides = [list(atom_sizes or ()), list(bond_sizes or ())] if reaction else None
+        if foundation.get("sides") != sides:
+            raise ValueError(f"foundation: expected sides {sides}, got {foundation.get('sides')}")
     return KernelRidge(out_channels, labels, num_descriptors, rows, kinds, entries, foundation)

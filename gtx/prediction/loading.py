@@ -18,6 +18,7 @@ from gtx.models import GraphTransformer
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import read_model
 from gtx.prediction.predictor import Predictor
+from gtx.prediction.reaction_embedding import Sizes, embed_reactions
 from gtx.tasks import Task
 
 KINDS = ("cpu", "cuda", "mps", "xpu")
@@ -91,27 +92,34 @@ class FoundationEmbedding:
 
     Attributes:
         sha256: checksum of the foundation's file.
+        sides: numbers of codes of reactions, whose two sides are then embedded, `[B, 2 width]`; None for molecules.
     """
 
     sha256: str
+    sides: Sizes | None = None
 
     def __call__(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            return self.network(str(batch.x.device)).embed(batch)
+            embed = self.network(str(batch.x.device)).embed
+            return embed(batch) if self.sides is None else embed_reactions(embed, batch, self.sides)
 
     def network(self, device: str = "cpu") -> GraphTransformer:
         """Return the pretrained network on a device."""
         return _network(self.sha256, device)
 
 
-def foundation_spec() -> dict[str, Any]:
+def foundation_spec(sides: Sizes | None = None) -> dict[str, Any]:
     """Return the argument `foundation` of a kernel, see `gtx.kernel.KernelRidge`.
+
+    Args:
+        sides: of reactions, the numbers of codes of atom and bond columns; None for molecules.
 
     Raises:
         InputError: the foundation is missing or damaged.
     """
     sha256 = read_model_card()["sha256"]
-    return {"sha256": sha256, "width": _network(sha256, "cpu").width}
+    spec: dict[str, Any] = {"sha256": sha256, "width": _network(sha256, "cpu").width}
+    return spec if sides is None else spec | {"width": 2 * spec["width"], "sides": sides}
 
 
 def attach_foundation(module: Module) -> Module:
@@ -123,12 +131,12 @@ def attach_foundation(module: Module) -> Module:
     for kernel in module.modules():
         if isinstance(kernel, KernelRidge) and kernel.foundation is not None and kernel.embeddings is not None:
             _check(kernel.foundation)
-            kernel.embed = FoundationEmbedding(kernel.foundation["sha256"])
+            kernel.embed = FoundationEmbedding(kernel.foundation["sha256"], kernel.foundation.get("sides"))
     return module
 
 
 def _check(wanted: Mapping[str, Any]) -> None:
-    available = foundation_spec()
+    available = foundation_spec(wanted.get("sides"))
     if wanted != available:
         raise InputError(
             f"its kernel compares embeddings by a foundation with SHA-256 {wanted['sha256'][:12]} and "

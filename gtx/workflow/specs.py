@@ -207,17 +207,17 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
     """Return the inputs of the kernel: substructures, descriptors, foundation.
 
-    By default all that can be: the foundation reads no rows of several molecules, hydrogens as atoms, or reactions.
+    By default all that can be: the foundation reads neither rows of several molecules nor hydrogens as atoms. Its
+    embeddings of both sides of reactions are compared only on demand.
 
     Raises:
         InputError: substructures are left out, or the foundation cannot read such molecules.
     """
     parts = settings.kernel_parts
     unread = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"
-    unread = "reactions" if featuriser.reaction else unread
-    readable = not (featuriser.components or featuriser.hydrogens or featuriser.reaction)
+    readable = not (featuriser.components or featuriser.hydrogens)
     if parts is None:
-        return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if readable else 2]
+        return KERNEL_PARTS[: 1 if settings.model == "tanimoto" else 3 if readable and not featuriser.reaction else 2]
     if "substructures" not in parts:
         raise InputError(f"--kernel-parts: expected substructures among them, got {' '.join(parts) or 'none'}")
     if settings.model == "tanimoto":
@@ -237,7 +237,8 @@ def kernel_spec(
     """Return the `model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
     sizes = input_sizes(featuriser)
     if "foundation" in parts:
-        sizes["foundation"] = foundation_spec()
+        sides = [sizes["atom_sizes"], sizes["bond_sizes"]] if featuriser.reaction else None
+        sizes["foundation"] = foundation_spec(sides)
     if name == "kernel" and "descriptors" in parts:
         descriptors = featuriser.num_descriptors * max(1, len(featuriser.components))
         sizes["num_descriptors"] = descriptors + (features.width if features else 0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rdkit import Chem
 
+import gtx
 from gtx.data import MoleculeStore, featurise
 from gtx.data.similarity import nearest_similarity
 from gtx.encodings import BothSides, ShortestPathLength
@@ -13,6 +15,8 @@ from gtx.graph.sides import UNCHANGED, label_environments, split_sides
 from gtx.models import ARCHITECTURES, GraphTransformer, build_model
 from gtx.models.standard import kernel_ridge
 from gtx.molecules import Featuriser
+from gtx.molecules.reactions import read_sides
+from gtx.prediction.reaction_embedding import embed_reactions
 from tests.molecules.test_reactions import ESTER, REACTIONS, rewritten
 
 MODELS = [name for name, each in ARCHITECTURES.items() if each.coordinates != "needed"]
@@ -71,6 +75,23 @@ def test_kernel_counts_what_a_reaction_destroys_and_forms() -> None:
     similarity = kernel.similarity(store_of([rewritten(text, 5) for text in REACTIONS]).batch())
     assert torch.equal(similarity.diagonal(), torch.ones(4, dtype=torch.float64))
     assert similarity[0, 1:].max() < 1
+
+
+@pytest.mark.parametrize("mode", ["reactants-difference", "products-difference"])
+def test_embedding_is_that_of_the_molecules_of_both_sides(mode: str) -> None:
+    network, codes = gtx.load("foundation").members[0].eval(), sizes(mode)
+    assert isinstance(network, GraphTransformer)
+    expected = []
+    for reaction in REACTIONS:
+        sides = []
+        for mol in read_sides(reaction):
+            molecules = featurise(Featuriser(descriptors=False), Chem.MolToSmiles(mol).split("."), workers=0).store
+            sides.append(network.embed(molecules.batch()).sum(0))
+        first, second = sides if mode.startswith("reactants") else sides[::-1]
+        expected.append(torch.cat([first, second - first]))
+    both = codes["atom_sizes"], codes["bond_sizes"]
+    found = embed_reactions(network.embed, store_of(REACTIONS, mode).batch(), both)  # type: ignore[arg-type]
+    torch.testing.assert_close(found, torch.stack(expected), atol=2e-5, rtol=0)
 
 
 def test_similarity_to_training_reactions_reads_both_sides() -> None:

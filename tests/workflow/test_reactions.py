@@ -123,7 +123,9 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(answers[:3].to_numpy(float), values(model, reactions), atol=1e-5)
     other = [(rxn, "O") for rxn, _ in reactions]
     assert np.abs(values(model, other) - answers[:3].to_numpy(float)).min() > 0
-    agents = trained(table, tmp_path / "agents", "--reaction-column", "rxn", "--agents")
+    parts = ["--kernel-parts", "substructures", "descriptors", "foundation"]
+    words = ["--reaction-column", "rxn", "--agents", "--split-sizes", "0.6", "0.2", "0.2", *parts]
+    agents = trained(table, tmp_path / "agents", *words)
     with_agents, without = values(agents, [rows[0][0], f"{rows[0][1]}>>{rows[0][2]}"])
     assert abs(with_agents - without) > 1e-3
 
