@@ -48,5 +48,5 @@ def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = r
     from difflib import get_close_matches
 
     written = {other.lower(): other for other in names}
-    near = get_close_matches(name.lower(), written, n=1)
-    return f"; did you mean {show(written[near[0]])}?" if near else ""
+    matches = get_close_matches(name.lower(), written, n=1)
+    return f"; did you mean {show(written[matches[0]])}?" if matches else ""

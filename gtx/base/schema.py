@@ -189,9 +189,9 @@ def _message(error: ErrorDetails, value: Any, entry: str) -> str:
         name: int(limit) if isinstance(limit, float) and limit.is_integer() else limit for name, limit in limits.items()
     }
     expected = _EXPECTED.get(error["type"], words).format(**limits)
-    given = error["input"]
+    came = error["input"]
     counted = error["type"] in ("too_long", "too_short", "string_too_long")
-    return f"{entry or 'header'}: expected {expected}, got {f'{len(given):,}' if counted else shown(given)}"
+    return f"{entry or 'header'}: expected {expected}, got {f'{len(came):,}' if counted else shown(came)}"
 
 
 @cache

@@ -98,42 +98,42 @@ def run(arguments: Namespace) -> int:
     """Cross-validate, and print the comparison."""
     from gtx.workflow.benchmark import benchmark
 
-    given = vars(arguments)
-    data, settings = settings_from(given)
-    counts = {name: given[name] for name in ("test_folds", "repeats", "jobs", "overwrite")}
-    found = benchmark(data, settings, given["out"], **counts)
-    for line in found.notes:
+    values = vars(arguments)
+    data, settings = settings_from(values)
+    counts = {name: values[name] for name in ("test_folds", "repeats", "jobs", "overwrite")}
+    result = benchmark(data, settings, values["out"], **counts)
+    for line in result.notes:
         note(line)
-    comparison_table(found, data.units)
-    out = Path(given["out"])
+    comparison_table(result, data.units)
+    out = Path(values["out"])
     for what, name in (("table", "csv"), ("picture", "png"), ("everything", "json")):
         say(f"{what:<11}  {out / f'benchmark.{name}'}")
     say(f"predictions  {out / 'predictions.csv'}")
     return 0
 
 
-def comparison_table(found: Benchmark, units: Mapping[str, str]) -> None:
+def comparison_table(result: Benchmark, units: Mapping[str, str]) -> None:
     """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs.
 
     Metrics that a narrow terminal has no room for are named below the table.
     """
     from gtx.report.kinds import titles
 
-    every, screen = titles(found.task.metrics), console()
+    every, screen = titles(result.task.metrics), console()
     names, width = list(every), name_width(screen)
-    table = _table(found, units, every, width)
+    table = _table(result, units, every, width)
     if not fits(table, screen):
-        table = _table(found, units, every, width, narrow=True)
+        table = _table(result, units, every, width, narrow=True)
     while not fits(table, screen) and len(names) > 1:
         names.pop()
-        table = _table(found, units, {name: every[name] for name in names}, width, narrow=True)
+        table = _table(result, units, {name: every[name] for name in names}, width, narrow=True)
     screen.print(table)
     if left := [title for name, title in every.items() if name not in names]:
         screen.print(f"no room for {', '.join(left)}; benchmark.csv has all scores", highlight=False, soft_wrap=True)
 
 
 def _table(
-    found: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], width: int, narrow: bool = False
+    result: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], width: int, narrow: bool = False
 ) -> Table:
     """Build the table of some metrics.
 
@@ -151,7 +151,7 @@ def _table(
 
     leading = next(iter(metrics))
     caption = f"difference: {metrics[leading]} of gtx minus that of the method"
-    if leading in IN_UNITS and any(row["target"] == MEAN for row in found.table):
+    if leading in IN_UNITS and any(row["target"] == MEAN for row in result.table):
         caption += "; mean of targets: RMSE and MAE divided by those of the training mean"
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
     for name in ("target", "method"):
@@ -160,9 +160,9 @@ def _table(
     for name in (*metrics.values(), "difference", interval_title, "p"):
         table.add_column(name, justify="right", no_wrap=True)
     between = "\n" if narrow else " "
-    for target in dict.fromkeys(row["target"] for row in found.table):
-        own = {(row["method"], row["metric"]): row for row in found.table if row["target"] == target}
-        best = (min if found.task.metrics[leading].lower else max)(
+    for target in dict.fromkeys(row["target"] for row in result.table):
+        own = {(row["method"], row["metric"]): row for row in result.table if row["target"] == target}
+        best = (min if result.task.metrics[leading].lower else max)(
             (m for m, name in own if name == leading and own[m, name]["mean"] is not None),
             key=lambda m: own[m, leading]["mean"],
             default=None,
@@ -176,14 +176,14 @@ def _table(
             difference = "" if first["difference"] is None else signed(first["difference"])
             low, high, p = (first[name] for name in ("low", "high", "p"))
             interval = "" if low is None else f"{signed(low)} to{between}{signed(high)}"
-            told = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+            probability = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
             table.add_row(
                 cell(title),
                 TITLES.get(method, method).replace(" ", between),
                 *scores,
                 difference,
                 interval,
-                told,
+                probability,
             )
             title = ""
         table.add_section()

@@ -35,7 +35,7 @@ SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", 
 
 SPLITS = (
     "random: rows drawn at random; scaffold: molecules of one ring system together, rare ones tested; cluster: similar "
-    "molecules together, by Butina's clusters; group: rows with one cell in --split-by together"
+    "molecules together; group: rows with one cell in --split-by together"
 )
 """What the methods of `gtx.data.SPLIT_METHODS` do; the commands check a name when they have read the options."""
 TIME_SPLIT = "time: the oldest by --split-by train, the latest are test"
@@ -128,23 +128,23 @@ def add_molecule_columns(group: Parser | Group, usual: str = "", several: str = 
     )
 
 
-def molecule_columns(given: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+def molecule_columns(values: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     """Return the column of molecules or reactions, if the options name it, and the columns of several components.
 
     Raises:
         InputError: it is named twice.
     """
-    named = [name for name in ("smiles_column", "reaction_column", "reaction_columns") if given[name]]
+    named = [name for name in ("smiles_column", "reaction_column", "reaction_columns") if values[name]]
     if len(named) > 1:
         raise InputError(f"{' and '.join('--' + name.replace('_', '-') for name in named)}: give one of them")
-    several = tuple(given["smiles_columns"] or ())
-    column = given["smiles_column"] or reaction_column(given)
-    return (None, (column, *several)) if reaction_column(given) and column and several else (column, several)
+    several = tuple(values["smiles_columns"] or ())
+    column = values["smiles_column"] or reaction_column(values)
+    return (None, (column, *several)) if reaction_column(values) and column and several else (column, several)
 
 
-def reaction_column(given: dict[str, Any]) -> str | None:
+def reaction_column(values: dict[str, Any]) -> str | None:
     """Return the column of reactions; of both sides in two columns, their names with an arrow between them."""
-    return given["reaction_column"] or ">>".join(given["reaction_columns"] or ()) or None
+    return values["reaction_column"] or ">>".join(values["reaction_columns"] or ()) or None
 
 
 def add_on_error(group: Parser | Group) -> None:
@@ -192,19 +192,19 @@ def add_task(parser: Parser, words: Sequence[str]) -> Group:
     return group
 
 
-def task_from(given: dict[str, Any], targets: Sequence[str]) -> Task | InferredTask | None:
+def task_from(values: dict[str, Any], targets: Sequence[str]) -> Task | InferredTask | None:
     """Make the task of the options; `InferredTask` if only options of tasks are set, None if nothing is."""
     from gtx import tasks
     from gtx.tasks.inferred import InferredTask
 
-    options = {field.name: given.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
+    options = {field.name: values.get(field.name) for entry in TASKS.values() for field in chosen(entry.options)}
     options = {name: value for name, value in options.items() if value is not None}
-    of_parts = {word: given.get(columns) for word, columns in COLUMNS.items()}
+    of_parts = {word: values.get(columns) for word, columns in COLUMNS.items()}
     if any(of_parts.values()):
-        return _together(given["task"], {"regression": targets} | of_parts, options)
-    if given["task"] is None:
+        return _together(values["task"], {"regression": targets} | of_parts, options)
+    if values["task"] is None:
         return InferredTask(targets, "molecule", **options) if options else None
-    return tasks.make_task(given["task"], targets, options)
+    return tasks.make_task(values["task"], targets, options)
 
 
 def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
@@ -242,7 +242,7 @@ def add_run(parser: Parser) -> Group:
 def add_split(parser: Parser, title: str, folds: bool = False) -> Group:
     """Add the options of the split; with `folds` only methods that have folds."""
     group = parser.add_argument_group(title)
-    methods = "" if folds else f"; {TIME_SPLIT}; default: the split of a public data set that has one, else random"
+    methods = "" if folds else f"; {TIME_SPLIT}; default: that of a public data set, else random"
     group.add_argument("--split", metavar="NAME", help=SPLITS + methods)
     group.add_argument("--split-by", metavar="NAME", help="the column of groups or times for --split group or time")
     group.add_argument("--split-seed", type=int, metavar="N", help="random seed of the split; default: --seed")
@@ -331,35 +331,35 @@ def add_settings(parser: Parser) -> None:
         )
 
 
-def settings_from(given: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
+def settings_from(values: dict[str, Any], **more: Any) -> tuple[DataSettings, TrainSettings]:
     """Make the settings of the data and of training; `more` are data settings that only some commands have."""
     from gtx.training_data import DataSettings
 
-    settings = TrainSettings(**{field.name: given[field.name] for field in fields(TrainSettings)})
-    named = resolve(given["data"])
-    if named and "split_column" in more and not any(_divided(given, more)):
+    settings = TrainSettings(**{field.name: values[field.name] for field in fields(TrainSettings)})
+    named = resolve(values["data"])
+    if named and "split_column" in more and not any(_divided(values, more)):
         more["split_column"] = named.default_split
-    column, several = molecule_columns(given)
-    targets = tuple(given["target_columns"] or (named and named.targets) or ())
-    task, known = task_from(given, targets), named.units if named else {}
-    features = features_from(given)
-    if given["atom_order"] and not (given.get("from") or _has_lists(task, features)):
+    column, several = molecule_columns(values)
+    targets = tuple(values["target_columns"] or (named and named.targets) or ())
+    task, known = task_from(values, targets), named.units if named else {}
+    features = features_from(values)
+    if values["atom_order"] and not (values.get("from") or _has_lists(task, features)):
         raise InputError("--atom-order is for lists of values of atoms or bonds, and this model has none: leave it out")
     data = DataSettings(
-        str(named.path) if named else given["data"],
+        str(named.path) if named else values["data"],
         getattr(task, "targets", targets),
         smiles_column=column or (named.smiles_column if named and not several else None),
         task=task,
-        split=given["split"] or "random",
-        split_by=given["split_by"],
-        seed=settings.seed if given["split_seed"] is None else given["split_seed"],
-        on_error=given["on_error"],
-        featuriser=featuriser_from(given),
-        workers=given["workers"],
-        relation_column=given["relation_column"],
-        weight_column=given["weight_column"],
+        split=values["split"] or "random",
+        split_by=values["split_by"],
+        seed=settings.seed if values["split_seed"] is None else values["split_seed"],
+        on_error=values["on_error"],
+        featuriser=featuriser_from(values),
+        workers=values["workers"],
+        relation_column=values["relation_column"],
+        weight_column=values["weight_column"],
         features=features,
-        units={name: unit for name, unit in known.items() if name in targets} | given["units"],
+        units={name: unit for name, unit in known.items() if name in targets} | values["units"],
         **more,
     )
     return data, settings
@@ -371,31 +371,31 @@ def _has_lists(task: Task | InferredTask | None, features: FeatureColumns | None
     return of_lists or (features is not None and bool(features.widths))
 
 
-def _divided(given: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
+def _divided(values: dict[str, Any], more: dict[str, Any]) -> Iterator[bool]:
     """Yield for each option of the split whether the user set it."""
     from gtx.training_data import DataSettings
 
-    yield from (given[name] is not None for name in ("split", "split_by", "split_seed"))
+    yield from (values[name] is not None for name in ("split", "split_by", "split_seed"))
     yield from (more.get(name) is not None for name in ("split_column", "val", "test"))
     yield more["split_sizes"] != DataSettings.split_sizes
 
 
-def featuriser_from(given: dict[str, Any]) -> Featuriser:
+def featuriser_from(values: dict[str, Any]) -> Featuriser:
     """Make the featuriser of the options."""
     from gtx.molecules import Featuriser
     from gtx.molecules.reactions import MODES
 
-    reaction = (given["reaction_mode"] or MODES[0]) if reaction_column(given) else None
-    settings = {name: given[name] for name in _FEATURISER}
-    return Featuriser(**settings, components=molecule_columns(given)[1], reaction=reaction)
+    reaction = (values["reaction_mode"] or MODES[0]) if reaction_column(values) else None
+    settings = {name: values[name] for name in _FEATURISER}
+    return Featuriser(**settings, components=molecule_columns(values)[1], reaction=reaction)
 
 
-def features_from(given: dict[str, Any]) -> FeatureColumns | None:
+def features_from(values: dict[str, Any]) -> FeatureColumns | None:
     """Return the feature columns; None if there are none."""
     from gtx.data import FeatureColumns
 
-    names, atoms, bonds = (given[f"{part}feature_columns"] or () for part in ("", "atom_", "bond_"))
-    blanks = given["missing_features"] == "blank"
+    names, atoms, bonds = (values[f"{part}feature_columns"] or () for part in ("", "atom_", "bond_"))
+    blanks = values["missing_features"] == "blank"
     return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
 

@@ -103,8 +103,8 @@ class Option:
             raise UsageError(f"expected {action.nargs} values, got {len(words)}")
         alone = WordParser("")
         alone.add_argument(*self.names, **self.arguments)
-        found = alone.parse_args([*action.option_strings[:1], *words])
-        return getattr(found, action.dest)
+        namespace = alone.parse_args([*action.option_strings[:1], *words])
+        return getattr(namespace, action.dest)
 
 
 @dataclass(frozen=True)
@@ -201,16 +201,16 @@ class Parser:
         for file in self._config_files(words) if "config" in chosen else ():
             chosen |= self.use_config(file)
         try:
-            found = self._parser.parse_args(words)
+            namespace = self._parser.parse_args(words)
         except UsageError as error:
             self.error(str(error))
-        if getattr(found, "out", None) == "":
+        if getattr(namespace, "out", None) == "":
             self.error("--out: expected a name, got ''")
-        del found.help
-        found.chosen = frozenset(chosen)
-        if getattr(found, "quiet", False):
-            found.progress = False
-        return found
+        del namespace.help
+        namespace.chosen = frozenset(chosen)
+        if getattr(namespace, "quiet", False):
+            namespace.progress = False
+        return namespace
 
     def error(self, message: str) -> NoReturn:
         """Raise an `InputError` that ends with the command whose help tells more."""
@@ -222,8 +222,8 @@ class Parser:
         for name in (word.partition("=")[0] for word in words if _is_option(word)):
             if name not in known:
                 longer = [option for option in known if option.startswith(name.rstrip("s"))]
-                near = did_you_mean(name, longer[:1], str) or did_you_mean(name, known, str)
-                self.error(f"unknown option {name}{near}")
+                hint = did_you_mean(name, longer[:1], str) or did_you_mean(name, known, str)
+                self.error(f"unknown option {name}{hint}")
 
     # --- A file of options: what the words of a command line would say, in YAML.
 
@@ -247,7 +247,7 @@ class Parser:
             InputError: the file cannot be read, or an entry is no option of the command or has an unusable value.
         """
         options = {option.name: option for option in self.options if option.name not in ("help", "version", "config")}
-        given: set[str] = set()
+        names: set[str] = set()
         for name, value in read_config(file).items():
             option = options.get(name.replace("-", "_"))
             if option is None:
@@ -262,8 +262,8 @@ class Parser:
             action.required = False
             if not action.option_strings:
                 action.nargs = "*" if action.nargs == "+" else "?"
-            given.add(action.dest)
-        return given
+            names.add(action.dest)
+        return names
 
     # --- The help.
 
@@ -333,20 +333,20 @@ def read_config(file: str) -> dict[str, Any]:
         InputError: it cannot be read, or it is no mapping, or what `gtx train` notes of a run.
     """
     try:
-        found = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader)
+        config = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
     except yaml.YAMLError as error:
         raise InputError(f"--config {file} is no YAML: {printable(' '.join(str(error).split()), 200)}") from None
-    found = {} if found in ("", None) else found
-    if not isinstance(found, Mapping):
+    config = {} if config in ("", None) else config
+    if not isinstance(config, Mapping):
         raise InputError(f"--config {file}: expected options by name, such as epochs: 40")
-    if {"settings", "featuriser"} <= found.keys():
+    if {"settings", "featuriser"} <= config.keys():
         raise InputError(
             f"--config {file}: this is what gtx train notes of a run to know it again, not a file of options; "
             "write those that you need, such as epochs: 40, into a file of your own"
         )
-    return dict(found)
+    return dict(config)
 
 
 def plain_value(text: str) -> Any:
@@ -354,8 +354,8 @@ def plain_value(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        found = yaml.safe_load(text)
-        return found if isinstance(found, (bool, int, float, str, list, dict, type(None))) else text  # not a date
+        value = yaml.safe_load(text)
+        return value if isinstance(value, (bool, int, float, str, list, dict, type(None))) else text  # not a date
 
 
 def _plain(value: Any, read: Callable[[str], Any]) -> Any:

@@ -52,8 +52,8 @@ def in_words(stream: TextIO) -> None:
 def _plainer(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    found = error.object[error.start : error.end]
-    return "".join(PLAIN.get(character, "?") for character in found), error.end
+    characters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(character, "?") for character in characters), error.end
 
 
 def be_quiet(quiet: bool) -> None:

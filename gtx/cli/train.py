@@ -107,22 +107,22 @@ def run(arguments: Namespace) -> int:
     """Train and print how good it is."""
     with importing():
         import gtx.workflow  # noqa: F401  # and all that it imports
-    given = vars(arguments)
+    values = vars(arguments)
     how = {
-        "overwrite": given["overwrite"],
-        "start": given["from"],
-        "new_head": given["new_head"],
-        "baselines": given["baselines"],
-        "report": given["report"],
+        "overwrite": values["overwrite"],
+        "start": values["from"],
+        "new_head": values["new_head"],
+        "baselines": values["baselines"],
+        "report": values["report"],
     }
-    return train_and_print(*settings_of(arguments), given["out"], **how)
+    return train_and_print(*settings_of(arguments), values["out"], **how)
 
 
 def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
     """Make the settings of the data and of training."""
-    given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test", "group_duplicates")}
-    return settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
+    values = vars(arguments)
+    parts = {name: values[name] for name in ("split_column", "val", "test", "group_duplicates")}
+    return settings_from(values, **parts, split_sizes=tuple(values["split_sizes"]))
 
 
 def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:

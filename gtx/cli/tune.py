@@ -103,16 +103,16 @@ def run(arguments: Namespace) -> int:
     """Search, and print what it gained."""
     from gtx.workflow.tuning import tune
 
-    given = vars(arguments)
-    parts = {name: given[name] for name in ("split_column", "val", "test")}
-    data, settings = settings_from(given, **parts, split_sizes=tuple(given["split_sizes"]))
-    how = {name: given[name] for name in ("trials", "hours", "test_folds", "jobs", "overwrite")}
-    how |= {"start": given["from"], "models": given["models"]}
+    values = vars(arguments)
+    parts = {name: values[name] for name in ("split_column", "val", "test")}
+    data, settings = settings_from(values, **parts, split_sizes=tuple(values["split_sizes"]))
+    how = {name: values[name] for name in ("trials", "hours", "test_folds", "jobs", "overwrite")}
+    how |= {"start": values["from"], "models": values["models"]}
     chosen = [name for name in VARIED if name in arguments.chosen]
     tuned = tune(
         data,
         settings,
-        given["out"],
+        values["out"],
         **how,
         chosen=chosen,
         options=_chosen_options(arguments),
@@ -127,9 +127,9 @@ def run(arguments: Namespace) -> int:
 
 def _chosen_options(arguments: Namespace) -> dict[str, Any]:
     """Return the options that the user set, without those of the study."""
-    given = vars(arguments)
-    options = {name: given[name] for name in sorted(arguments.chosen) if name not in OWN}
-    return {"table": given["data"], **{name: value for name, value in options.items() if name != "data"}}
+    values = vars(arguments)
+    options = {name: values[name] for name in sorted(arguments.chosen) if name not in OWN}
+    return {"table": values["data"], **{name: value for name, value in options.items() if name != "data"}}
 
 
 def _tell(study: str, trial: FrozenTrial, best: FrozenTrial | None) -> None:

@@ -75,8 +75,8 @@ def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1,
     """
     groups, parts = _grouped(scaffolds), _count_parts(sizes)
     if len(groups) < parts:
-        found = f"there are {len(groups)}: split at random"
-        raise InputError(f"a scaffold split needs at least {parts} scaffolds, and {found}")
+        count = f"there are {len(groups)}: split at random"
+        raise InputError(f"a scaffold split needs at least {parts} scaffolds, and {count}")
     in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
     last = [part for part, size in zip(SPLIT_PARTS, sizes, strict=True) if size][-1]
     return _filled(in_order, split_counts(len(scaffolds), sizes), last)
@@ -144,8 +144,8 @@ def split_by_column(
         if part:
             parts[part].append(i)
         elif row_log:
-            number, near = i + 1 if numbers is None else numbers[i], did_you_mean(value.strip().lower(), _SPELLINGS)
-            row_log.leave_out(number, column, value, "is none of train, val and test", near)
+            number, hint = i + 1 if numbers is None else numbers[i], did_you_mean(value.strip().lower(), _SPELLINGS)
+            row_log.leave_out(number, column, value, "is none of train, val and test", hint)
     if not parts["train"]:
         seen = ", ".join(f"'{printable(value, 40)}' ({n})" for value, n in Counter(values).most_common(8))
         raise InputError(f"split column {column!r} names no row 'train'; it holds {seen or 'nothing'}")
@@ -192,9 +192,9 @@ def check_split_shares(sizes: Sequence[float]) -> None:
     _count_parts(sizes)
     if round(sum(sizes), 2) == 1:
         return
-    given, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
+    shown, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
     hint = " ".join(f"{size / total:.3g}" for size in sizes)
-    raise InputError(f"split sizes {given} add up to {total:g}; shares must add up to 1, for instance {hint}")
+    raise InputError(f"split sizes {shown} add up to {total:g}; shares must add up to 1, for instance {hint}")
 
 
 def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
@@ -468,8 +468,8 @@ def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], **mo
 
     def divide(rows: RowsToSplit) -> Split:
         labels, parts = groups(rows), _count_parts(rows.sizes)
-        if (found := len(set(labels))) < parts:
-            raise InputError(f"a split needs at least {parts} groups of rows that stay together, and there are {found}")
+        if (count := len(set(labels))) < parts:
+            raise InputError(f"a split needs at least {parts} groups of rows that stay together, and there are {count}")
         order = np.argsort(np.array(labels, dtype=str), kind="stable")  # not as rows come: that decides nothing
         split = random_split(len(labels), rows.sizes, rows.seed, [labels[i] for i in order])
         return {part: np.sort(order[index]) for part, index in split.items()}
@@ -524,8 +524,8 @@ def get_split_method(name: str) -> SplitMethod:
         InputError: there is none.
     """
     if name not in SPLIT_METHODS:
-        near = did_you_mean(name, SPLIT_METHODS)
-        raise InputError(f"split: expected one of {', '.join(SPLIT_METHODS)}, got {name!r}{near}")
+        hint = did_you_mean(name, SPLIT_METHODS)
+        raise InputError(f"split: expected one of {', '.join(SPLIT_METHODS)}, got {name!r}{hint}")
     return SPLIT_METHODS[name]
 
 

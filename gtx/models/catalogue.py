@@ -42,8 +42,8 @@ class Architecture(NamedTuple):
     @property
     def source(self) -> str:
         """The paper; "gtx" for its own."""
-        found = re.search(r"^Source: (.*?\(arXiv:[\d.]+\))", getdoc(self.make) or "", re.MULTILINE)
-        return found[1] if found else "gtx"
+        match = re.search(r"^Source: (.*?\(arXiv:[\d.]+\))", getdoc(self.make) or "", re.MULTILINE)
+        return match[1] if match else "gtx"
 
     @property
     def coordinates(self) -> str:

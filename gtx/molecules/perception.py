@@ -92,10 +92,10 @@ class Featuriser(Settings):
         Raises:
             MoleculeError: the text cannot be read, the molecule is too large, or coordinates lack or do not fit.
         """
-        found = featurise_texts(self, [text], None if coordinates is None else [coordinates], smiles=smiles)
-        if (error := found.errors[0]) is not None:
+        molecules = featurise_texts(self, [text], None if coordinates is None else [coordinates], smiles=smiles)
+        if (error := molecules.errors[0]) is not None:
             raise MoleculeError(error)
-        return found.molecule
+        return molecules.molecule
 
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """Return the RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""

@@ -59,13 +59,13 @@ LIBRARIES = ("torch", "torch-geometric", "rdkit", "pytorch-lightning", "numpy")
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python, gtx and the packages that can change a result."""
-    found = {"gtx": gtx.__version__, "python": platform.python_version()}
+    versions = {"gtx": gtx.__version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
-            found[library] = version(library)
+            versions[library] = version(library)
         except PackageNotFoundError:  # installed without its metadata
-            found[library] = "unknown"
-    return found
+            versions[library] = "unknown"
+    return versions
 
 
 # --- The weights of a model file: the networks that its header describes, compared with the tensors of the file.
@@ -170,12 +170,12 @@ def _build(spec: Mapping[str, Any]) -> nn.Module:
 
 
 def _compare_names(names: set[str], expected: Iterable[str]) -> None:
-    found = set()
+    present = set()
     for name in expected:
         if name not in names:  # at the latest when all were found: `expected` may be far longer
             raise InputError(f"tensor {name}: the header describes it, the file has none")
-        found.add(name)
-    if surplus := sorted(names - found):
+        present.add(name)
+    if surplus := sorted(names - present):
         raise InputError(f"tensor {printable(surplus[0])}: the file has it, the header describes none")
 
 
@@ -479,8 +479,8 @@ def read_model(
     except FileNotFoundError:
         if Path(path).exists():  # safetensors says so of a file that may not be read
             raise InputError(f"cannot read {path}: {os.strerror(errno.EACCES)}") from None
-        near = did_you_mean(str(path), [FOUNDATION_MODEL])
-        raise InputError(f"no such file: {path}{near}") from None
+        hint = did_you_mean(str(path), [FOUNDATION_MODEL])
+        raise InputError(f"no such file: {path}{hint}") from None
     except OSError as reason:
         if Path(path).is_dir():
             raise InputError(f"{path} is a folder; expected a file, such as {Path(path) / 'model.gtx'}") from None

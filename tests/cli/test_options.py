@@ -119,7 +119,7 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
         ),
         (
             ["--model-arguments", "heads=1000000000"],
-            "gtx: model.arguments.heads: expected a whole number from 0 ",
+            "gtx: model.arguments.heads: expected a number of at most 1,",
         ),
         (["--model-arguments", "dropout=.inf"], "gtx: model_arguments.dropout: expected finite numbers of at most 64"),
     ],
