@@ -70,6 +70,13 @@ def read_sides(text: str) -> tuple[Chem.Mol, ...]:
     return read_smiles(parts[0]), read_smiles(parts[-1])
 
 
+def list_molecules(text: str) -> list[str]:
+    """List the SMILES of the molecules of a reaction, without map numbers; of a molecule its own SMILES."""
+    if not is_reaction(text):
+        return [text]
+    return [smiles for side in read_sides(text) for smiles in Chem.MolToSmiles(side).split(".")]
+
+
 def read_reaction(text: str, agents: bool = False) -> Reaction:
     """Read an atom-mapped reaction SMILES, `reactants>agents>products`, within `quietly`.
 

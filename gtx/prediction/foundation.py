@@ -101,17 +101,19 @@ def identity(smiles: str) -> tuple[str, str]:
 
 def describe_pretraining_overlap(smiles: Iterable[str]) -> str:
     """Describe how many molecules of a table, and how many of their scaffolds, the foundation model has seen in
-    pretraining.
+    pretraining; of reactions, how many of the molecules of both sides.
 
     Raises:
         InputError: the filter is missing or damaged.
     """
+    from gtx.molecules.reactions import list_molecules
+
     try:
         with np.load(_FOLDER / "seen.npz") as arrays:
             molecules, scaffolds = arrays["molecules"], arrays["scaffolds"]
     except (OSError, ValueError, KeyError) as reason:
         raise InputError(f"the filter of the foundation's corpus is not in this gtx: {reason}") from None
-    identities = [identity(text) for text in smiles]
+    identities = [identity(molecule) for text in smiles for molecule in list_molecules(text)]
     flat, own = (
         ([text for text in texts if text] for texts in zip(*identities, strict=True)) if identities else ([], [])
     )

@@ -13,7 +13,7 @@ from gtx.base.errors import InputError
 from gtx.molecules import Featuriser, draw_molecule, morgan_counts, murcko_scaffold
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, BOND_INDEX, atom_code, bond_code, quietly
 from gtx.molecules.perception import featurise_texts
-from gtx.molecules.reactions import MODES, read_reaction
+from gtx.molecules.reactions import MODES, list_molecules, read_reaction
 
 ESTER = "[CH3:1][C:2](=[O:3])[OH:4].[CH3:5][CH2:6][OH:7]>>[CH3:1][C:2](=[O:3])[O:7][CH2:6][CH3:5].[OH2:4]"
 ABSTRACTION = (
@@ -164,6 +164,11 @@ def test_settings_of_molecules_are_refused(setting: dict[str, bool]) -> None:
         Featuriser(reaction="reactants-products", **setting)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="reaction-mode"):
         Featuriser(reaction="both")
+
+
+def test_molecules_of_a_reaction_have_no_numbers() -> None:
+    assert list_molecules(ESTER) == ["CC(=O)O", "CCO", "CCOC(C)=O", "O"]
+    assert list_molecules("OCC") == ["OCC"]
 
 
 def test_fingerprint_scaffold_and_picture_of_a_reaction() -> None:
