@@ -15,8 +15,8 @@ from gtx.graph.edge_selectors import adjacency, flatten
 
 # --- Shortest-path distance, as a code of each pair.
 
-DOUBLINGS = 12
-"""Doublings of the length of paths in an exported program, which finds connections of up to 4,096 bonds."""
+FARTHEST = 4096
+"""Bonds of the longest paths that connect two atoms in an exported program."""
 
 
 class ShortestPathLength(Encoding):
@@ -64,12 +64,12 @@ class ShortestPathLength(Encoding):
         steps = self.largest if exporting else min(self.largest, size - 1)
         distance = bonds.new_full(bonds.shape, steps + 1)
         for _ in range(steps):
-            distance = distance - reached  # one less for every step at which the pair had been reached
+            distance.sub_(reached)  # one less for every step at which the pair had been reached
             reached = (reached @ step).clamp_(max=1.0)
-        distance = distance - reached
-        connected = (step + step.mT).clamp_(max=1.0)
-        for _ in range(DOUBLINGS if exporting else (size - 2).bit_length()):  # twice as far every time
-            connected = (connected @ connected).clamp_(max=1.0)
+        distance.sub_(reached)
+        connected, most = (reached + reached.mT).clamp_(max=1.0), FARTHEST if exporting else size - 1
+        while steps < most:  # twice as far every time
+            connected, steps = (connected @ connected).clamp_(max=1.0), 2 * steps
         return torch.where(reached > 0, distance, self.largest + 2 - connected)
 
     def __repr__(self) -> str:
