@@ -35,8 +35,9 @@ On MAT's splits and the scaffold splits, *gtx* is `gtx train --blend no`: the ne
 setting was tuned for a single data set. The default of `gtx train` averages the network with a kernel model, and has a
 line of its own if it was measured. Once the weights of the average are chosen, the kernel model is refitted on training
 and validation rows; validation scores are from before the refit. Other models that were refitted on validation rows are
-marked. For ZINC-12k and the data sets in space, the networks of gtx were chosen on validation rows. The *aims* were set
-before the runs; for data sets in space, the aim is 0.8 of the error of SchNet.
+marked. For ZINC-12k and the data sets in space, the networks of gtx were chosen on validation rows. The networks of
+gtx were trained before they read the embedding of the foundation model. The *aims* were set before the runs; for data
+sets in space, the aim is 0.8 of the error of SchNet.
 
 *Difference* is the score of a model minus the score of gtx on the same test molecules, with a 95% interval. If the
 interval contains 0, the difference is not significant. For one split, the interval comes from 2,000 bootstrap resamples

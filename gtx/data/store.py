@@ -34,6 +34,7 @@ LEVELS = {
     "atom_y": "atom",
     "bond_y": "bond",
     "component_sizes": "molecule",
+    "embeddings": "molecule",
     "atom_features": "atom",
     "bond_features": "bond",
 }
@@ -70,6 +71,8 @@ class MoleculeStore:
         component_sizes: numbers of atoms of the K components of each row, int64 `[M, K]`, see `as_molecules`; None for
             single molecules. With components, the descriptors of a row are the concatenated descriptors of its
             components, followed by the features of the row.
+        embeddings: embeddings of the molecules by the pretrained foundation model, float32 `[M, width]`, which a model
+            may read; None before they are computed, see `gtx.prediction.loading.with_embeddings`.
         atom_features: extra features of atoms, float32 `[N, K]`, NaN for blanks, see `gtx.data.FeatureColumns`; or
             None.
         bond_features: extra features of bonds, float32 `[E, K]`, equal in both directions of a bond; or None.
@@ -89,6 +92,7 @@ class MoleculeStore:
     atom_y: Tensor | None = None
     bond_y: Tensor | None = None
     component_sizes: Tensor | None = None
+    embeddings: Tensor | None = None
     atom_features: Tensor | None = None
     bond_features: Tensor | None = None
 
@@ -211,9 +215,9 @@ class MoleculeStore:
         Returns:
             A `torch_geometric.data.Batch` with `x` int64 `[n, A]`, `edge_index` int64 `[2, e]`, `edge_attr` int64
             `[e, F]`, `u` `[B, D]`, `row` `[B]` (the molecule's number here), `batch`, `ptr`, and, where the store has
-            them, `pos` `[n, 3]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y` `[n, T]`, `bond_y`
-            `[e, T]`, `atom_features` `[n, K]` and `bond_features` `[e, K]`, float32, and `component_sizes` `[B, K]`;
-            `to_data_list()` gives the molecules back.
+            them, `pos` `[n, 3]`, `embeddings` `[B, width]`, `y` `[B, T]`, `bounds` `[B, 2T]`, `weights` `[B]`, `atom_y`
+            `[n, T]`, `bond_y` `[e, T]`, `atom_features` `[n, K]` and `bond_features` `[e, K]`, float32, and
+            `component_sizes` `[B, K]`; `to_data_list()` gives the molecules back.
 
         Raises:
             IndexError: there is no such molecule.

@@ -18,6 +18,7 @@ from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extended import neighbour_lines
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.kernel_member import KernelMember
+from gtx.prediction.loading import reading_parts, with_embeddings
 from gtx.tasks import NumericTask
 from gtx.tasks.task import require_numeric
 
@@ -91,10 +92,10 @@ def open_subject(
         done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
     if done.errors[0]:
         raise InputError(f"{smiles!r} {done.errors[0]}")
-    kernel_member = predictor.kernel_member
+    kernel_member, parts = predictor.kernel_member, reading_parts(model)
     return Subject(
         model=model,
-        store=done.store,
+        store=with_embeddings(done.store, parts[0].foundation) if parts else done.store,
         task=task,
         column=column,
         header=header,
@@ -133,6 +134,8 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
         inputs.append("bond messages")
     if store.descriptors.shape[1]:
         inputs.append("whole-molecule descriptors")
+    if store.embeddings is not None:
+        inputs.append("the embedding by the foundation")
     if inputs:
         yield f"{' and '.join(inputs)} also reach the prediction; they stay when attention is removed"
     with torch.inference_mode():

@@ -19,6 +19,7 @@ from gtx.kernel.kernels import DescriptorKernel
 from gtx.models import GraphTransformer
 from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.prediction.kernel_member import blend_outputs
+from gtx.prediction.loading import reading_parts
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.tasks.calibration import TINY
@@ -67,7 +68,6 @@ class TracedKernel(nn.Module):
 
     Args:
         kernel: solved.
-        foundation: the network whose embeddings it compares, if it does.
     """
 
     kind_label: Tensor
@@ -78,7 +78,7 @@ class TracedKernel(nn.Module):
     dual: Tensor
     offset: Tensor
 
-    def __init__(self, kernel: KernelRidge, foundation: GraphTransformer | None = None) -> None:
+    def __init__(self, kernel: KernelRidge) -> None:
         super().__init__()
         self.labels = kernel.labels
         references = kernel.references
@@ -88,7 +88,6 @@ class TracedKernel(nn.Module):
         self.register_buffer("sizes", references.sizes.double())
         self.register_buffer("dual", kernel.dual.double())
         self.register_buffer("offset", kernel.offset.double())
-        self.foundation = foundation if kernel.embeddings is not None else None
         self.descriptors = None if kernel.descriptors is None else TracedMatern(kernel.descriptors)
         self.embeddings = None if kernel.embeddings is None else TracedMatern(kernel.embeddings)
 
@@ -96,8 +95,8 @@ class TracedKernel(nn.Module):
         similar = self.similarity(batch)
         if self.descriptors is not None:
             similar = similar.lerp(self.descriptors(batch.u), self.descriptors.share)
-        if self.embeddings is not None and self.foundation is not None:
-            similar = similar.lerp(self.embeddings(self.foundation.embed(batch)), self.embeddings.share)
+        if self.embeddings is not None:
+            similar = similar.lerp(self.embeddings(batch.embeddings), self.embeddings.share)
         return (self.offset + similar @ self.dual).float()
 
     def similarity(self, batch: Batch) -> Tensor:
@@ -222,7 +221,7 @@ class MoleculeProgram(nn.Module):
 
     Args:
         model: of numbers or classes of molecules.
-        foundation: the network whose embeddings a kernel compares.
+        foundation: the pretrained network whose embeddings network and kernel read, if they do.
 
     Attributes:
         columns: names of the answers.
@@ -242,11 +241,13 @@ class MoleculeProgram(nn.Module):
         check_exportable(model)
 
         def traced(module: nn.Module) -> nn.Module:
-            return TracedKernel(module, foundation) if isinstance(module, KernelRidge) else module
+            return TracedKernel(module) if isinstance(module, KernelRidge) else module
 
         self.members: nn.ModuleList = nn.ModuleList(traced(member) for member in model.members)
         partner = model.kernel_member
-        self.kernel: TracedKernel | None = None if partner is None else TracedKernel(partner.kernel, foundation)
+        self.kernel: TracedKernel | None = None if partner is None else TracedKernel(partner.kernel)
+        parts = [*model.members, *([] if partner is None else [partner])]
+        self.foundation: GraphTransformer | None = foundation if any(map(reading_parts, parts)) else None
         self.register_buffer("share", torch.zeros(0) if partner is None else partner.share)
         self.answers: nn.Module = _answers(model.task)
         self.columns: list[str] = [name for name, kind in model.output_columns([]).items() if kind is float]
@@ -256,6 +257,8 @@ class MoleculeProgram(nn.Module):
         codes = {"x": atoms.long(), "edge_index": bonds.long(), "edge_attr": bond_codes.long()}
         where = {"batch": graph.batch, "ptr": graph.ptr, "graph": graph}
         batch = Batch(_base_cls=Data, **codes, **where, u=descriptors[None])
+        if self.foundation is not None:
+            batch.embeddings = self.foundation.embed(batch)  # before `fixed`, whose encodings are others
         first = self.members[0]
         if isinstance(first, GraphTransformer):  # encodings that all members share
             batch.fixed = first.compute_encodings(batch, list(first.fixed))

@@ -108,6 +108,7 @@ def graph_transformer(
     local: bool = True,
     readout: Sequence[str] = ("sum", "mean", "max"),
     substructures: SubstructureCountEmbedding | None = None,
+    foundation: Mapping[str, Any] | None = None,
     score: Score | None = None,
     normaliser: Normaliser | None = None,
     norm_first: bool = True,
@@ -148,6 +149,8 @@ def graph_transformer(
         local: whether each layer also passes messages over bonds (GINE, Hu et al. 2020, arXiv:1905.12265).
         readout: kinds of pooling of the atoms, see `gtx.nn.Readout`; may be empty for a model with virtual nodes.
         substructures: module of counts of substructures, concatenated to the readout; default: none.
+        foundation: pretrained network whose embedding of the molecule is concatenated to the readout, as `{"sha256":
+            of its file, "width": of its embedding}`, see `gtx.models.readouts.PretrainedEmbedding`; default: none.
         score: score of the attention, copied for every layer with separate weights; default: scaled dot product.
         normaliser: function from scores to attention weights, copied for every layer; default: softmax.
         norm_first: whether norms come first (pre-norm) in each layer.
@@ -220,6 +223,7 @@ def graph_transformer(
         descriptors=num_descriptors,
         virtual_nodes=virtual_nodes,
         substructures=substructures,
+        foundation=foundation,
     )
     head = make_head(first.width, channels, out_channels, dropout, zero_head)
     further: dict[str, LevelOutput] = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,43 @@ from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 
 Level = Literal["molecule", "atom", "bond"]
+
+
+class PretrainedEmbedding(nn.Module):
+    """Embedding of molecules by a pretrained network that is not trained further, as clipped z-scores.
+
+    Args:
+        foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`.
+
+    Attributes:
+        embed: function from a batch of B molecules to `[B, width]`, which `gtx.prediction.loading.attach_foundation`
+            sets; not part of the state dict. Batches with `embeddings` do not need it.
+
+    Shapes:
+        a batch to `[B, width]`.
+    """
+
+    def __init__(self, foundation: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.foundation: dict[str, Any] = dict(foundation)
+        self.scaler: ClippedStandardScaler = ClippedStandardScaler(foundation["width"])
+        self.embed: Callable[[Batch], Tensor] | None = None
+
+    def values(self, batch: Batch) -> Tensor:
+        """Return the embeddings of a batch before scaling, `[B, width]`."""
+        if "embeddings" in batch:
+            return batch.embeddings
+        if self.embed is None:
+            raise ValueError("embed: the model reads embeddings, and has no network that makes them")
+        return self.embed(batch)
+
+    def observe(self, molecules: TrainingMolecules) -> None:
+        """Fit the scaling to the TRAINING molecules."""
+        parts = torch.arange(len(molecules)).split(256)
+        self.scaler.observe(torch.cat([self.values(molecules.batch(rows)) for rows in parts]))
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.scaler(self.values(batch).to(self.scaler.mean.dtype))
 
 
 class LevelReadout(nn.Module):
@@ -34,7 +71,8 @@ class LevelReadout(nn.Module):
         descriptors: number D of descriptors of a molecule, in `batch.u`.
         virtual_nodes: number of virtual nodes of a molecule.
         substructures: module of counts of substructures, or None.
-        given: width of m if it is given, in place of that of descriptors and virtual nodes.
+        foundation: pretrained network whose embedding of the molecule is read, see `PretrainedEmbedding`; or None.
+        given: width of m if it is given, in place of that of descriptors, embedding and virtual nodes.
 
     Shapes:
         atoms `[N, channels]`, m `[B, *]` and for bonds their codes `[E, F]` and features `[E, K]`, to `[*, width]`.
@@ -50,6 +88,7 @@ class LevelReadout(nn.Module):
         descriptors: int = 0,
         virtual_nodes: int = 0,
         substructures: SubstructureCountEmbedding | None = None,
+        foundation: Mapping[str, Any] | None = None,
         given: int | None = None,
     ) -> None:
         super().__init__()
@@ -63,19 +102,23 @@ class LevelReadout(nn.Module):
         self.virtual_width: int = virtual_nodes * channels
         self.num_descriptors = descriptors
         self.descriptors: ClippedStandardScaler | None = ClippedStandardScaler(descriptors) if descriptors else None
+        self.embedding: PretrainedEmbedding | None = None if foundation is None else PretrainedEmbedding(foundation)
         self.substructures = substructures
-        self.molecule_width: int = self.virtual_width + descriptors if given is None else given
+        embedded = 0 if foundation is None else foundation["width"]
+        self.molecule_width: int = self.virtual_width + descriptors + embedded if given is None else given
         self.width: int = own + self.molecule_width + (substructures.width if substructures else 0)
 
     def observe(self, molecules: TrainingMolecules) -> None:
-        """Fit the scaling of the descriptors and the choice of substructures to the TRAINING molecules."""
+        """Fit the scales of descriptors and embedding and the choice of substructures to the TRAINING molecules."""
         if self.descriptors is not None:
             self.descriptors.observe(molecules.descriptors)
+        if self.embedding is not None:
+            self.embedding.observe(molecules)
         if self.substructures is not None:
             self.substructures.observe(molecules)
 
     def of_molecules(self, virtual: Tensor | None, batch: Batch) -> list[Tensor]:
-        """List what every level reads of a molecule, `[B, *]` each: its virtual nodes, its descriptors as z-scores.
+        """List what every level reads of a molecule, `[B, *]` each: virtual nodes, descriptors, embedding.
 
         Args:
             virtual: states of the virtual nodes, molecule by molecule, `[B * count, channels]`, or None.
@@ -84,7 +127,9 @@ class LevelReadout(nn.Module):
         parts = []
         if virtual is not None and self.virtual_width:
             parts.append(virtual.view(batch.num_graphs, self.virtual_width))
-        return parts if self.descriptors is None else [*parts, self.descriptors(batch.u)]
+        if self.descriptors is not None:
+            parts.append(self.descriptors(batch.u))
+        return parts if self.embedding is None else [*parts, self.embedding(batch)]
 
     def forward(
         self, atoms: Tensor, molecules: list[Tensor], batch: Batch, bonds: tuple[Tensor, Tensor | None] | None = None

@@ -38,6 +38,7 @@ def standard(
     coordinates: bool = False,
     encodings: Sequence[EncodingName] = ("bonds", "path", "walk", "degree"),
     substructures: Mapping[str, Any] | None = None,
+    foundation: Mapping[str, Any] | None = None,
     steps: int = 16,
     farthest: int = 20,
     cutoff: float = 10.0,
@@ -61,6 +62,8 @@ def standard(
         substructures: arguments of `gtx.nn.SubstructureCountEmbedding` by name, such as the columns `atoms` and
             `bonds`; the embedding is concatenated to the readout. None for no counts of substructures, {} for the
             default arguments.
+        foundation: pretrained network whose embedding of the molecule is concatenated to the readout, see
+            `graph_transformer`; default: none.
         steps: number of steps of the random walks.
         farthest: longest path distance with a separate code, in bonds.
         cutoff: cutoff of the distance encoding, in Å.
@@ -96,8 +99,18 @@ def standard(
             if wrong := [i for i in substructures.get(columns) or () if not 0 <= i < len(sizes)]:
                 raise ValueError(f"substructures: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
         counted = SubstructureCountEmbedding(channels, **substructures)
+    if foundation is not None:
+        check(dict(foundation), FOUNDATION, "foundation")
     return graph_transformer(
-        out_channels, atom_sizes, bond_sizes, num_descriptors, chosen, channels, substructures=counted, **arguments
+        out_channels,
+        atom_sizes,
+        bond_sizes,
+        num_descriptors,
+        chosen,
+        channels,
+        substructures=counted,
+        foundation=foundation,
+        **arguments,
     )
 
 

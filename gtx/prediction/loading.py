@@ -1,4 +1,4 @@
-"""Loading of model files: the predictor, and the foundation within kernels that compare its embeddings."""
+"""Loading of model files: the predictor, and the foundation within models that read its embeddings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
+from gtx.data import MoleculeStore
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
+from gtx.models.readouts import PretrainedEmbedding
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import read_model
 from gtx.prediction.predictor import Predictor
 from gtx.prediction.reaction_embedding import Sizes, embed_reactions
 from gtx.tasks import Task
+from gtx.tasks.closed_form import over_batches
 
 KINDS = ("cpu", "cuda", "mps", "xpu")
 """Types of devices that compute; torch has others that do not."""
@@ -70,14 +73,14 @@ def load_predictor(
         raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None
 
 
-# --- The foundation within a kernel that compares its embeddings.
+# --- The foundation within a model that reads its embeddings: the network, the kernel, or both.
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
 @lru_cache(maxsize=4)
 def _network(sha256: str, device: str) -> GraphTransformer:
-    """Load the foundation of kernels to a device; the checksum of its file is the key of the cache."""
+    """Load the foundation to a device; the checksum of its file is the key of the cache."""
     (network,), *_ = read_model(FOUNDATION_MODEL)
     assert isinstance(network, GraphTransformer)
     return network.to(device)
@@ -87,7 +90,8 @@ def _network(sha256: str, device: str) -> GraphTransformer:
 class FoundationEmbedding:
     """Function from a batch of B molecules to their embeddings by the foundation, float32 `[B, width]`.
 
-    It reads only codes of atoms and bonds. A copy or a pickle holds only the checksum; the network is loaded once per
+    It reads only codes of atoms and bonds, and leaves the result in the batch as `embeddings`, so that network and
+    kernel of a blend compute it once. A copy or a pickle holds only the checksum; the network is loaded once per
     process and device.
 
     Attributes:
@@ -99,9 +103,11 @@ class FoundationEmbedding:
     sides: Sizes | None = None
 
     def __call__(self, batch: Batch) -> Tensor:
-        with torch.no_grad():
-            embed = self.network(str(batch.x.device)).embed
-            return embed(batch) if self.sides is None else embed_reactions(embed, batch, self.sides)
+        if "embeddings" not in batch:
+            with torch.no_grad():
+                embed = self.network(str(batch.x.device)).embed
+                batch.embeddings = embed(batch) if self.sides is None else embed_reactions(embed, batch, self.sides)
+        return batch.embeddings
 
     def network(self, device: str = "cpu") -> GraphTransformer:
         """Return the pretrained network on a device."""
@@ -109,7 +115,7 @@ class FoundationEmbedding:
 
 
 def foundation_spec(sides: Sizes | None = None) -> dict[str, Any]:
-    """Return the argument `foundation` of a kernel, see `gtx.kernel.KernelRidge`.
+    """Return the argument `foundation` of a model, see `gtx.kernel.KernelRidge` and `gtx.models.graph_transformer`.
 
     Args:
         sides: of reactions, the numbers of codes of atom and bond columns; None for molecules.
@@ -123,23 +129,34 @@ def foundation_spec(sides: Sizes | None = None) -> dict[str, Any]:
 
 
 def attach_foundation(module: Module) -> Module:
-    """Give the foundation to every kernel within a module that compares its embeddings; return the module.
+    """Give the foundation to every part of a module that reads its embeddings; return the module.
 
     Raises:
-        InputError: the foundation is missing, damaged, or not the one that a kernel was solved with.
+        InputError: the foundation is missing, damaged, or not the one that the model was trained with.
     """
-    for kernel in module.modules():
-        if isinstance(kernel, KernelRidge) and kernel.foundation is not None and kernel.embeddings is not None:
-            _check(kernel.foundation)
-            kernel.embed = FoundationEmbedding(kernel.foundation["sha256"], kernel.foundation.get("sides"))
+    for part in reading_parts(module):
+        _check(part.foundation)
+        part.embed = FoundationEmbedding(part.foundation["sha256"], part.foundation.get("sides"))
     return module
+
+
+def reading_parts(module: nn.Module) -> list[Any]:
+    """List the kernels and readouts within a module that read embeddings of the foundation."""
+    parts = [part for part in module.modules() if isinstance(part, (KernelRidge, PretrainedEmbedding))]
+    return [part for part in parts if not isinstance(part, KernelRidge) or part.embeddings is not None]
+
+
+def with_embeddings(store: MoleculeStore, foundation: Mapping[str, Any]) -> MoleculeStore:
+    """Return a store of the same molecules with their embeddings by the foundation, see `foundation_spec`."""
+    embed = FoundationEmbedding(foundation["sha256"], foundation.get("sides"))
+    return replace(store, embeddings=over_batches(embed, store))
 
 
 def _check(wanted: Mapping[str, Any]) -> None:
     available = foundation_spec(wanted.get("sides"))
     if wanted != available:
         raise InputError(
-            f"its kernel compares embeddings by a foundation with SHA-256 {wanted['sha256'][:12]} and "
+            f"it reads embeddings by a foundation with SHA-256 {wanted['sha256'][:12]} and "
             f"{wanted['width']} numbers, this gtx has {available['sha256'][:12]} with {available['width']}: use the "
             "gtx that made the file, or train anew"
         )

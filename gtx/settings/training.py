@@ -110,8 +110,8 @@ class TrainSettings:
     kernel_parts: list[Literal["substructures", "descriptors", "foundation"]] | None = option(
         None,
         "Inputs of the kernel: substructures, always; descriptors; and foundation, the embedding by the pretrained "
-        "network that comes with gtx. Their weights have the least leave-one-out error on training rows; "
-        "default: all three, without foundation for rows of several molecules and hydrogens as atoms.",
+        "network that comes with gtx, which the network reads too. Their weights have the least leave-one-out error on "
+        "training rows; default: all three, without foundation for rows of several molecules and hydrogens as atoms.",
     )
 
     training_rows: bool | None = option(

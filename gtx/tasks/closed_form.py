@@ -59,17 +59,17 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
     """Compute the outputs of a model for all molecules of a store, float64 `[m, C]`."""
-    return _over_batches(lambda batch: model(batch).double(), store)
+    return over_batches(lambda batch: model(batch).double(), store)
 
 
 def embeddings_of(model: KernelRidge, store: MoleculeStore) -> Tensor | None:
     """Compute the embeddings of all molecules for a kernel, `[m, width]`; None if the kernel uses none."""
     if model.embeddings is None or model.embed is None:
         return None
-    return _over_batches(model.embed, store)
+    return over_batches(model.embed, store)
 
 
-def _over_batches(function: Callable[[Batch], Tensor], store: MoleculeStore) -> Tensor:
+def over_batches(function: Callable[[Batch], Tensor], store: MoleculeStore) -> Tensor:
     """Call a function on batches of a store and join what it returns, `[B, *]`, in the order of the molecules."""
     batches = PairBudgetSampler(store.sizes, MOST_PAIRS, max_molecules=MOST_MOLECULES, shuffle=False).batches()
     batches = batches or [torch.zeros(0, dtype=torch.long)]

@@ -22,7 +22,7 @@ from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
-from gtx.prediction.loading import attach_foundation
+from gtx.prediction.loading import attach_foundation, reading_parts, with_embeddings
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.tasks import Answers, Task
 from gtx.tasks.task import is_numeric
@@ -127,6 +127,8 @@ class Run:
         else:
             spec = fine_tuning.spec(task)
         check_rates(spec, settings)
+        if (foundation := spec["arguments"].get("foundation")) is not None:
+            molecules = replace(molecules, store=with_embeddings(molecules.store, foundation))
         marks = collect_data_config(data) if marks is None else marks
         origin = {} if fine_tuning is None else {"from": fine_tuning.sha256, "new_head": fine_tuning.new_head}
         marks = marks | origin | {"model": spec}
@@ -217,7 +219,7 @@ class Run:
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split
         blended = blend_with_kernel(members, header, store, self.molecules.networks, self.settings, learned)
-        if self._starts_from_foundation or _compares_embeddings(blended.predictor):
+        if self._starts_from_foundation or _reads_embeddings(blended.predictor):
             seen = describe_pretraining_overlap([self.molecules.smiles[i] for i in split["test"]])
             blended = blended.with_header(settings=blended.predictor.header.settings | {"seen": seen})
         task = blended.predictor.task
@@ -353,9 +355,9 @@ def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
     return data
 
 
-def _compares_embeddings(predictor: Predictor) -> bool:
-    kernel = predictor.kernel_member.kernel if predictor.kernel_member else predictor.members[0]
-    return "foundation" in getattr(kernel, "kernel_names", ())
+def _reads_embeddings(predictor: Predictor) -> bool:
+    parts = [predictor.members[0], *([predictor.kernel_member] if predictor.kernel_member else [])]
+    return any(map(reading_parts, parts))
 
 
 def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:

@@ -58,8 +58,8 @@ def check_model_settings(
     if features:
         features.check(featuriser)
     if settings.kernel_parts is not None:
-        if settings.blend == "no" and name not in CLOSED_FORM_MODELS:
-            raise InputError("--kernel-parts: there is no kernel with --blend no")
+        if settings.blend == "no" and name not in (*CLOSED_FORM_MODELS, "standard"):
+            raise InputError(f"--kernel-parts: model {name} reads none of them, and there is no kernel with --blend no")
         kernel_parts(settings, featuriser)
     if settings.separate_encoders and not featuriser.components:
         raise InputError("separate encoders are for rows of several molecules: give --smiles-columns")
@@ -179,6 +179,8 @@ def make_model_spec(
         arguments["per"] = task.level
     elif settings.model == "standard":
         arguments["substructures"] = featuriser.constitution
+        if "foundation" in kernel_parts(settings, featuriser):
+            arguments["foundation"] = _foundation(featuriser)
     spec = {"name": settings.model, "arguments": arguments | chosen}
     return spec | components_spec(settings, featuriser, features)
 
@@ -205,7 +207,7 @@ def num_descriptors(featuriser: Featuriser, features: FeatureColumns | None) -> 
 
 
 def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, ...]:
-    """Return the inputs of the kernel: substructures, descriptors, foundation.
+    """Return the inputs of the kernel: substructures, descriptors, foundation. The network reads the last one too.
 
     By default all that can be: the foundation reads neither rows of several molecules nor hydrogens as atoms. Its
     embeddings of both sides of reactions are compared only on demand.
@@ -237,12 +239,17 @@ def kernel_spec(
     """Return the `model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
     sizes = input_sizes(featuriser)
     if "foundation" in parts:
-        sides = [sizes["atom_sizes"], sizes["bond_sizes"]] if featuriser.reaction else None
-        sizes["foundation"] = foundation_spec(sides)
+        sizes["foundation"] = _foundation(featuriser)
     if name == "kernel" and "descriptors" in parts:
         descriptors = featuriser.num_descriptors * max(1, len(featuriser.components))
         sizes["num_descriptors"] = descriptors + (features.width if features else 0)
     return {"name": name, "arguments": {"out_channels": task.objective.num_predictions, **sizes}}
+
+
+def _foundation(featuriser: Featuriser) -> dict[str, Any]:
+    """Return the argument `foundation` of a model: it reads molecules, or both sides of reactions."""
+    sizes = [list(featuriser.atom_sizes), list(featuriser.bond_sizes)]
+    return foundation_spec(sizes if featuriser.reaction else None)
 
 
 def add_learned_arguments(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:

@@ -88,12 +88,13 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
         "num_descriptors": width,
         "encodings": ["path", "walk"],
         "steps": 2,
+        "foundation": foundation_spec() if embedded else None,
     }
     more["farthest"] = 4  # an export takes time by the steps
     spec, made = {**SPEC, "arguments": SPEC["arguments"] | more}, []
     for seed in range(networks):
         torch.manual_seed(seed)
-        network = build_model(spec)
+        network = attach_foundation(build_model(spec))
         network.observe(store)
         made.append(network.eval())
     share = torch.full((len(task.targets),), 0.4)
@@ -133,6 +134,7 @@ MODELS: dict[str, tuple[Task, dict[str, Any], float]] = {
         1e-5,
     ),
     "embeddings": (Regression(("gap",)), {"embedded": True}, 1e-5),
+    "embeddings in a network too": (Regression(("gap",)), {"networks": 1, "embedded": True}, 1e-5),
     "probabilities with a temperature": (BinaryClassification(("gap", "dipole"), temperatures=(0.5, 2.0)), {}, 1e-6),
     "several classes": (MulticlassClassification(("gap",), classes=(("low", "high"),), temperatures=(1.7,)), {}, 1e-6),
 }
