@@ -22,6 +22,7 @@ from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.neighbours import TrainingRows
+from gtx.prediction.predictor import in_threads
 from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.task import is_numeric
@@ -221,7 +222,7 @@ def blend_with_kernel(
         usual = settings.blend == "no" or task.writes or task.level != "molecule"
         return calibrated(predictor, network, note=None if usual else f"the network alone: {reason}")
     spec = kernel_spec(task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
-    kernels = [fitted_kernel(spec, task, molecules) for molecules in trained]
+    kernels = in_threads(partial(fitted_kernel, spec, task), trained)
     kernel_held_out = torch.zeros(len(store), task.objective.num_predictions, dtype=torch.float64)
     for kernel, rows in zip(kernels, networks, strict=True):
         kernel_held_out[rows["val"]] = outputs_of(kernel, store.subset(rows["val"]))
