@@ -93,12 +93,12 @@ class TrainSettings:
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = option(
         0,
-        "Random seed of the initial weights, the batches, dropout and, unless --split-seed is given, the split.",
+        "Random seed of the initial weights, batches, dropout and, without --split-seed, the split.",
     )
     folds: Annotated[int, Field(ge=1, le=1000)] = option(
         1,
-        "Number of networks, whose mean predicts; with 2 or more, each leaves out one fold of the rows that are not "
-        "test, and out-of-fold predictions of all these rows take the place of validation rows.",
+        "Number of networks, whose mean predicts; with 2 or more, each leaves out one fold of the rows, whose "
+        "out-of-fold predictions take the place of validation rows.",
     )
 
     blend: Literal["kernel", "no"] | None = option(
@@ -128,10 +128,6 @@ class TrainSettings:
     num_nodes: Count | None = option(
         None,
         "Number of machines that train together, each with --devices; default: those started by torchrun, else 1.",
-    )
-    strategy: str = option(
-        "auto",
-        "Strategy for training on several GPUs, by Lightning's name; auto is ddp.",
     )
 
     capture: bool | None = option(

@@ -238,8 +238,6 @@ def obstacle_to_capture(settings: TrainSettings, model: nn.Module, train: Any, p
         return "16-mixed scales its loss by its gradients"
     if processes > 1:
         return "several processes exchange gradients in every step"
-    if settings.strategy.startswith("ddp"):
-        return f"strategy {settings.strategy} exchanges gradients in every step"
     if not isinstance(train, MoleculeStore):
         return "the examples of the task are more than molecules"
     if not (isinstance(model, MoleculeModel) and model.constant_shapes):

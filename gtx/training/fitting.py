@@ -485,14 +485,11 @@ def check_machine(settings: TrainSettings) -> None:
 
 
 def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
-    if settings.strategy.startswith(("fsdp", "deepspeed", "model_parallel", "xla")):
-        raise InputError(f"strategy {settings.strategy} splits the weights, and gtx cannot average them: use ddp")
     try:
         trainer = Trainer(
             accelerator=settings.accelerator,
             devices=settings.devices,
             num_nodes=settings.num_nodes or 1,
-            strategy=settings.strategy,
             precision=settings.precision,  # type: ignore[arg-type]  # checked by Lightning
             max_epochs=settings.epochs,
             gradient_clip_val=settings.clip or None,
