@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from gtx.base.errors import InputError
 from gtx.cli import command_module, main, train
-from gtx.cli.options import settings_from
+from gtx.cli.options import SPLITS, TIME_SPLIT, settings_from
 from gtx.cli.parser import Parser
+from gtx.data import SPLIT_METHODS
 from gtx.data.public_datasets import PUBLIC_DATASETS
 from gtx.tasks import InferredTask, Regression, Task
 from gtx.training import TrainSettings
@@ -132,3 +134,7 @@ def test_what_no_machine_can_train_is_said_before_anything_is_read(
     assert main(["train", "broken.csv", "--target-columns", "y", "--out", "run", *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith(message) and error.count("\n") == 1
+
+
+def test_the_help_says_what_every_method_of_splitting_does() -> None:
+    assert set(re.findall(r"(\w+): ", f"{SPLITS}; {TIME_SPLIT}")) == set(SPLIT_METHODS)
