@@ -24,6 +24,7 @@ from experiments.runs import Run, split_digest
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.models import build_model
 from gtx.prediction import load_predictor
+from gtx.prediction.loading import with_embeddings
 from gtx.training import TrainedEnsembleMember, TrainSettings, fit
 from gtx.training_data.settings import hash_file
 from gtx.workflow import train_model
@@ -183,7 +184,9 @@ def fit_network(
     dataset = run.dataset
     settings = settings or TrainSettings(seed=run.seed, threads=1, progress=False)
     spec = spec or make_model_spec(settings, run.data.featuriser, dataset.task, len(dataset.split["train"]))
-    train, val = (dataset.store.subset(dataset.split[part]) for part in ("train", "val"))
+    foundation = spec.get("arguments", {}).get("foundation")
+    store = dataset.store if foundation is None else with_embeddings(dataset.store, foundation)
+    train, val = (store.subset(dataset.split[part]) for part in ("train", "val"))
     marks = {"data": hash_file(run.data.data), "split": split_digest(dataset), "model": spec}
     make, processor = make or partial(build_model, spec), time.process_time()
     (member,) = fit(make, dataset.task, train, val, settings, run.folder, marks=marks)
@@ -197,7 +200,7 @@ def fit_network(
     }
     if title is not None:
         facts["title"] = title
-    return network_outputs(member, dataset.store), facts
+    return network_outputs(member, store), facts
 
 
 @torch.inference_mode()

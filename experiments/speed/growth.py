@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.speed.measure import Case, featurised, sampled
+from experiments.speed.measure import PLAIN, Case, featurised, sampled
 from gtx.data import MoleculeStore, featurise
 from gtx.models import build_model
 from gtx.molecules import Featuriser
@@ -62,7 +62,7 @@ def _network(make: Callable[[], MoleculeStore], targets: int, training: bool) ->
     store = store.with_targets(store.y.numpy().repeat(targets, 1) + np.random.default_rng(0).normal(size=(1, targets)))
     task = Regression([f"y{t}" for t in range(targets)], element_reference=False).fitted(store)
     torch.manual_seed(0)
-    model = build_model(make_model_spec(TrainSettings(), Featuriser(), task, 1000)).train(training)
+    model = build_model(make_model_spec(PLAIN, Featuriser(), task, 1000)).train(training)
     batch, goal = store.batch(), task.objective.scaled(store).float()
     batch.y = store.y
 
@@ -82,7 +82,7 @@ def _repeated(rows: int) -> list[str]:
 
 
 def _read(rows: int) -> Callable[[], Any]:
-    model = build_model(make_model_spec(TrainSettings(), Featuriser(), Regression("y"), 1000)).eval()
+    model = build_model(make_model_spec(PLAIN, Featuriser(), Regression("y"), 1000)).eval()
     texts = _repeated(rows)
 
     @torch.inference_mode()

@@ -31,6 +31,8 @@ from gtx.training import TrainSettings
 from gtx.workflow.specs import make_model_spec
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+PLAIN = TrainSettings(kernel_parts=["substructures", "descriptors"])
+"""Settings of a network that does not read the embedding of the foundation."""
 LEAST, MOST = 0.1, 60.0
 """A turn lasts at least so many seconds; no new turn of a group begins after so many."""
 SETS = {"zinc12k": ("zinc12k", "split"), "esol": ("mat/esol", "split_random_0"), "xtb9": ("xtb9", "split_random")}
@@ -199,8 +201,8 @@ def featurised(name: str, most: int) -> MoleculeStore:
 
 
 def default_model() -> tuple[Regression, Featuriser, dict[str, Any], nn.Module]:
-    """Build the untrained model of `gtx train` for 10,000 molecules: task, featuriser, description, model."""
+    """Build the untrained network of `gtx train`, without embedding, for 10,000 rows: task, featuriser, spec, model."""
     task = Regression("y", scaler=TargetScaler.fit(torch.tensor([[0.0], [1.0]], dtype=torch.float64)))
-    spec = make_model_spec(TrainSettings(), Featuriser(), task, 10_000)
+    spec = make_model_spec(PLAIN, Featuriser(), task, 10_000)
     torch.manual_seed(0)
     return task, Featuriser(), spec, ARCHITECTURES[spec["name"]].make(**spec["arguments"])
