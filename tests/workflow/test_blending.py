@@ -189,15 +189,11 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
     few = "the network alone: 6 validation rows are too few to weigh a kernel beside it, which takes 10"
     assert said == f"{few}; --model kernel is fitted without them, and gtx benchmark compares them"
     assert outcome.metrics["alone"] == {} and gtx.load(tmp_path / "few" / "model.gtx").kernel_member is None
-    val = store(["C"] * 20).with_targets(torch.zeros(20, 1))
-
-    class Own(Regression):
-        name = "own"
-
-        def regressands(self, store: MoleculeStore) -> None:
-            return None
-
-    assert obstacle_to_blend(Own(("y",)), [val], val) == "the task own has no closed form"
+    val, task = store(["C"] * 20).with_targets(torch.arange(20.0)[:, None]), Regression(("y",)).fitted
+    weighted = replace(val, weights=torch.ones(20))
+    assert obstacle_to_blend(task(val), [weighted], weighted) == "a closed form supports no weights"
+    blank = val.with_targets(torch.full((20, 1), torch.nan))
+    assert obstacle_to_blend(task(val), [val, blank], val) == "all values of y are in one fold"
 
 
 def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path]) -> None:
