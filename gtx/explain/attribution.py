@@ -202,7 +202,7 @@ def compute_attribution(
         smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
         target: name of the target; by default the first target.
         to: what the prediction is attributed to: single atoms, or substructures (`assign_substructures`).
-        member: index of the network in an ensemble.
+        member: index of the network, from 0, in a model of several folds.
         draws: number of random orders, each with its reverse, if there are too many sets to evaluate all; 2 or more.
         seed: seed of the random orders.
         features: values of the feature columns by name, numbers or lists of numbers.

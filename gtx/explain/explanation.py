@@ -148,7 +148,7 @@ def explain_prediction(
         receiver: atom whose attention is drawn, in the order of the SMILES, counted from 0; by default the atom whose
             attention has the lowest entropy.
         seed: seed of the random weights and of the random removals.
-        member: index of the network in an ensemble.
+        member: index of the network, from 0, in a model of several folds.
         draws: number of random removals for each number of atoms.
         features: values of the feature columns by name, numbers or lists of numbers.
 

@@ -246,8 +246,8 @@ class ModelFileHeader:
         domain: bands of similarity to the training rows, with the errors on validation rows; or None.
         split: settings of the split, and the number of rows in each part.
         metrics: the scores, as in `metrics.json`.
-        settings: settings of the training, as in `config.yaml`, and `batch_pairs_used`, a number for each ensemble
-            member. After fine-tuning, `start` describes the pretrained model. For a pretrained model, `tuning` has
+        settings: settings of the training, as in `config.yaml`, and `batch_pairs_used`, a number for each network.
+            After fine-tuning, `start` describes the pretrained model. For a pretrained model, `tuning` has
             settings for fine-tuning, see `gtx.workflow.PretrainedModel`.
         versions: versions of the libraries used for training.
     """

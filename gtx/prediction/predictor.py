@@ -120,7 +120,7 @@ class Predictor:
         header: header of the model file, with the task.
         device: the device; by default a GPU if there is one.
         kernel_member: kernel model of a blend.
-        reports_members: whether the prediction of each ensemble member is reported, see `with_members`.
+        reports_members: whether the prediction of each network is reported, see `with_members`.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Predictor:
         """Make a predictor from the result of `gtx.training.fit`.
 
         Args:
-            members: the trained ensemble members.
+            members: the trained networks.
             featuriser: settings with which the training molecules were read.
             device: the device; by default a GPU if there is one.
             spec: specification from which `gtx.models.build_model` made the model, so that `gtx.load` can make the
@@ -248,7 +248,7 @@ class Predictor:
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
         """Compute a vector per SMILES, in order, float32 `[n, width]`: the input of the head of the network.
 
-        The vectors of an ensemble are concatenated. A SMILES that cannot be read gives a row of NaN and a warning.
+        The vectors of several networks are concatenated. A SMILES that cannot be read gives a row of NaN and a warning.
 
         Raises:
             InputError: the model has no `embed`, or predicts atoms or bonds; or as `predict`.
@@ -283,7 +283,7 @@ class Predictor:
                 table with a column for each molecule, or a list of rows of SMILES. RDKit molecules are accepted instead
                 of SMILES; their coordinates are used if the model reads coordinates.
             workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
-            members: whether the prediction of each ensemble member is also returned, see `with_members`.
+            members: whether the prediction of each network is also returned, see `with_members`.
 
         Returns:
             A data frame with a row per SMILES, in order, and with the index of a pandas table or column. The columns

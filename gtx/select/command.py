@@ -24,7 +24,7 @@ The kernel model is a Gaussian process: it yields the variance of every predicti
 measurement, whatever its value. gtx therefore chooses one molecule after the other without training. With --for best,
 gtx chooses the molecules with the highest predictions, and writes for each the probability to be the best so far.
 
-The variance is larger for molecules for which ensemble members disagree. gtx leaves out training molecules and
+The variance is larger for molecules for which networks of several folds disagree. gtx leaves out training molecules and
 repeated molecules; of a model file that does not list all training molecules, those that the kernel cannot tell from
 one. It writes the rows in the order of the choice, with their cells, the prediction and a reason.
 

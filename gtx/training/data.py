@@ -64,7 +64,7 @@ class MoleculeDataModule(LightningDataModule):
         train, val, test: training, validation and test molecules, with targets in their own units; `val` and `test` may
             be empty.
         settings: training settings, such as the pairs of a batch.
-        seed: seed of this ensemble member.
+        seed: seed of this network.
 
     Attributes:
         train, val, test: the molecules, with targets in their own units.

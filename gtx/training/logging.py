@@ -34,7 +34,7 @@ def make_logger(name: str, arguments: dict[str, Any], folder: Path) -> Logger:
         name: one of `LOGGERS`, or the dotted path of a class. It is imported, so it must not come from an untrusted
             file.
         arguments: arguments of the class; `save_dir`, if the class has it, defaults to `folder`.
-        folder: folder of the ensemble member.
+        folder: folder of the network.
 
     Raises:
         InputError: the logger is unknown, its package is not installed, or it does not accept the arguments.

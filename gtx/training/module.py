@@ -37,7 +37,7 @@ class TrainingModule(LightningModule):
         model: module that maps a batch of B molecules to outputs `[B, C]`.
         task: task that defines the loss, and the scores of validation and test rows.
         settings: settings of the optimiser and its schedule.
-        seed: seed of the ensemble member. The seed, the number of the epoch and the rank of the process determine all
+        seed: seed of the network. The seed, the number of the epoch and the rank of the process determine all
             random numbers of an epoch.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Trained ensemble members, and the transfer of their weights to a new model."""
+"""Trained networks, and the transfer of their weights to a new model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gtx.tasks import Task
 
 @dataclass
 class TrainedEnsembleMember:
-    """Trained network of an ensemble, with its task, best epoch and validation score.
+    """Trained network with its task, best epoch and validation score.
 
     Attributes:
         model: network with the averaged weights of the best epoch, in evaluation mode, on the CPU.

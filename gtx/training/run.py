@@ -162,7 +162,7 @@ class RunFolder:
             self._write({**self._read(), "finished": True})
 
     def member(self, number: int) -> Path:
-        """Return the folder of one ensemble member."""
+        """Return the folder of one network."""
         return self.path / MEMBERS / str(number)
 
     def _has_members(self) -> bool:
