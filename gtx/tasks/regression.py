@@ -198,6 +198,8 @@ class NumberObjective(NumericObjective):
         return {"scaler": TargetScaler.fit(y, count_elements(train), None if reference else EXTENSIVE)}
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
+        if not self.level.lists:  # those of training rows were looked at when the scales were fitted
+            refuse_too_large(self.targets, self.level.targets(store), "held-out")
         made = super().examples(store)
         if store.bounds is None or self.level.lists:
             return made

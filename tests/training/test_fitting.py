@@ -106,7 +106,7 @@ def test_patience_stops_early(tmp_path: Path) -> None:
 
 def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
     (tuned,) = train(tmp_path, task=members[0].task, epochs=1, lr=1e-5, ema=0.0, start=members)
-    assert tuned.task is members[0].task
+    assert tuned.task == members[0].task
     torch.testing.assert_close(predictions(tuned), predictions(members[0]), atol=0.05, rtol=0)
     two = np.hstack([LOGP, -LOGP])
     (headless,) = train(tmp_path / "two", two, epochs=1, lr=1e-5, ema=0.0, start=members)
@@ -146,12 +146,12 @@ def test_input_at_fault_is_named(changes: dict, said: str, tmp_path: Path) -> No
         train(tmp_path, **changes)
 
 
-@pytest.mark.parametrize("part", ["train", "val"])
-def test_a_target_that_would_spoil_the_others_is_refused_before_training(part: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("part", "word"), [("train", "training"), ("val", "held-out")])
+def test_a_target_that_would_spoil_the_others_is_refused_before_training(part: str, word: str, tmp_path: Path) -> None:
     y = np.hstack([LOGP, LOGP])
     y[SPLIT["test"], 0] = 1e200  # nobody looks at it
     y[SPLIT[part][3], 1] = -1e200
-    with pytest.raises(InputError, match=rf"target 'y1' of {part}\w* molecule 3, .*, is -1e\+200, .* 1e\+30;"):
+    with pytest.raises(InputError, match=rf"target 'y1' of {word} molecule 3, .*, is -1e\+200, .* 1e\+30;"):
         train(tmp_path, y)
     assert not list(tmp_path.glob("members/*/*"))
 
