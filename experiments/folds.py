@@ -27,7 +27,7 @@ PAGE, COVERED = RESULTS / "folds.md", RESULTS / "folds.csv"
 SETS = [each.folder for recipe in (scaffold, mat, moleculeace) for each in recipe.SETS.values()]
 COVERAGE = {"xtb9": "gap", "scaffold/esol": "y", "moleculeace/CHEMBL204_Ki": "y"}
 DRAWS = {50: 16, 200: 8, 1000: 2}
-HEADS = "set | metric | default | runs | `--folds 5` | runs | its network | its kernel | out-of-fold | kernel's weight"
+HEADS = "set | metric | default | runs | `--folds 5` | runs | its network | its kernel | validation | kernel's weight"
 
 
 def coverage(name: str, rows: int) -> float:
@@ -70,7 +70,8 @@ def page() -> str:
     lines, every = scores(), {run["folder"] for run in tables.runs(RESULTS) if run["model"] == "gtx-default"}
     parts = ["# Folds", "", str(__doc__).split("\n\n")[0], ""]
     parts += [
-        f"Test scores on {len(lines)} of {len(every & set(SETS))} sets; on the others `--folds 5` was not run.",
+        f"Test scores on {len(lines)} of {len(every & set(SETS))} sets; on the others `--folds 5` was not run. The "
+        "predictions of its validation rows are out-of-fold.",
         "",
     ]
     parts += [*markdown(HEADS, "llrrrrrrrr", lines), ""] if lines else []
