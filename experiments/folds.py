@@ -11,7 +11,6 @@ and descriptors by five folds, and counts how many of up to 300 other molecules 
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 
 import numpy as np
@@ -96,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
