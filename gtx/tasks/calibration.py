@@ -56,7 +56,8 @@ def conformal_half_width(
     The errors of n out-of-fold predictions, each by a model that was trained without the row's fold, bound the
     intervals of several folds. CV+ (Barber et al. 2021, arXiv:1905.02928, theorem 4), which adds each of them to the
     prediction of the model that made it, holds a value with a probability of at least \(2 \cdot level - 1 -
-    \sqrt{2 / n}\) for any model, and of about `level` in practice. Here they are added to the mean of these models.
+    \sqrt{2 / n}\) for any model, and of about `level` in practice. Here they are added to the mean of these models,
+    for which no bound is proven.
 
     If a model estimates the error of each prediction, the held-out errors are divided by the estimate, and the
     half-width is in units of the estimate. Such a normalised interval (Papadopoulos et al. 2002) is wide for uncertain
