@@ -19,7 +19,6 @@ import pytest
 from rdkit import Chem, rdBase
 from rdkit.Chem import AllChem
 
-import gtx.fast
 from gtx.fast import perception as fast
 from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules, Featuriser, perception
 from gtx.molecules.perception import featurise_texts
@@ -146,7 +145,7 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for switch, name in (("1", "compiled"), ("0", "plain")):
         monkeypatch.setenv("GTX_FAST", switch)
         with monkeypatch.context() as replaced:
-            replaced.setattr(gtx.fast, "featurise_with_compiled_code", lambda *_: "compiled")
+            replaced.setattr(perception, "additions", lambda group: {"fast": lambda *_: "compiled"})
             replaced.setattr(perception, "featurise_with_rdkit", lambda *_: "plain")
             assert featurise_texts(Featuriser(), ["CCO"]) == name
 

@@ -363,6 +363,7 @@ def made(beside: FeatureColumns) -> Predictor:
     from gtx.models import build_model
     from gtx.molecules import Featuriser
     from gtx.prediction import ModelFileHeader
+    from gtx.prediction.loading import attach_foundation
     from gtx.tasks import Regression
     from gtx.training import TrainSettings
     from gtx.workflow.specs import make_model_spec
@@ -374,4 +375,4 @@ def made(beside: FeatureColumns) -> Predictor:
     task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
     spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)
     torch.manual_seed(0)
-    return Predictor([build_model(spec)], ModelFileHeader(task, read, spec, features=beside), "cpu")
+    return Predictor([attach_foundation(build_model(spec))], ModelFileHeader(task, read, spec, features=beside), "cpu")

@@ -56,7 +56,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tasks=(Regression("hetero"), InferredTask("near", level="atom"), InferredTask("order", level="bond"))
     )
     arguments = TINY["model_arguments"] | {"dropout": 0.0}
-    settings = TrainSettings(**TINY | {"epochs": 12, "lr": 1e-2, "batch_molecules": 8, "model_arguments": arguments})
+    settings = TrainSettings(
+        **TINY
+        | {
+            "kernel_parts": ["substructures", "descriptors"],
+            "epochs": 12,
+            "lr": 1e-2,
+            "batch_molecules": 8,
+            "model_arguments": arguments,
+        }
+    )
     outcome = train_model(
         DataSettings(str(write(folder / "t.csv", rows, COLUMNS)), task=task, workers=0), settings, folder / "run"
     )

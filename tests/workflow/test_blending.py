@@ -19,6 +19,7 @@ from gtx.cli import main
 from gtx.data import MoleculeStore
 from gtx.estimators import MoleculeRegressor
 from gtx.prediction import Predictor
+from gtx.prediction.loading import attach_foundation
 from gtx.prediction.model_file import read_model
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
@@ -139,7 +140,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
 
 def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
     members, header, _ = read_model(runs["kernel"])
-    alone = Predictor(members, header, "cpu").predict(["CCO", "c1ccccc1O"])
+    alone = Predictor([attach_foundation(member) for member in members], header, "cpu").predict(["CCO", "c1ccccc1O"])
     expected = gtx.load(runs["no"], device="cpu").predict(["CCO", "c1ccccc1O"])
     assert alone["solvation_water_pred"].tolist() == expected["solvation_water_pred"].tolist()
     assert "partner" not in load_file(runs["no"]) and (runs["no"].stat().st_size < runs["kernel"].stat().st_size)

@@ -26,7 +26,14 @@ pytestmark = pytest.mark.slow
 PLAIN = Featuriser(descriptors=False)
 HEADER = ["smiles", "temperature", "ph", "y"]
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
-LEARNS = TINY | {"epochs": 16, "blend": "no", "lr": 1e-2, "batch_molecules": 12, "model_arguments": SMALL}
+LEARNS = TINY | {
+    "kernel_parts": ["substructures", "descriptors"],
+    "epochs": 16,
+    "blend": "no",
+    "lr": 1e-2,
+    "batch_molecules": 12,
+    "model_arguments": SMALL,
+}
 
 
 def rows(blanks: bool = False) -> list[list[object]]:

@@ -31,7 +31,14 @@ pytestmark = pytest.mark.slow
 
 BOTH = FeatureColumns(atoms=("shift",), bonds=("order",))
 SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0, "readout": ["sum"]}
-LEARNS = TINY | {"epochs": 10, "blend": "no", "lr": 1e-2, "batch_molecules": 8, "model_arguments": SMALL}
+LEARNS = TINY | {
+    "kernel_parts": ["substructures", "descriptors"],
+    "epochs": 10,
+    "blend": "no",
+    "lr": 1e-2,
+    "batch_molecules": 8,
+    "model_arguments": SMALL,
+}
 PLAIN = Featuriser(descriptors=False)
 
 
