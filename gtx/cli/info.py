@@ -64,7 +64,9 @@ def run(arguments: Namespace) -> int:
         facts |= read_model_card()
     for part in ("train", "val", "test"):
         if part in header.metrics:
-            facts[f"{part} scores"] = "\n".join(metric_lines(header.metrics[part], header.task.metrics, header.units))
+            facts[f"{part} scores"] = (
+                "\n".join(metric_lines(header.metrics[part], header.task.metrics, header.units)) or None
+            )
     for name, fact in facts.items():
         if fact is None:
             continue

@@ -221,7 +221,7 @@ def _table(
 def metric_lines(
     metrics: Mapping[str, Any], kinds: Mapping[str, Metric] | None = None, units: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Scores of a table that held the target, a line per target; those in the target's unit with it."""
+    """Scores of a table, a line per target that has one; those in the target's unit with it."""
 
     def words(target: str, name: str, value: float) -> str:
         in_units = kinds and name in kinds and kinds[name].in_units
@@ -230,4 +230,5 @@ def metric_lines(
     return [
         f"{target}: " + ", ".join(words(target, name, value) for name, value in scores.items() if value is not None)
         for target, scores in metrics["per_target"].items()
+        if any(value is not None for value in scores.values())
     ]

@@ -527,7 +527,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         Raises:
             InputError: a SMILES cannot be read; no class could stand for that.
         """
-        index = self._predict_index(X)
+        index = self._likeliest(self._predict_all(X))
         if not self.multi_label_:
             return self._of_model[0][index[:, 0]]
         columns = [own.astype(object)[rows] for own, rows in zip(self._of_model, index.T, strict=True)]
@@ -543,15 +543,15 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         check_is_fitted(self, "predictor_")
         y, _ = as_targets(y)
-        predicted, columns = self._predict_index(X), as_columns(y)
+        predicted, columns = self._likeliest(self._predict_all(X)), as_columns(y)
         if columns.shape == predicted.shape:
             cells = enumerate(map(as_cells, columns.T))
             columns = np.stack([self.predictor_.task.columns.values(t, own) for t, own in cells], axis=1)
         return mean_score(_accuracy, columns, predicted, sample_weight, fewest=1)
 
-    def _predict_index(self, X: Any) -> np.ndarray:
-        """Predict the number of the most probable class of each label, in the order of the model, `[n, T]`."""
-        values, task = self._predict_all(X), self.predictor_.task
+    def _likeliest(self, values: np.ndarray) -> np.ndarray:
+        """Return the number of the most probable class of each label, in the order of the model, `[n, T]`."""
+        task = self.predictor_.task
         return np.stack([task.answers.shares(values, t).argmax(1) for t in range(len(task.targets))], axis=1)
 
 

@@ -196,10 +196,15 @@ class RunReport:
         """The part of the split that the page's first score is of: test, or `held_out` where nothing was set aside."""
         return "test" if len(self.split["test"]) else self.held_out
 
+    @property
+    def has_similarity(self) -> bool:
+        """True if the judged molecules are compared with those of training, which those of folds are themselves."""
+        return self.judged != "folds" and all(len(self.split[part]) for part in (self.judged, "train"))
+
     @cached_property
     def nearest(self) -> NearestTrainingMolecules:
         """Similarity of judged molecules to the training molecules; of none without molecules of either."""
-        if self.judged == "folds" or not all(len(self.split[part]) for part in (self.judged, "train")):
+        if not self.has_similarity:
             return NearestTrainingMolecules(*(np.empty(0, kind) for kind in (int, float, int)))
         return find_nearest_training_molecules(self.store, self.split, self.judged)
 

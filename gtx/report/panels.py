@@ -157,14 +157,14 @@ def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
             partial(figures.spread_reliability, std, error, unit),
             "Error of molecules with similar predicted standard deviation; on the line both are equal.",
         )
-    if reach is not None and report.judged in rows:
+    if reach is not None and report.judged in rows and report.has_similarity:
         yield Panel(
             f"Coverage of {name} by similarity",
             partial(_coverage_by_similarity, report, t, unit),
             f"Share of molecules inside their {percent} interval, by similarity to the nearest training molecule. Grey "
             "band: range expected by chance.",
         )
-    if report.judged in rows:
+    if report.judged in rows and report.has_similarity:
         quantity = f"absolute error{in_unit(unit)}"
         yield Panel(
             f"Error of {name} by similarity",
@@ -217,11 +217,12 @@ def label_panels(report: NumericReport, t: int) -> Iterator[Panel]:
         predicted = report.kind.likeliest(prediction[judged])
         yield Panel(f"Confusion of {name}", partial(figures.confusion, y[judged], predicted, labels), CONFUSION)
         wrong = "share of wrong classes"
-        yield Panel(
-            f"Error of {name} by similarity",
-            partial(_by_similarity, report, t, wrong),
-            f"Share of wrong classes {BY_SIMILARITY} {sentence(compared(report))}",
-        )
+        if report.has_similarity:
+            yield Panel(
+                f"Error of {name} by similarity",
+                partial(_by_similarity, report, t, wrong),
+                f"Share of wrong classes {BY_SIMILARITY} {sentence(compared(report))}",
+            )
         yield from domain_panels(report, t, wrong)
 
 

@@ -214,12 +214,13 @@ class Run:
     def blend(self, members: list[TrainedEnsembleMember], header: ModelFileHeader) -> Blended:
         """Blend the trained members with a kernel, and measure the domain of the model.
 
-        If the foundation model has a part in the predictions, the header tells how many test molecules it has seen.
+        If the foundation model has a part in the predictions, the header tells how many test molecules, if any, it has
+        seen.
         """
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split
         blended = blend_with_kernel(members, header, store, self.molecules.networks, self.settings, learned)
-        if self._starts_from_foundation or _reads_embeddings(blended.predictor):
+        if len(split["test"]) and (self._starts_from_foundation or _reads_embeddings(blended.predictor)):
             seen = describe_pretraining_overlap([self.molecules.smiles[i] for i in split["test"]])
             blended = blended.with_header(settings=blended.predictor.header.settings | {"seen": seen})
         task = blended.predictor.task

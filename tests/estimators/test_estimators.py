@@ -197,6 +197,22 @@ def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame)
         labels.predict(["C1CC", "C"])
 
 
+def test_warnings_name_the_line_of_the_user(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+    wide = table.gap[:30] > table.gap[:30].median()
+    labels, unseen = classifier().fit(table.smiles[:30], wide), ["C[SiH3]", "CC"]
+    calls = [
+        lambda: fitted.predict(unseen),
+        lambda: fitted.score(unseen, [1.0, 2.0]),
+        lambda: labels.predict(unseen),
+        lambda: labels.predict_proba(unseen),
+        lambda: labels.score(unseen, [True, False]),
+    ]
+    for call in calls:
+        with pytest.warns(UserWarning, match="element Si") as caught:
+            call()
+        assert {warning.filename for warning in caught} == {__file__}
+
+
 @pytest.mark.parametrize(
     ("X", "y", "reason"),
     [

@@ -12,6 +12,7 @@ import torch
 
 import gtx
 from gtx.base.errors import InputError
+from gtx.cli import main
 from gtx.data.splits import SPLIT_METHODS, RowsToSplit
 from gtx.molecules import murcko_scaffold
 from gtx.tasks import Regression
@@ -228,3 +229,21 @@ def test_intervals_of_ninety_percent_hold_nine_of_ten_new_molecules(rows: int) -
         low, high = estimator.predict_interval(some.smiles[rows:]).T
         inside.append(((low <= some.gap[rows:]) & (some.gap[rows:] <= high)).mean())
     assert 0.86 < np.mean(inside) < 0.95, inside
+
+
+@pytest.mark.parametrize("target", ["gap", "wide"])
+def test_folds_without_test_rows_have_neither_empty_figures_nor_notes_of_no_molecules(
+    data: DataSettings, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(data.data)
+    frame["wide"] = (frame.gap > frame.gap.median()).astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    every = replace(data, data=str(tmp_path / "t.csv"), target_columns=(target,), split_sizes=(0.9, 0.1, 0))
+    settings = replace(SETTINGS, kernel_parts=["substructures", "foundation"])
+    result = train_model(every, settings, tmp_path / "run", baselines=False)
+    assert not any("could not be drawn" in note or "test rows" in note for note in result.notes), result.notes
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert f"Error of {target} by domain" in report and f"Error of {target} by similarity" not in report
+    main(["info", str(tmp_path / "run" / "model.gtx")])
+    told = capsys.readouterr().out
+    assert "val scores" in told and "test scores" not in told
