@@ -411,6 +411,8 @@ def _with_atoms(mol: Chem.Mol) -> Chem.Mol:
 def _why_smiles(text: str) -> str:
     if (unclosed := text.count("(") - text.count(")")) > _MANY:  # RDKit would echo the text for each of them
         return f"{unclosed:,} parentheses are not closed"
+    if text.count(">") - text.count("->") == 2:  # without the arrows of dative bonds
+        return "it is a reaction, which gtx train reads with --reaction-column"
     return _reason(lambda: Chem.MolFromSmiles(text, _BARE))
 
 

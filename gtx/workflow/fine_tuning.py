@@ -174,6 +174,10 @@ def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: 
         columns = ", ".join(header.features.columns) if header.features else "none"
         raise InputError(f"a model that is trained further keeps its inputs: of {names} it has {columns}")
     old, usual = header.featuriser.to_dict(), type(data.featuriser)().to_dict()
+    if data.featuriser.reaction and not header.featuriser.reaction:
+        raise InputError(
+            "the trained model reads molecules, not reactions: leave out --from (start) to train on reactions"
+        )
     for name, value in data.featuriser.to_dict().items():
         if value not in (usual.get(name), old.get(name)):
             raise InputError(f"the trained model reads molecules with {name} {old.get(name)}, not {value}")

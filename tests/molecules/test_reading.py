@@ -33,7 +33,9 @@ BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
         ("CC(C)(C)(C)C", "Explicit valence for atom # 1 C, 5, is greater than permitted"),
         ("cc", "non-ring atom 0 marked aromatic"),
         ("CQ", "syntax error; check for mistakes around position 2"),
-        ("C>>C", "syntax error"),
+        ("C>>C", "it is a reaction, which gtx train reads with --reaction-column"),
+        ("N->[Fe]>O>N", "it is a reaction"),
+        ("Q->[Fe]", "syntax error"),
     ],
 )
 def test_refusals_name_the_reason(text: str, reason: str, capfd: pytest.CaptureFixture) -> None:

@@ -130,6 +130,12 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path: Path) -> None:
     assert abs(with_agents - without) > 1e-3
 
 
+def test_the_foundation_refuses_reactions(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = ["train", str(table), "--reaction-column", "rxn", "--target-columns", "yield"]
+    assert main([*command, "--from", "foundation", "--out", str(tmp_path / "run")]) != 0
+    assert "the trained model reads molecules, not reactions" in capsys.readouterr().err
+
+
 def test_other_doors(model: gtx.Predictor) -> None:
     reaction = notebook()[0][0]
     explanation = explain_prediction(model, reaction)
