@@ -229,10 +229,15 @@ class Search:
 
     def _run_one(self, name: str, tell: Tell) -> None:
         study, space, rows = self.studies[name], self.space(name), self.rows[name]
-        seed = spread_seed(self.settings.seed, list(self.studies).index(name), len(ended(study)))
-        study.sampler = import_optuna().samplers.TPESampler(seed=seed)
 
         def objective(trial: Trial) -> float:
+            earlier = [
+                *ended(study),
+                *study.get_trials(deepcopy=False, states=(import_optuna().trial.TrialState.RUNNING,)),
+            ]
+            place = sum(each.number < trial.number for each in earlier)  # no two jobs draw with the same seed
+            seed = spread_seed(self.settings.seed, list(self.studies).index(name), place)
+            study.sampler = import_optuna().samplers.TPESampler(seed=seed)
             return run_trial(trial, space.draw(trial), space, rows, trial_folder(self.out, name, trial))
 
         def callback(study: Study, trial: FrozenTrial) -> None:

@@ -188,6 +188,7 @@ def test_two_processes_share_the_trials_of_a_study(
     study = tune(data, SETTINGS, tmp_path / "out", **HOW | {"trials": 4}, jobs=2, tell=partial(told_by_two, told))
     assert [trial.state.name for trial in study.trials["main"]] == ["COMPLETE"] * 4
     assert sorted(processes(told)) == [0, 1, 2, 3] and len({*processes(told).values()}) == 2
+    assert len({str(sorted(trial.params.items())) for trial in study.trials["main"]}) == 4  # each has its own seed
     with pytest.raises(InputError, match="jobs: expected 1 or more, got 0"):
         tune(data, SETTINGS, tmp_path / "out", **HOW, jobs=0)
 
