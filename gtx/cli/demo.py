@@ -16,7 +16,7 @@ examples:
 """
 NOTES = """
 gtx demo trains on 600 molecules whose solvation free energy in water is known, predicts 24 others, and says what to
-open and what to type next. It takes one to two minutes on two cores.
+open and what to type next. It takes about a minute on two cores.
 
 gtx train xtb9 --epochs 20 --out xtb9/ is larger: five properties of 11,495 molecules, about eight minutes on one
 core.
@@ -24,7 +24,7 @@ core.
 EPOCHS = 60
 """Those of `gtx train`, so that the scores are those of its first command in the README."""
 PLAN = """\
-gtx demo: one to two minutes on two cores
+gtx demo: about a minute on two cores
   1. train a model on the 600 molecules of {table}
   2. predict the 24 molecules of {molecules}"""
 NEXT = """
@@ -43,9 +43,7 @@ def add(parser: Parser) -> None:
     parser.usage = "gtx demo [options]"
     parser.examples, parser.epilog = EXAMPLES, NOTES
     parser.add_argument("--out", default="demo", metavar="FOLDER", help="the output folder; it is created if necessary")
-    parser.add_argument(
-        "--epochs", type=int, default=EPOCHS, metavar="N", help="passes over the training molecules"
-    )
+    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="passes over the training molecules")
     parser.add_argument("--overwrite", action="store_true", help="delete the run in the output folder and start again")
 
 
