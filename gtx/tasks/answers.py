@@ -186,7 +186,7 @@ class AnswerRules(ABC):
 
     def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
         """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no predictions of single members")
 
     def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
         """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`.
