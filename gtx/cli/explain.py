@@ -93,7 +93,7 @@ def run(arguments: Namespace) -> int:
     from gtx.explain.explanation import check_figure_name
     from gtx.models.catalogue import CLOSED_FORM_MODELS
     from gtx.prediction import load_predictor
-    from gtx.prediction.extended import neighbour_lines
+    from gtx.prediction.neighbours import neighbour_lines
 
     check_order(arguments.model, arguments.smiles)
     check_figure_name(arguments.out)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gtx.data.row_log import RowLog
-    from gtx.prediction import ModelFileHeader, RowSelection, TableOutcome
-    from gtx.prediction.streaming import PredictorLike
+    from gtx.prediction import ModelFileHeader, Predictor, RowSelection, TableOutcome
 
 EXAMPLES = """
 examples:
@@ -170,7 +169,7 @@ def run(arguments: Namespace) -> int:
     return status([outcome.row_log])
 
 
-def _run_folder(predictor: PredictorLike, folder: str, arguments: Namespace, options: dict[str, Any]) -> int:
+def _run_folder(predictor: Predictor, folder: str, arguments: Namespace, options: dict[str, Any]) -> int:
     """Predict the tables of a folder; return 2 if a table or all rows could not be used."""
     from gtx.data.row_log import plural
     from gtx.prediction import predict_folder
@@ -243,15 +242,13 @@ def opened(
     domain: bool,
     device: str | None = None,
     beams: int | None = None,
-) -> PredictorLike:
+) -> Predictor:
     """Load a model, with the predictions of its members and a comparison with training rows on request."""
-    from gtx.prediction import NeighbourReportingPredictor, load_predictor
+    from gtx.prediction import load_predictor
 
     predictor = load_predictor(model, device, beams)
     predictor = predictor.with_members() if members else predictor
-    return (
-        predictor if neighbours is None and not domain else NeighbourReportingPredictor(predictor, neighbours, domain)
-    )
+    return predictor if neighbours is None and not domain else predictor.with_neighbours(neighbours, domain)
 
 
 def status(row_logs: Sequence[RowLog]) -> int:

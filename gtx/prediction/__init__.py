@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gtx.prediction.extended import NeighbourReportingPredictor
 from gtx.prediction.folders import FolderOutcome, predict_folder
 from gtx.prediction.frames import DataFramePredictor
 from gtx.prediction.loading import load_predictor
@@ -14,7 +13,6 @@ __all__ = [
     "DataFramePredictor",
     "FolderOutcome",
     "ModelFileHeader",
-    "NeighbourReportingPredictor",
     "Predictor",
     "RowSelection",
     "TableOutcome",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -15,17 +16,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+import torch
 
 from gtx.base.errors import InputError, printable
 from gtx.base.files import LOCK, check_same, locked, read_plain, write_text
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter
+from gtx.prediction.predictor import Predictor
 from gtx.prediction.streaming import (
     EVERY_ROW,
-    PredictorLike,
     RowSelection,
     TableOutcome,
     predict_table,
-    rank_value,
 )
 
 TABLES = (*TEXT_ENDINGS, ".smi", ".smiles", ".ism", ".sdf", ".sd")
@@ -109,7 +110,7 @@ class FolderOutcome:
 
 
 def predict_folder(
-    predictor: PredictorLike,
+    predictor: Predictor,
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -158,7 +159,7 @@ def predict_folder(
     root, selected = library.root.resolve(), selection.top is not None
     if out.resolve().is_relative_to(root):
         raise InputError(f"{out} is within {source}: predictions would be taken for molecules")
-    settings: dict[str, Any] = {"model": predictor.checksum, "source": str(root)}
+    settings: dict[str, Any] = {"model": _checksum(predictor), "source": str(root)}
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
     options |= {"selection": selection, "on_error": on_error}
@@ -193,7 +194,7 @@ def predict_folder(
     return FolderOutcome(tables, sorted(finished), problems, library.others, best)
 
 
-def _predict(row: dict[str, Any], predictor: PredictorLike, options: Mapping[str, Any]) -> dict[str, Any]:
+def _predict(row: dict[str, Any], predictor: Predictor, options: Mapping[str, Any]) -> dict[str, Any]:
     """Predict the table `row["source"]` into `row["out"]`; return its name and its `TableOutcome` or `InputError`."""
     outcome: TableOutcome | InputError
     try:
@@ -204,6 +205,15 @@ def _predict(row: dict[str, Any], predictor: PredictorLike, options: Mapping[str
 
 
 # --- The output folder.
+
+
+def _checksum(predictor: Predictor) -> str:
+    """Return the SHA-256 of the header and of all weights of a model."""
+    digest = hashlib.sha256(json.dumps(predictor.header.to_dict(), sort_keys=True).encode())
+    for module in filter(None, (*predictor.members, predictor.kernel_member)):
+        for tensor in module.state_dict().values():
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def _check_settings(out: Path, settings: dict[str, Any]) -> None:
@@ -261,7 +271,7 @@ def _write_best(outputs: Sequence[Path], selection: RowSelection, path: Path) ->
     best = pd.DataFrame()
     for output in outputs:
         best = pd.concat([best, pd.read_csv(output, dtype=str, keep_default_na=False)], ignore_index=True)
-        ranks = best[selection.by].map(lambda cell: rank_value(cell, selection.lowest))
+        ranks = best[selection.by].map(selection.rank)
         best = best.loc[ranks.sort_values(ascending=False, kind="stable").index[: selection.top]]
     with TableWriter(path, list(best.columns)) as writer:
         for cells in best.fillna("").itertuples(index=False):
@@ -274,7 +284,7 @@ def _write_best(outputs: Sequence[Path], selection: RowSelection, path: Path) ->
 
 def _predict_by_ray(
     ray: Any,
-    predictor: PredictorLike,
+    predictor: Predictor,
     options: Mapping[str, Any],
     rows: Sequence[dict[str, Any]],
     workers: int | None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
+    from gtx.prediction.predictor import Predictor
     from gtx.tasks import NumericTask
 
 
@@ -108,24 +110,45 @@ class TrainingRows:
 # --- The overlap of a table with the training rows, on which its scores do not apply to new molecules.
 
 
-@dataclass(frozen=True)
 class Overlap:
-    """Number of molecules of a table that were training molecules of the model.
+    """Number of molecules of a table that were training molecules of the model, counted while the table is predicted.
 
     For a blend, validation molecules count as training molecules too, because the kernel model is fitted to them.
+
+    Args:
+        training: training rows in the model file, all or a sample; None if the file contains none.
+        task: the task of the model.
+        columns: the columns of the table.
 
     Attributes:
         trained: number of molecules of the table that are among the training rows in the model file.
         rows: number of molecules of the table that could be read.
-        training: training rows in the model file, all or a sample; None if the file contains none.
-        metrics: scores on molecules that were not training molecules, as in `metrics.json`; None without any measured
-            value.
     """
 
-    trained: int
-    rows: int
-    training: TrainingRows | None
-    metrics: dict[str, Any] | None = None
+    def __init__(self, training: TrainingRows | None, task: Task, columns: Sequence[str]) -> None:
+        self.training = training
+        self.trained: int = 0
+        self.rows: int = 0
+        self._known: set[str] = set() if training is None else set(training.smiles)
+        self._scores: Scores = task.answers.scores(columns)
+
+    def add(self, rows: Sequence[Row], answers: Answers, smiles: Sequence[str | None]) -> None:
+        """Add some rows, their answers and their canonical SMILES."""
+        new = np.array([i for i, text in enumerate(smiles) if text not in self._known], np.int64)
+        self.rows += len(rows)
+        self.trained += len(rows) - len(new)
+        if len(new):
+            self._scores.add([rows[i] for i in new], answers.subset(new))
+
+    @property
+    def is_none(self) -> bool:
+        """True if the model was trained on no molecule of the table for certain."""
+        return not self.trained and self.training is not None and not self.training.is_sample
+
+    @property
+    def metrics(self) -> dict[str, Any] | None:
+        """Scores on molecules that were not training molecules, as in `metrics.json`; None without any."""
+        return self._scores.metrics() if self.trained else None
 
     def __str__(self) -> str:
         if self.training is None:
@@ -139,37 +162,6 @@ class Overlap:
         if self.trained == self.rows:
             return f"{overlap}: the scores do not apply to new molecules"
         return overlap if self.metrics is None else f"{overlap}; the other {self.rows - self.trained:,} alone:"
-
-
-class OverlapCounter:
-    """Counter of the overlap while a table is predicted.
-
-    Args:
-        training: the training rows that the model file keeps.
-        task: the task of the model.
-        columns: the columns of the table.
-    """
-
-    def __init__(self, training: TrainingRows, task: Task, columns: Sequence[str]) -> None:
-        self.training = training
-        self.known: set[str] = set(training.smiles)
-        self.others: Scores = task.answers.scores(columns)
-        self.trained: int = 0
-        self.rows: int = 0
-
-    def add(self, rows: Sequence[Row], answers: Answers, smiles: Sequence[str | None]) -> None:
-        """Add some rows, their answers and their canonical SMILES."""
-        new = np.array([i for i, text in enumerate(smiles) if text not in self.known], np.int64)
-        self.rows += len(rows)
-        self.trained += len(rows) - len(new)
-        if len(new):
-            self.others.add([rows[i] for i in new], answers.subset(new))
-
-    def overlap(self) -> Overlap | None:
-        """Return the overlap found; None if the model was trained on no molecule."""
-        if not self.trained and not self.training.is_sample:
-            return None
-        return Overlap(self.trained, self.rows, self.training, self.others.metrics() if self.trained else None)
 
 
 # --- The training molecules that are most similar to a molecule.
@@ -195,6 +187,11 @@ class Neighbours:
         self.rows: np.ndarray = done.good
         self.kernel: TanimotoKernel = morgan_kernel(done.store)
 
+    @cached_property
+    def measured(self) -> dict[str, np.ndarray]:
+        """Measured values of each target, `[n]`, see `TrainingRows.column`."""
+        return {name: self.training.column(name) for name in self.training.values}
+
     def nearest(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the nearest training rows of each molecule of a store, the most similar first.
 
@@ -209,6 +206,70 @@ class Neighbours:
 def graph_featuriser(featuriser: Featuriser) -> Featuriser:
     """Return the featuriser without descriptors, further features and coordinates, which comparisons do not need."""
     return replace(featuriser, descriptors=False, molecule_features=(), coordinates=False, conformers=False)
+
+
+MOST_NEIGHBOURS = 1000
+"""Maximum number of neighbours of a row; each has columns of its own."""
+
+
+@dataclass(frozen=True)
+class NeighbourColumns:
+    """Comparison with the most similar training molecules, see `gtx.prediction.Predictor.with_neighbours`."""
+
+    count: int
+    domain: bool
+
+    def named(self, predictor: Predictor) -> Iterator[tuple[str, type]]:
+        yield "similarity", float
+        if self.domain:
+            yield "domain", str
+            targets = predictor.task.targets
+            for prefix in [""] if len(targets) == 1 else [f"{name}_" for name in targets]:
+                yield from ((f"{prefix}domain_{kind}", float) for kind in ("error", "rows"))
+        for k in range(1, self.count + 1):
+            yield from ((f"neighbour_{k}", str), (f"neighbour_{k}_similarity", float))
+            for name, column in predictor.comparison.measured.items():
+                yield f"neighbour_{k}_{name}", float if column.dtype.kind == "f" else str
+
+    def values(self, predictor: Predictor, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
+        comparison = predictor.comparison
+        place, similarity = comparison.nearest(store, max(self.count, 1))
+        blank = np.full((len(store), max(self.count, 1) - place.shape[1]), np.nan)
+        similarity = np.concatenate([similarity, blank], 1)
+        columns = [similarity[:, 0]]
+        if self.domain:
+            columns += predictor.domain.columns(similarity[:, 0])
+        smiles = np.array(comparison.training.smiles, object)
+        for k in range(self.count):
+            beside = [smiles, *comparison.measured.values()]
+            if k < place.shape[1]:
+                first, *measured = (column[place[:, k]] for column in beside)
+            else:  # the file keeps fewer rows
+                first, *measured = (np.full(len(store), np.nan if of.dtype.kind == "f" else None) for of in beside)
+            columns += [first, similarity[:, k], *measured]
+        return columns
+
+
+def neighbour_lines(predictor: Predictor, smiles: str) -> list[str]:
+    """Describe the training molecules that are most similar to one molecule, in lines of text."""
+    if predictor.header.training is None:
+        return ["similar training molecules: the model file keeps no training rows"]
+    found = predictor.neighbours([smiles])
+    if not (found["similarity"] > 0).any():
+        return ["similar training molecules: no training molecule shares a substructure with it"]
+    targets = [name for name in found if name not in ("smiles", "neighbour", "row", "similarity")]
+    table = ["most similar training molecules, by rows of the training table:"]
+    for row in found.to_dict("records"):
+        values = ", ".join(f"{name} {_shown(row[name])}" for name in targets)
+        table.append(f"  row {row['row']}, similarity {row['similarity']:.2f}, {values}: {row['neighbour']}")
+    return table
+
+
+def _shown(value: Any) -> str:
+    """Format a measured value; a blank is "not measured"."""
+    if isinstance(value, str):
+        return value or "not measured"
+    return "not measured" if math.isnan(value) else f"{value:.6g}"
 
 
 # --- The domain of a model: bands of similarity to the training rows, and the error on validation rows in each.
@@ -268,6 +329,14 @@ class Domain:
     def assign(self, similarity: np.ndarray) -> np.ndarray:
         """Return the position in `BANDS` of each similarity `[n]`."""
         return assign_bands(similarity, self.edges)
+
+    def columns(self, similarity: np.ndarray) -> list[np.ndarray]:
+        """Return the band of each similarity `[m]`, and for each target the error, NaN from too few rows, and the rows
+        of the band.
+        """
+        band = self.assign(similarity)
+        errors, rows = (np.array([of[name] for name in BANDS], np.float64)[band].T for of in (self.errors, self.rows))
+        return [np.array(BANDS, object)[band], *(column for pair in zip(errors, rows, strict=True) for column in pair)]
 
     def bounds(self, band: str) -> str:
         """Describe the similarities of a band."""

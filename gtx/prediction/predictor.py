@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,8 +28,7 @@ from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list, with_columns
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
-from gtx.prediction.neighbours import Domain, Neighbours, graph_featuriser
-from gtx.prediction.streaming import NOT_FINITE
+from gtx.prediction.neighbours import MOST_NEIGHBOURS, Domain, NeighbourColumns, Neighbours, graph_featuriser
 from gtx.tasks.answers import Answers, fresh_columns
 
 if TYPE_CHECKING:
@@ -76,16 +73,33 @@ than to compute hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are computed in float64: far outside most training sets, outputs can be so large that float32
 rounds them visibly, and differently for each order of the atoms."""
+NOT_FINITE = "the model's output is no finite number"
+
+
+class FurtherColumns(Protocol):
+    """Columns of predictions after those of the task; the predictor renames those whose name is taken."""
+
+    def named(self, predictor: Predictor) -> Iterable[tuple[str, type]]:
+        """Return the names and types of the columns."""
+
+    def values(self, predictor: Predictor, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
+        """Compute the columns, `[m]` each, for the m molecules of a store and the outputs of the model for them."""
+
+
+@dataclass(frozen=True)
+class MemberColumns:
+    """Prediction of each network, see `Predictor.with_members`."""
+
+    def named(self, predictor: Predictor) -> Iterable[tuple[str, type]]:
+        return predictor.task.answers.member_columns(len(predictor.members)).items()
+
+    def values(self, predictor: Predictor, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
+        return predictor.task.answers.members_apart(outputs, store)
 
 
 @dataclass(frozen=True)
 class ExtendedAnswers:
-    """Answers, see `gtx.tasks.answers.Answers`, with further columns after their own.
-
-    Attributes:
-        answers: answers for m molecules, whose other attributes this has too.
-        further: the further columns, `[m]` each.
-    """
+    """Answers for m molecules, whose attributes it has too, and further columns, `[m]` each."""
 
     answers: Any
     further: list[np.ndarray]
@@ -100,8 +114,10 @@ class ExtendedAnswers:
         return ExtendedAnswers(self.answers.subset(rows), [column[rows] for column in self.further])
 
     def columns(self) -> list[np.ndarray]:
-        """Return the columns of the answers, then the added ones."""
-        return [*self.answers.columns(), *self.further]
+        """Return the columns of the answers, then the further ones; NaN or None for a molecule without an answer."""
+        blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.further)
+        further = [np.where(self.finite, column, blank) for column, blank in zip(self.further, blanks, strict=True)]
+        return [*self.answers.columns(), *further]
 
 
 def _predictor_on(
@@ -120,7 +136,7 @@ class Predictor:
         header: header of the model file, with the task.
         device: the device; by default a GPU if there is one.
         kernel_member: kernel model of a blend.
-        reports_members: whether the prediction of each network is reported, see `with_members`.
+        further: columns of predictions after those of the task, see `with_members` and `with_neighbours`.
     """
 
     def __init__(
@@ -129,13 +145,13 @@ class Predictor:
         header: ModelFileHeader,
         device: str | None = None,
         kernel_member: KernelMember | None = None,
-        reports_members: bool = False,
+        further: Sequence[FurtherColumns] = (),
     ) -> None:
         self.header: ModelFileHeader = header.with_extent(members[0])
         self.device: torch.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.members: list[nn.Module] = [member.to(self.device).eval() for member in members]
         self.kernel_member: KernelMember | None = kernel_member and kernel_member.to(self.device).eval()
-        self.reports_members = reports_members
+        self.further: tuple[FurtherColumns, ...] = tuple(further)
         self._parts = 1  # that a batch is cut into
 
     @classmethod
@@ -171,26 +187,22 @@ class Predictor:
         # a pickle made beside a GPU can be opened where there is none
         members = [deepcopy(member).cpu() for member in self.members]
         kernel_member = self.kernel_member and deepcopy(self.kernel_member).cpu()
-        device = str(self.device)
-        return _predictor_on, (device, type(self), members, self.header, kernel_member, self.reports_members)
+        arguments = str(self.device), type(self), members, self.header, kernel_member, self.further
+        kept = {name: value for name, value in vars(self).items() if name == "comparison"}  # once for all workers
+        return _predictor_on, arguments, kept
 
     @property
     def task(self) -> Any:
         """The task that the model was trained for."""
         return self.header.task
 
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of the header and of all weights."""
-        digest = hashlib.sha256(json.dumps(self.header.to_dict(), sort_keys=True).encode())
-        for module in (*self.members, *([self.kernel_member] if self.kernel_member else ())):
-            for tensor in module.state_dict().values():
-                digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-        return digest.hexdigest()
-
     def with_header(self, header: ModelFileHeader) -> Self:
         """Return the same model with another header."""
-        return type(self)(self.members, header, str(self.device), self.kernel_member, self.reports_members)
+        return type(self)(self.members, header, str(self.device), self.kernel_member, self.further)
+
+    def with_columns(self, *further: FurtherColumns) -> Self:
+        """Return a copy with further columns of predictions."""
+        return type(self)(self.members, self.header, str(self.device), self.kernel_member, (*self.further, *further))
 
     def with_members(self) -> Self:
         """Return a copy that also reports each member's prediction, in columns after the others: `<target>_pred_1` to
@@ -205,15 +217,37 @@ class Predictor:
         """
         if self.task.answers.member_columns(len(self.members)) is None:
             raise InputError(f"members: a model of the task {self.task.name} gives no predictions of single members")
-        return type(self)(self.members, self.header, str(self.device), self.kernel_member, True)
+        return self if MemberColumns() in self.further else self.with_columns(MemberColumns())
+
+    def with_neighbours(self, count: int | None = None, domain: bool = False) -> Self:
+        """Return a copy that also compares each molecule with the most similar training molecules in the model file.
+
+        The column `similarity` is the similarity to the most similar training molecule, see `neighbours`. With
+        `domain`, there are `domain`, `domain_error` and `domain_rows` (for several targets `<target>_domain_error` and
+        `<target>_domain_rows`), see `gtx.prediction.neighbours.Domain`. For each neighbour there are its SMILES
+        (`neighbour_1`), the similarity (`neighbour_1_similarity`) and the measured values (`neighbour_1_<target>`).
+
+        Args:
+            count: number of neighbours, 1 to 1,000; None for none.
+            domain: whether the band of similarity, and the error on validation rows of the band, are added.
+
+        Raises:
+            InputError: the model file contains no training rows or no domain, or `count` is out of range.
+        """
+        if count is not None and not 1 <= count <= MOST_NEIGHBOURS:
+            raise InputError(f"neighbours: expected 1 to {MOST_NEIGHBOURS}, got {count}")
+        comparison, _ = self.comparison, domain and self.domain  # which raise errors
+        changed = self.with_columns(NeighbourColumns(count or 0, domain))
+        changed.comparison = comparison
+        return changed
 
     def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
         """Return the columns of answers and their types, see `Task.output_columns`."""
-        taken, count = list(taken), len(self.members)
-        own = self.task.answers.output_columns(taken, count)
-        if not self.reports_members:
-            return own
-        return own | fresh_columns([*taken, *own], self.task.answers.member_columns(count).items())
+        taken = list(taken)
+        columns = self.task.answers.output_columns(taken, len(self.members))
+        for further in self.further:
+            columns |= fresh_columns([*taken, *columns], further.named(self))
+        return columns
 
     def save(self, path: str | Path) -> None:
         """Write a model file, for `gtx.load` and `gtx predict`."""
@@ -240,10 +274,8 @@ class Predictor:
         answers = self.task.answers.decode(outputs, store)
         for remarks, found in zip(answers.warnings, self.header.warnings(store), strict=True):
             remarks[:0] = found
-        if not self.reports_members:
-            return answers
-        members = self.task.answers.members_apart(outputs, store)
-        return ExtendedAnswers(answers, [np.where(answers.finite, column, np.nan) for column in members])
+        columns = [column for further in self.further for column in further.values(self, store, outputs)]
+        return ExtendedAnswers(answers, columns) if columns else answers
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
         """Compute a vector per SMILES, in order, float32 `[n, width]`: the input of the head of the network.
@@ -294,7 +326,7 @@ class Predictor:
             InputError: the column of SMILES is ambiguous, or there are no SMILES; a feature column is missing, or holds
                 no number or list of numbers; or as `with_members`.
         """
-        if members and not self.reports_members:
+        if members:
             return self.with_members().predict(smiles, workers)
         smiles = as_frame(smiles)
         molecules, done = self._featurise(smiles, workers)

@@ -14,14 +14,14 @@ from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from cloudpickle import dumps
 
 from gtx.base.errors import InputError
-from gtx.data import FeaturisationResult, MoleculeStore
+from gtx.data import FeaturisationResult
 from gtx.data.columns import Row, RowFeatures, Table, find_column, find_columns
 from gtx.data.featurising import (
     default_chunk_size,
@@ -38,7 +38,8 @@ from gtx.molecules import FeaturisedMolecules
 from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import ModelFileHeader
-from gtx.prediction.neighbours import Overlap, OverlapCounter
+from gtx.prediction.neighbours import Overlap
+from gtx.prediction.predictor import NOT_FINITE, Predictor
 from gtx.tasks.answers import Answers
 
 if TYPE_CHECKING:
@@ -79,113 +80,40 @@ class RowSelection:
         if self.lowest and self.top is None:
             raise InputError("lowest: expected with top and by, whose order it sets, got it without them")
 
-    def sieve(self, header: Sequence[str]) -> Sieve:
-        """Make the sieve for rows of these columns.
+    def select(self, lines: Iterable[Line], header: Sequence[str]) -> Iterable[Line]:
+        """Return the selected ones of lines with these columns: the best first, and of equal ones the earlier first.
 
         Raises:
             InputError: the column that ranks the rows does not exist.
         """
         if self.top is None or self.by is None:
-            return Sieve()
-        return Sieve((self.top, find_column(header, self.by)), self.lowest)
+            return lines
+        by = find_column(header, self.by)
+        ranked = (_apart(line) for line in lines if not math.isnan(self.rank(line[0][by])))
+        return heapq.nlargest(self.top, ranked, key=lambda line: self.rank(line[0][by]))
+
+    def rank(self, cell: Cell) -> float:
+        """Return the rank of a row from one of its cells: higher is better; NaN if the cell is no finite number."""
+        if cell is None:
+            return math.nan
+        number = parse_number(cell) if isinstance(cell, str) else float(cell)
+        if not math.isfinite(number):
+            return math.nan
+        return -number if self.lowest else number
 
 
-class Sieve:
-    """State of a `RowSelection` over a stream of rows; it holds only the best rows so far.
-
-    Args:
-        order: maximum number of rows, and the position of the column that ranks them; None for all rows.
-        lowest: whether the lowest number is the best.
-
-    Attributes:
-        written: number of rows selected so far.
-        ranked: whether any row so far had a number in the column that ranks them.
-    """
-
-    def __init__(self, order: tuple[int, int] | None = None, lowest: bool = False) -> None:
-        self._order, self._lowest = order, lowest
-        self._best: list[tuple[float, int, Line]] = []
-        self._seen = 0
-        self.written: int = 0
-        self.ranked: bool = False
-
-    def select(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Yield the rows that are selected whatever rows follow; with `top` there are none."""
-        for line in lines:
-            if self._order is None:
-                self.written += 1
-                yield line
-            else:
-                self._offer(line, *self._order)
-
-    def best(self) -> Iterator[Line]:
-        """Yield the best rows at the end, the best first, and of equal rows the earlier first."""
-        for _, _, line in sorted(self._best, key=lambda one: one[:2], reverse=True):
-            self.written += 1
-            yield line
-
-    def _offer(self, line: Line, top: int, by: int) -> None:
-        self._seen += 1
-        value = rank_value(line[0][by], self._lowest)
-        key = (value, -self._seen)
-        if math.isnan(value):
-            return
-        self.ranked = True
-        if len(self._best) == top and key < self._best[0][:2]:
-            return
-        cells, record = line
-        if record is not None:  # a copy: a row must not hold the thousands that were read with it
-            record = record[0].take([record[1]]), 0
-        change = heapq.heappush if len(self._best) < top else heapq.heapreplace
-        change(self._best, (*key, (cells, record)))
+def _apart(line: Line) -> Line:
+    """Copy the record of a row, which must not hold the thousands that were read with it."""
+    cells, record = line
+    return line if record is None else (cells, (record[0].take([record[1]]), 0))
 
 
-def rank_value(cell: Cell, lowest: bool) -> float:
-    """Return the rank of a row from one of its cells: higher is better; NaN if the cell is no number."""
-    if cell is None:
-        return math.nan
-    number = parse_number(cell) if isinstance(cell, str) else float(cell)
-    if not math.isfinite(number):
-        return math.nan
-    return -number if lowest else number
-
-
-# --- A predictor as streams use it, and a stream of texts through it.
+# --- Chunks of texts, and their answers.
 
 Chunk = tuple[Sequence[Text], Sequence[np.ndarray | None], Sequence[RowFeatures | None]]
 """Texts, their coordinates in Å or None, and their feature columns or None."""
 
 AT_ONCE = 8  # chunks that a GPU predicts at once: hundreds of molecules do not keep it busy, thousands do
-NOT_FINITE = "the model's output is no finite number"
-
-
-class PredictorLike(Protocol):
-    """Interface of `gtx.prediction.Predictor` that streams use.
-
-    Attributes:
-        header: the header of the model file.
-        task: the task.
-        device: the device.
-        checksum: a text that differs between models.
-    """
-
-    @property
-    def header(self) -> ModelFileHeader: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    @property
-    def task(self) -> Any: ...
-
-    @property
-    def checksum(self) -> str: ...
-
-    def output_columns(self, taken: Iterable[str]) -> dict[str, type]:
-        """Return the columns of answers and their types."""
-
-    def predict_store(self, store: MoleculeStore) -> Answers:
-        """Predict molecules that are featurised already."""
 
 
 class ChunkAnswers(NamedTuple):
@@ -206,51 +134,15 @@ class ChunkAnswers(NamedTuple):
     smiles: Sequence[str | None] = ()
 
 
-def predict_stream(
-    predictor: PredictorLike, chunks: Iterable[Chunk], workers: int, smiles: bool = False
-) -> Iterator[ChunkAnswers]:
-    """Read and predict chunks of texts, in order, in bounded memory.
-
-    On a CPU each worker process reads and predicts, with a copy of the model and one thread. With a model on a GPU the
-    workers read, and this process predicts several chunks at a time.
-
-    Args:
-        predictor: the model.
-        chunks: chunks of texts.
-        workers: number of worker processes; 0 for none.
-        smiles: also return canonical SMILES.
-    """
-    if workers < 1 or predictor.device.type != "cpu":
-        waiting: deque[tuple[Sequence[Text], Sequence[RowFeatures | None]]] = deque()
-
-        def molecules() -> Iterator[tuple[Sequence[Text], Sequence[np.ndarray | None]]]:
-            for texts, coordinates, features in chunks:
-                waiting.append((texts, features))
-                yield texts, coordinates
-
-        read = featurise_stream(predictor.header.featuriser, molecules(), workers, smiles=smiles)
-        at_once = 1 if predictor.device.type == "cpu" else AT_ONCE
-        while parts := list(islice(read, at_once)):
-            rows = [waiting.popleft() for _ in parts]
-            texts, features = ([entry for column in columns for entry in column] for columns in zip(*rows, strict=True))
-            yield predict_featurised(predictor, parts, texts, features)
-        return
-    wanted = predictor.header.features
-    # compiles and caches the loops before the workers start, each of which would compile them
-    _answer(predictor, [predictor.header.featuriser.example], [None], [wanted.blank_row if wanted else None])
-    with TemporaryDirectory(prefix="gtx-") as folder:
-        file = Path(folder, "predictor")
-        file.write_bytes(dumps(predictor))
-        yield from map_in_workers(partial(_answer_in_worker, file, smiles=smiles), chunks, workers)
+def predict_chunk(predictor: Predictor, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
+    """Read and predict a chunk in this process, on request with canonical SMILES."""
+    texts, coordinates, features = chunk
+    part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
+    return _predict_parts(predictor, [part], texts, features)
 
 
-def answer_rows(answers: Answers) -> list[tuple[Cell, ...]]:
-    """Return the cells of each molecule's answer, for `gtx.data.TableWriter`."""
-    return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
-
-
-def predict_featurised(
-    predictor: PredictorLike,
+def _predict_parts(
+    predictor: Predictor,
     parts: Sequence[FeaturisedMolecules],
     texts: Sequence[Text],
     features: Sequence[RowFeatures | None],
@@ -260,32 +152,26 @@ def predict_featurised(
     return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
 
-def _answer(
-    predictor: PredictorLike,
-    texts: Sequence[Text],
-    coordinates: Sequence[np.ndarray | None],
-    features: Sequence[RowFeatures | None],
-    smiles: bool = False,
-) -> ChunkAnswers:
-    part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
-    return predict_featurised(predictor, [part], texts, features)
-
-
-def _answer_in_worker(
+def _predict_in_worker(
     file: Path,
     texts: Sequence[Text],
     coordinates: Sequence[np.ndarray | None],
     features: Sequence[RowFeatures | None],
-    smiles: bool = False,
+    smiles: bool,
 ) -> ChunkAnswers:
-    return _answer(_opened(file), texts, coordinates, features, smiles)
+    return predict_chunk(_opened(file), (texts, coordinates, features), smiles)
 
 
 @lru_cache(maxsize=1)
-def _opened(file: Path) -> PredictorLike:
+def _opened(file: Path) -> Predictor:
     """Load the predictor of this worker process, once."""
     torch.set_num_threads(1)  # the workers themselves use the cores
     return pickle.loads(file.read_bytes())
+
+
+def answer_rows(answers: Answers) -> list[tuple[Cell, ...]]:
+    """Return the cells of each molecule's answer, for `gtx.data.TableWriter`."""
+    return list(zip(*(column.tolist() for column in answers.columns()), strict=True))
 
 
 # --- Tables of any length, by worker processes where there are many rows.
@@ -313,7 +199,7 @@ class TableOutcome:
 
 
 def predict_table(
-    predictor: PredictorLike,
+    predictor: Predictor,
     source: str | Path | Sequence[str],
     out: str | Path,
     *,
@@ -349,34 +235,35 @@ def predict_table(
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     row_log, scores = RowLog(on_error), predictor.task.answers.scores(table.columns)
     training, scored = predictor.header.training, bool(find_columns(table.columns, predictor.task.targets))
-    counter = OverlapCounter(training, predictor.task, table.columns) if scored and training is not None else None
+    overlap = Overlap(training, predictor.task, table.columns) if scored else None
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, list(named))
-    sieve = selection.sieve(header)
-    writing = TableWriter(out, header, named, table.schema)
-    with writing as writer, closing(predict_rows(predictor, table, row_log, workers, counter is not None)) as parts:
+
+    def lines() -> Iterator[Line]:
         for rows, lines, done in _tracked(parts, table.length) if progress else parts:
-            for line in sieve.select(lines):
-                writer.write(*line)
+            yield from lines
             good = [rows[i] for i in done.good]
             scores.add(good, done.answers)
-            if counter is not None:
-                counter.add(good, done.answers, [done.smiles[i] for i in done.good])
-        for line in sieve.best():
+            if overlap is not None:
+                overlap.add(good, done.answers, [done.smiles[i] for i in done.good])
+
+    written = 0
+    parts = predict_rows(predictor, table, row_log, workers, scored and training is not None)
+    with closing(parts), TableWriter(out, header, named, table.schema) as writer:
+        for line in selection.select(lines(), header):
             writer.write(*line)
+            written += 1
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
     repeated = [name for name in predictor.task.targets if table.columns.count(name) > 1]
     notes += [f"{name}: several columns are called so, and none is scored" for name in repeated]
-    if selection.by is not None and not sieve.ranked:
+    if selection.by is not None and not written:
         notes.append(f"column {selection.by!r} holds no numbers, so no row is selected")
     metrics = scores.metrics()
-    overlap = None
-    if metrics is not None:
-        readable = row_log.rows - row_log.num_errors
-        overlap = Overlap(0, readable, None) if counter is None else counter.overlap()
-    return TableOutcome(row_log, metrics, notes, sieve.written, overlap)
+    if metrics is None or (overlap is not None and overlap.is_none):
+        overlap = None
+    return TableOutcome(row_log, metrics, notes, written, overlap)
 
 
 def open_for_model(
@@ -391,7 +278,7 @@ def open_for_model(
 
 
 def predict_rows(
-    predictor: PredictorLike, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
+    predictor: Predictor, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
@@ -454,26 +341,42 @@ def record_answer(row_log: RowLog, column: str, row: Row, finite: bool, remarks:
 
 
 def _answered(
-    predictor: PredictorLike, table: Table, workers: int | None, smiles: bool
+    predictor: Predictor, table: Table, workers: int | None, smiles: bool
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
-    """Yield chunks of rows with their answers, while workers predict the next ones."""
-    featuriser = predictor.header.featuriser
-    chunks, least = table.chunks(default_chunk_size(featuriser)), min_chunks_for_workers(featuriser)
+    """Yield rows with their answers, in order and in bounded memory, while workers read, or predict, the next ones.
+
+    On a CPU each worker process reads and predicts, with a copy of the model and one thread. With a model on a GPU the
+    workers read, and this process predicts several chunks at a time.
+    """
+    header = predictor.header
+    chunks, least = table.chunks(default_chunk_size(header.featuriser)), min_chunks_for_workers(header.featuriser)
     first = list(islice(chunks, least)) if workers is None else []
     if workers is None:
         workers = 0 if len(first) < least else default_worker_count()
     waiting: deque[list[Row]] = deque()
 
-    def texts() -> Iterator[Chunk]:
+    def columns() -> Iterator[Chunk]:
         for rows in chain(first, chunks):
             waiting.append(rows)
             yield [row.readable for row in rows], [row.coordinates for row in rows], [row.features for row in rows]
 
-    for answered in predict_stream(predictor, texts(), workers, smiles):
-        rows = waiting.popleft()
-        while len(rows) < len(answered.errors):
-            rows = rows + waiting.popleft()
-        yield rows, answered
+    on_cpu = predictor.device.type == "cpu"
+    if workers > 0 and on_cpu:
+        # compiles and caches the loops before the workers start, each of which would compile them
+        blank = header.features.blank_row if header.features else None
+        predict_chunk(predictor, ([header.featuriser.example], [None], [blank]))
+        with TemporaryDirectory(prefix="gtx-") as folder:
+            file = Path(folder, "predictor")
+            file.write_bytes(dumps(predictor))
+            for done in map_in_workers(partial(_predict_in_worker, file, smiles=smiles), columns(), workers):
+                yield waiting.popleft(), done
+        return
+    molecules = ((texts, coordinates) for texts, coordinates, _ in columns())
+    read = featurise_stream(header.featuriser, molecules, workers, smiles=smiles)
+    while parts := list(islice(read, 1 if on_cpu else AT_ONCE)):
+        rows = [row for _ in parts for row in waiting.popleft()]
+        texts, features = [row.readable for row in rows], [row.features for row in rows]
+        yield rows, _predict_parts(predictor, parts, texts, features)
 
 
 def _tracked(

@@ -20,12 +20,9 @@ from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, refuse_input_as_output
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
-from gtx.prediction.extended import ExtendedPredictor
 from gtx.prediction.folders import Library
-from gtx.prediction.predictor import ExtendedAnswers
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
-from gtx.tasks import Answers
 from gtx.tasks.closed_form import embeddings_of
 from gtx.tasks.task import is_numeric
 
@@ -36,45 +33,46 @@ ALIKE = 1 - 1e-6
 LEAST_REPLAYED = 50
 
 
-class Scoring(ExtendedPredictor):
-    """A predictor whose answers also contain what the selection needs.
-
-    The further columns are the prediction of one output as networks and kernel give it (z-score), the standard
-    deviation of the networks' members, weighted as they are in the blend, that of the kernel's posterior, and the
-    kernel to the most similar molecule that it was fitted to.
-
-    Args:
-        predictor: predictor with a kernel model, with or without networks.
-        output: number of the output.
+def kernel_of(predictor: Predictor) -> KernelRidge:
+    """Return the kernel of a model, with or without networks.
 
     Raises:
-        InputError: there is no kernel, or the task is not one of numbers that the kernel fits as they are.
+        InputError: there is none.
+    """
+    beside = predictor.kernel_member
+    kernel = predictor.members[0] if beside is None else beside.kernel
+    if not isinstance(kernel, KernelRidge):
+        raise InputError(
+            "gtx select needs a kernel model, which this model lacks: train with --blend kernel or --model kernel"
+        )
+    return kernel
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Columns of predictions that the selection needs, see `gtx.prediction.predictor.FurtherColumns`.
+
+    They are the prediction of one output as networks and kernel give it (z-score), the standard deviation of the
+    networks' members, weighted as they are in the blend, that of the kernel's posterior, and the kernel to the most
+    similar molecule that it was fitted to.
     """
 
-    def __init__(self, predictor: Predictor, output: int) -> None:
-        beside = predictor.kernel_member
-        kernel = predictor.members[0] if beside is None else beside.kernel
-        if not isinstance(kernel, KernelRidge):
-            raise InputError(
-                "gtx select needs a kernel model, which this model lacks: train with --blend kernel or --model kernel"
-            )
-        super().__init__(predictor, [("mean", float), ("members_sd", float), ("kernel_sd", float), ("nearest", float)])
-        self.output = output
-        self.kernel: KernelRidge = kernel
+    output: int
 
-    def predict_store(self, store: MoleculeStore) -> Answers:
-        """Predict, and add mean and deviations."""
-        outputs = self.predictor.outputs(store)
-        members = outputs[..., self.output].double()
+    def named(self, predictor: Predictor) -> list[tuple[str, type]]:
+        return [(name, float) for name in ("mean", "members_sd", "kernel_sd", "nearest")]
+
+    def values(self, predictor: Predictor, store: MoleculeStore, outputs: torch.Tensor) -> list[np.ndarray]:
+        kernel, members = kernel_of(predictor), outputs[..., self.output].double()
         several = members.shape[1] > 1
         spread = members.std(1) if several else torch.zeros(len(members), dtype=torch.float64)
         parts = torch.arange(len(store)).split(256) if len(store) else ()
-        similar = [self.kernel.kernel(store.to("cpu").batch(rows)) for rows in parts]
-        deviation = [self.kernel.variance_of(part)[:, self.output].sqrt() for part in similar]
+        similar = [kernel.kernel(store.to("cpu").batch(rows)) for rows in parts]
+        deviation = [kernel.variance_of(part)[:, self.output].sqrt() for part in similar]
         nearest = [part.max(1).values for part in similar]
         none = [torch.zeros(0, dtype=torch.float64)]
         further = [members.mean(1), spread, torch.cat(deviation or none), torch.cat(nearest or none)]
-        return ExtendedAnswers(self.predictor.answers(store, outputs), [column.numpy() for column in further])
+        return [column.numpy() for column in further]
 
 
 class Candidate(NamedTuple):
@@ -176,8 +174,8 @@ class _Selection:
         if predictor.header.features:
             raise InputError("gtx select reads molecules alone; this model reads columns beside them")
         self.output = task.objective.places[task.targets.index(target) if target is not None else 0].columns.start
-        self.scoring = Scoring(predictor, self.output)
-        self.kernel: KernelRidge = self.scoring.kernel
+        self.kernel: KernelRidge = kernel_of(predictor)
+        self.scoring = predictor.with_columns(Scoring(self.output))
         training = predictor.header.training
         self.trained = set() if training is None else set(training.smiles)
         self.lists_all = training is not None and not training.is_sample

@@ -25,8 +25,7 @@ from gtx.molecules import MoleculeError, draw_molecule
 from gtx.molecules.drawing import read_input
 from gtx.molecules.reactions import is_reaction
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
-from gtx.prediction import NeighbourReportingPredictor, Predictor
-from gtx.prediction.streaming import PredictorLike
+from gtx.prediction import Predictor
 from gtx.serve.limits import ServiceLimits
 from gtx.serve.processes import Batcher, ModelProcess, explain
 from gtx.serve.requests import Metrics, TimedRequests, add_error_handlers, while_connected
@@ -85,14 +84,14 @@ def make_app(
         hosts: host names and addresses that requests may use, so that no page of another site reaches the service under
             a name of its own (DNS rebinding); empty for any.
         domain: whether responses contain the band of similarity to the training rows, see
-            `gtx.prediction.NeighbourReportingPredictor`.
+            `gtx.prediction.Predictor.with_neighbours`.
 
     Raises:
         InputError: the model file has no domain.
     """
     limits, metrics, header = limits or ServiceLimits(), Metrics(), predictor.header
     example = make_example(header)
-    answering: PredictorLike = NeighbourReportingPredictor(predictor, None, domain=True) if domain else predictor
+    answering = predictor.with_neighbours(domain=True) if domain else predictor
     predicting, explaining = ModelProcess(answering), ModelProcess(predictor)
     batcher = Batcher(predicting, limits.wait / 1000, metrics.batches.observe)
     metrics.waiting.set_function(lambda: batcher.waiting)

@@ -20,14 +20,14 @@ from gtx.data.featurising import DEADLY, default_chunk_size, make_process_pool
 from gtx.explain import Attribution, Explanation, compute_attribution, explain_prediction
 from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
-from gtx.prediction.streaming import Chunk, ChunkAnswers, PredictorLike, predict_stream
+from gtx.prediction.streaming import Chunk, ChunkAnswers, predict_chunk
 
 Result = TypeVar("Result")
 
 _held: Any = None  # the model of this process
 
 
-def _hold(predictor: PredictorLike) -> None:
+def _hold(predictor: Predictor) -> None:
     global _held
     _held = predictor
 
@@ -49,7 +49,7 @@ class ModelProcess:
         calls: number of calls that run or wait.
     """
 
-    def __init__(self, predictor: PredictorLike) -> None:
+    def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor
         self.calls: int = 0
         self._pool: ProcessPoolExecutor | None = None
@@ -224,10 +224,10 @@ class Batcher:
         return []
 
 
-def predict_chunks(predictor: PredictorLike, chunks: Sequence[Chunk]) -> list[ChunkAnswers]:
+def predict_chunks(predictor: Predictor, chunks: Sequence[Chunk]) -> list[ChunkAnswers]:
     """Predict the molecules of several requests as one batch, in the process of the model."""
     texts, coordinates, features = (list(chain.from_iterable(column)) for column in zip(*chunks, strict=True))
-    (answered,) = predict_stream(predictor, [(texts, coordinates, features)], workers=0)
+    answered = predict_chunk(predictor, (texts, coordinates, features))
     return list(split(answered, [len(texts) for texts, _, _ in chunks]))
 
 

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import gtx
-from gtx.prediction.streaming import PredictorLike
 
 MODEL = Path(__file__).parent / "golden" / "regression.gtx"
 
 
-def dying(deadly: Callable[[Any], None]) -> PredictorLike:
+def dying(deadly: Callable[[Any], None]) -> Any:
     """The model `MODEL`, which calls `deadly(store)` before it predicts."""
     predictor = gtx.load(MODEL, device="cpu")
 
     class Dying:
-        header, task, device, checksum = predictor.header, predictor.task, predictor.device, predictor.checksum
+        header, task, device = predictor.header, predictor.task, predictor.device
+        members, kernel_member = predictor.members, predictor.kernel_member
         output_columns = staticmethod(predictor.output_columns)
 
         def predict_store(self, store: Any) -> Any:

@@ -14,7 +14,7 @@ from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
 from gtx.data.similarity import nearest_similarity
-from gtx.prediction import NeighbourReportingPredictor, Predictor
+from gtx.prediction import Predictor
 from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain
 from gtx.tasks import BinaryClassification, Regression
 from tests.tables import molecules
@@ -116,8 +116,8 @@ def test_from_training_to_a_table(trained: Path, tmp_path: Path, capsys: pytest.
 def test_it_stands_before_the_neighbours(trained: Path) -> None:
     model = gtx.load(trained / "model.gtx", "cpu")
     both, alone = (
-        NeighbourReportingPredictor(model, 1, domain=True),
-        NeighbourReportingPredictor(model, None, domain=True),
+        model.with_neighbours(1, domain=True),
+        model.with_neighbours(domain=True),
     )
     names = ["similarity", "domain", "domain_error", "domain_rows"]
     assert list(alone.output_columns([]))[-4:] == names
@@ -133,4 +133,4 @@ def test_a_model_without_it_says_why(trained: Path) -> None:
     model = gtx.load(trained / "model.gtx", "cpu")
     without: Predictor = model.with_header(replace(model.header, domain=None))
     with pytest.raises(InputError, match="has no domain: it takes"):
-        NeighbourReportingPredictor(without, None, domain=True)
+        without.with_neighbours(domain=True)

@@ -18,7 +18,7 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.fragments import GetMorganGenerator
-from gtx.prediction import NeighbourReportingPredictor, Predictor, predict_table
+from gtx.prediction import Predictor, predict_table
 from gtx.prediction.neighbours import Neighbours, TrainingRows
 from tests.tables import molecules, read
 
@@ -87,21 +87,21 @@ def test_they_stand_beside_predictions(model: Predictor, tmp_path: Path) -> None
     near = model.neighbours("CCO", 2)
     assert [other["neighbour_1"], other["neighbour_2"]] == near.neighbour.tolist()
     assert float(other["neighbour_2_solvation_water"]) == near.solvation_water[1]
-    predict_table(NeighbourReportingPredictor(model, 2), tmp_path / "in.csv", tmp_path / "out.parquet")
+    predict_table(model.with_neighbours(2), tmp_path / "in.csv", tmp_path / "out.parquet")
     typed = pd.read_parquet(tmp_path / "out.parquet")
     assert typed["neighbour_1_solvation_water"].dtype.kind == "f" and typed["neighbour_1"].isna().tolist() == [0, 1, 0]
 
 
 def test_of_few_rows_there_are_as_many_as_there_are(model: Predictor) -> None:
     few = model.with_header(replace(model.header, training=rows(["CCO"], class_=["active"])))
-    beside = NeighbourReportingPredictor(few, 2)
+    beside = few.with_neighbours(2)
     store = featurise(model.header.featuriser, ["CCO", "CCN"], workers=0).store
     answers = pickle.loads(pickle.dumps(beside.predict_store(store)))  # as from a worker process
     columns = dict(zip(beside.output_columns(["smiles"]), answers.columns(), strict=True))
     assert columns["neighbour_1_class_"].tolist() == ["active"] * 2 and columns["neighbour_2"].tolist() == [None] * 2
     assert np.isnan(columns["neighbour_2_similarity"]).all() and answers.finite.all()
     with pytest.raises(InputError, match="neighbours: expected 1 to 1000, got 0"):
-        NeighbourReportingPredictor(model, 0)
+        model.with_neighbours(0)
 
 
 def test_of_many_rows_some_are_kept_always_the_same() -> None:

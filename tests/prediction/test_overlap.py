@@ -11,7 +11,6 @@ import pytest
 import gtx
 from gtx.cli import main
 from gtx.prediction import Predictor, foundation
-from gtx.prediction.extended import NeighbourReportingPredictor
 
 FILE = Path(__file__).parent / "golden" / "neighbours.gtx"
 NEW = ["CCCCCCCCCCCC", "FC(F)(F)CCBr", "OCCOCCOCCO"]
@@ -68,7 +67,7 @@ def test_nothing_false_is_said(model: Predictor, tmp_path: Path) -> None:
     assert str(none) == f"none of these 3 molecules is in the model file, {kept}" and none.metrics is None
     pd.read_csv(file)[["smiles"]].to_csv(tmp_path / "bare.csv", index=False)
     assert model.predict_table(tmp_path / "bare.csv", out).overlap is None  # no scores, so nothing beside them
-    beside = gtx.prediction.predict_table(NeighbourReportingPredictor(model, 1), file, out)
+    beside = gtx.prediction.predict_table(model.with_neighbours(1), file, out)
     assert beside.overlap.trained == 3
 
 
