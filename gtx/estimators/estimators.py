@@ -516,7 +516,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         (values,) = self._predict_with_warning(X, "mean")
         task = self.predictor_.task
-        each = [task.answers.shares(values, t)[:, np.argsort(own)] for t, own in enumerate(self._of_model)]
+        each = [task.answers.class_probabilities(values, t)[:, np.argsort(own)] for t, own in enumerate(self._of_model)]
         if not self.multi_label_:
             return each[0]
         return each if isinstance(task, MulticlassClassification) else np.stack([p[:, 1] for p in each], axis=1)
@@ -552,7 +552,9 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
     def _likeliest(self, values: np.ndarray) -> np.ndarray:
         """Return the number of the most probable class of each label, in the order of the model, `[n, T]`."""
         task = self.predictor_.task
-        return np.stack([task.answers.shares(values, t).argmax(1) for t in range(len(task.targets))], axis=1)
+        return np.stack(
+            [task.answers.class_probabilities(values, t).argmax(1) for t in range(len(task.targets))], axis=1
+        )
 
 
 def _accuracy(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray) -> float:

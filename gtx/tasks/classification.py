@@ -1,9 +1,12 @@
-"""Classification: two classes per target, or many; calibrated probabilities and prediction sets."""
+"""Classification: classes of molecules, atoms or bonds; calibrated probabilities and prediction sets.
+
+A target of two classes has one output, the logit of the second class; a target of C classes has the C logits of a
+softmax.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -12,6 +15,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.base.errors import InputError, printable
 from gtx.base.schema import Text, check, entries, list_of, number, one_of
@@ -36,13 +40,11 @@ from gtx.tasks.calibration import (
     unlikeliness,
 )
 from gtx.tasks.columns import Columns
-from gtx.tasks.evidence import WORDS, concentrations, evidence_loss, probabilities, vacuity
 from gtx.tasks.labels import (
     MOST_CLASSES,
     check_count,
     count_labels,
     in_order,
-    indices,
     label,
     label_indices,
     listed,
@@ -71,8 +73,6 @@ if TYPE_CHECKING:
     from gtx.data import MoleculeStore
     from gtx.data.row_log import InputFile
 
-BETWEEN = "|"
-"""Separator of the classes of a set."""
 ZERO_ONE = ("0", "1")
 
 # --- Columns: labels of classes.
@@ -85,24 +85,23 @@ class ClassColumns(Columns):
     Attributes:
         classes: labels of each target in order; None before the table is read.
         task: name of the task, for messages.
+        binary: whether each target has exactly two classes, the positive one last; 0 and 1 before the table is read.
+        positive: positive class of every target of two; by default see `gtx.tasks.labels.in_order`.
     """
 
     classes: tuple[tuple[str, ...], ...] | None = None
     task: str = "multiclass"
+    binary: bool = False
+    positive: str | None = None
 
     discrete: ClassVar[bool] = True
     nouns: ClassVar[tuple[str, str]] = ("class", "classes")
 
     def labels(self, target: int) -> tuple[str, ...]:
         """Return the labels of a target's classes."""
-        return () if self.classes is None else tuple(self.classes[target])
-
-    def check_labels(self, name: str, labels: Sequence[str]) -> None:
-        """Raise an `InputError` if the task cannot learn these labels of a target column."""
-
-    def classes_of(self, cells: Sequence[str]) -> tuple[str, ...]:
-        """List the classes in the cells of a target, in order."""
-        return in_order(map(label, cells))
+        if self.classes is not None:
+            return tuple(self.classes[target])
+        return ZERO_ONE if self.binary else ()
 
     def infer(self, files: Sequence[InputFile]) -> dict[str, Any]:
         return self.infer_from_cells([files[0].cells(name) for name in self.targets])
@@ -113,33 +112,44 @@ class ClassColumns(Columns):
         Raises:
             InputError: the cells of a target cannot be learned.
         """
+        hint = f"; for numbers there is --task {self.level.name}s" if self.level.lists else ""
         classes = []
         for name, cells in zip(self.targets, columns, strict=True):
-            if self.level.lists:
-                labels, hint = self.classes_in_lists(name, cells), f"; for numbers there is --task {self.level.name}s"
-            else:
-                labels, hint = self.classes_of(cells), ""
-                if not labels:
-                    raise InputError(no_numbers(cells, name))
-            self.check_labels(name, labels)
-            check_count(labels, name, self.task, hint)
-            classes.append(labels)
+            classes.append(self.classes_of(name, cells))
+            if self.binary:
+                self._check_pair(name, classes[-1])
+            check_count(classes[-1], name, self.task, hint)
         return {"classes": tuple(classes)}
 
-    def classes_in_lists(self, name: str, cells: Sequence[str], positive: str | None = None) -> tuple[str, ...]:
-        """List the classes in the lists of a target column, in order.
+    def classes_of(self, name: str, cells: Sequence[str]) -> tuple[str, ...]:
+        """List the classes in the cells of a target column, in order.
 
         Raises:
-            InputError: there is no list of classes.
+            InputError: there is none.
         """
-        labels = in_order((item for cell in cells for item in _labels(cell, strict=False) or ()), positive)
-        if not labels:
-            what = f"holds no list of classes in any of the {len(cells)} rows"
-            raise InputError(f"target column {name!r} {what}; one class for each {self.level.name} was expected")
-        return labels
+        if self.level.lists:
+            labels = in_order((item for cell in cells for item in _labels(cell, strict=False) or ()), self.positive)
+            if not labels:
+                what = f"holds no list of classes in any of the {len(cells)} rows"
+                raise InputError(f"target column {name!r} {what}; one class for each {self.level.name} was expected")
+            return labels
+        counts = count_labels(map(label, cells))
+        if not counts:
+            raise InputError(no_numbers(cells, name))
+        return in_order(main_labels(counts) if self.binary and len(counts) != 2 else counts, self.positive)
+
+    def _check_pair(self, name: str, labels: Sequence[str]) -> None:
+        """Raise an `InputError` unless a target has two classes, the positive one among them."""
+        if len(labels) != 2:
+            number = f"{len(labels)} classes," if len(labels) > 1 else "only the class"
+            more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
+            needed = "both 0 and 1" if set(labels) < set(ZERO_ONE) else f"exactly two{more}"
+            raise InputError(f"target column {name!r} holds {number} {listed(labels)}; {self.task} needs {needed}")
+        if self.positive is not None and same_label(labels[1]) != same_label(normal_label(self.positive)):
+            raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        return indices(cells, self.labels(target))
+        return label_indices(map(label, cells), self.labels(target))
 
     def items(self, target: int, cell: str) -> np.ndarray | None:
         names = _labels(cell)
@@ -153,7 +163,10 @@ class ClassColumns(Columns):
         return values
 
     def complaint(self, target: int, cell: str) -> str:
-        return f"is none of the classes {listed(self.labels(target))} of the training table, nor blank"
+        labels = self.labels(target)
+        if self.binary:
+            return f"is neither {labels[0]} nor {labels[1]}, nor blank"
+        return f"is none of the classes {listed(labels)} of the training table, nor blank"
 
     def unread_words(self, target: int, cell: str) -> str:
         if self.level.lists and _labels(cell, strict=False) is None:
@@ -172,77 +185,107 @@ def _labels(cell: str, strict: bool = True) -> list[str | None] | None:
     return None if items is None else [None if item is None else normal_label(item) for item in items]
 
 
-@dataclass(frozen=True)
-class BinaryColumns(ClassColumns):
-    """Columns of labels of two classes, the positive one last; 0 and 1 before the table is read.
+# --- Evidence: a Dirichlet distribution over the probabilities of the classes of each molecule.
 
-    Attributes:
-        positive: positive class of every target; by default see `gtx.tasks.labels.in_order`.
+EVIDENCE = ("none", "evidential")
+"""Names of the methods of uncertainty for classes, on the command line and in model files."""
+PENALTY = 0.02
+"""Lambda, the weight of the penalty for evidence of wrong classes."""
+MOST_EVIDENCE = 10.0
+"""Limit on the absolute logarithm of evidence."""
+
+
+def concentrations(shares: Tensor, strength: Tensor) -> Tensor:
+    r"""Compute the parameters `[..., C]` of a Dirichlet distribution over the probabilities of C classes.
+
+    \[ \alpha_c = 1 + E \pi_c, \qquad E = e^s, \quad -10 \le s \le 10 \]
+
+    Source: Sensoy et al. 2018 (arXiv:1806.01768).
+
+    E is the total evidence, and \(\pi\), the softmax of the logits, divides the evidence among the classes. With E = 0,
+    nothing is known of the probabilities. In the paper, the network has a separate output for the evidence of each
+    class. With the division by a softmax, a kernel model can be blended with the logits. The evidence is an
+    exponential, as in Pandey & Yu 2023 (arXiv:2306.11113), because an output that a rectifier sets to 0 has no
+    gradient.
+
+    Args:
+        shares: \(\pi\), `[..., C]`.
+        strength: s, `[...]`.
     """
+    return 1 + strength.clamp(-MOST_EVIDENCE, MOST_EVIDENCE).exp()[..., None] * shares
 
-    positive: str | None = None
 
-    def labels(self, target: int) -> tuple[str, ...]:
-        return super().labels(target) or ZERO_ONE
+def evidence_loss(alpha: Tensor, y: Tensor) -> Tensor:
+    r"""Compute the expected cross-entropy of probabilities drawn from the distribution, `[B]`, with a penalty for
+    evidence of other classes than the true one y:
 
-    def classes_of(self, cells: Sequence[str]) -> tuple[str, ...]:
-        counts = count_labels(map(label, cells))
-        return in_order(counts if len(counts) == 2 else main_labels(counts), self.positive)
+    \[ \ell = \psi(S) - \psi(\alpha_y)
+       + \lambda\, \mathrm{KL}\bigl( \mathrm{Dir}(\tilde\alpha) \,\|\, \mathrm{Dir}(1) \bigr), \qquad
+       S = \sum_c \alpha_c \]
 
-    def classes_in_lists(self, name: str, cells: Sequence[str], positive: str | None = None) -> tuple[str, ...]:
-        return super().classes_in_lists(name, cells, positive or self.positive)
+    (Sensoy et al. 2018, equation 4 and the penalty of section 4). \(\tilde\alpha\) is \(\alpha\) with 1 for the true
+    class. The paper prefers an expected squared error, and increases lambda to 1 in ten epochs. gtx uses the constant
+    lambda = 0.02, so that the loss does not depend on the epoch. With the squared error and lambda = 0.05, a short
+    training learned much less than without evidence (docs/uncertainty.md).
 
-    def check_labels(self, name: str, labels: Sequence[str]) -> None:
-        if set(labels) <= set(ZERO_ONE) and len(labels) == 1:
-            raise InputError(f"target column {name!r} holds only the class {labels[0]}; {self.task} needs both 0 and 1")
-        if len(labels) != 2:
-            number = "only the class" if len(labels) == 1 else f"{len(labels)} classes,"
-            more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
-            raise InputError(
-                f"target column {name!r} holds {number} {listed(labels)}; {self.task} needs exactly two{more}"
-            )
-        if self.positive is not None and same_label(labels[1]) != same_label(normal_label(self.positive)):
-            raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
+    The loss has a known weakness: if classes can be separated, more evidence always lowers the loss, however few rows
+    there are. The amount of evidence is therefore not determined by the data (Bengs et al. 2022, arXiv:2203.06102).
 
-    def complaint(self, target: int, cell: str) -> str:
-        zero, one = self.labels(target)
-        return f"is neither {zero} nor {one}, nor blank"
+    Args:
+        alpha: `[B, C]`.
+        y: numbers of classes, int64 `[B]`.
+    """
+    true = (y[:, None] == torch.arange(alpha.shape[-1], device=y.device)).to(alpha.dtype)
+    error = alpha.sum(-1).digamma() - (true * alpha.digamma()).sum(-1)
+    others, flat = (
+        Dirichlet(each, validate_args=False) for each in (true + (1 - true) * alpha, torch.ones_like(alpha))
+    )
+    return error + PENALTY * kl_divergence(others, flat)
 
 
 # --- Objective: cross-entropy, or the loss of evidence.
 
+METRICS = {
+    "roc_auc": Metric("macro ROC-AUC", roc_auc, varies),
+    "accuracy": Metric("accuracy", accuracy, has_values),
+    "f1": Metric("macro F1", macro_f1, has_values),
+    "mcc": Metric("Matthews", matthews_correlation, varies),
+}
+BINARY_METRICS = {
+    "roc_auc": Metric("ROC-AUC", roc_auc, varies),
+    "pr_auc": Metric("PR-AUC", average_precision, varies),
+    "accuracy": Metric("accuracy", accuracy, has_values),
+}
+
 
 @dataclass(frozen=True)
 class CrossEntropy(NumericObjective):
-    """Base of cross-entropies of two classes or of several.
+    r"""Cross-entropy \(-\ln p_y\) of the softmax of C logits for each target, or of the sigmoid of one logit.
 
     Attributes:
         columns: columns of the targets, which know the classes.
         balanced: whether rarer classes have larger weights.
-        weights: weights of the classes in the loss, fitted to the training rows if they are balanced.
+        weights: weights of each target's classes in the loss, fitted to the training rows if they are balanced.
         evidential: whether one more output per target, after the logits, is the amount of evidence.
     """
 
     columns: ClassColumns = field(kw_only=True)
     balanced: bool = False
-    weights: tuple[Any, ...] | None = None
+    weights: Sequence[Sequence[float]] | None = None
     evidential: bool = False
 
     linked: ClassVar[bool] = True
     num_measures: ClassVar[int] = 1
     item_metrics: ClassVar[Sequence[str]] = ("accuracy",)
 
-    @abstractmethod
-    def softmaxes(self, output: Tensor) -> Tensor:
-        """Convert logits `[..., P]` to probabilities."""
+    @property
+    def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
+        """Metrics of two classes, or of several."""
+        return BINARY_METRICS if self.columns.binary else METRICS
 
-    @abstractmethod
-    def class_weights(self, target: int) -> tuple[float, ...] | None:
-        """Return the weights of the classes of a target in the loss, by class number; None for uniform weights."""
-
-    @abstractmethod
-    def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
-        """Compute the cross-entropy of each entry, `[B, T]`, from logits `[B, P]` and numbers of classes `[B, T]`."""
+    @property
+    def widths(self) -> list[int]:
+        return [1 if self.columns.binary else len(self.columns.labels(t)) for t in range(len(self.targets))]
 
     @property
     def out_channels(self) -> int:
@@ -260,39 +303,88 @@ class CrossEntropy(NumericObjective):
     def point(self) -> Self:
         return replace(self, evidential=False)
 
+    def fit(self, train: MoleculeStore) -> dict[str, Any]:
+        super().fit(train)
+        binary, labels = self.columns.binary, [self.columns.labels(t) for t in range(len(self.targets))]
+        pairs = zip(self.level.targets(train).T, labels, strict=True)
+        counts = [torch.bincount(y[~y.isnan()].long(), minlength=len(names)) for y, names in pairs]
+        lacking = [t for t, count in enumerate(counts) if (count > 0).sum() < 2]
+        if lacking and (not binary or len(lacking) == len(counts)):  # of several pairs of classes some may be so rare
+            (only,) = counts[lacking[0]].nonzero().flatten().tolist()
+            where = f"target {self.targets[lacking[0]]!r} has only the class {labels[lacking[0]][only]!r}"
+            raise InputError(f"{where} among the training molecules; {self.columns.task} needs two")
+        if not self.balanced or self.weights is not None:
+            return {}
+        if binary:
+            odds = [(zeros.double() / ones.clamp(min=1)).clamp(min=1e-3) for zeros, ones in counts]
+            return {"positive_weights": tuple(map(float, odds))}
+        return {"weights": tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts)}
+
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         if not self.evidential:
-            return self.cross_entropies(output, target)
+            return self._cross_entropies(output, target)
         losses = []
         for t, alpha in enumerate(self.distributions(output)):
-            y, weights = target[:, t].long(), self.class_weights(t)
+            y = target[:, t].long()
             loss = evidence_loss(alpha, y)
-            losses.append(loss if weights is None else loss * constants(weights, output)[y])
+            losses.append(loss if self.weights is None else loss * constants(self.weights[t], output)[y])
         return torch.stack(losses, dim=1)
+
+    def _cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
+        """Compute the cross-entropies `[R, T]` from logits `[R, P]`."""
+        if self.columns.binary:
+            weight = None if self.weights is None else constants([one for _, one in self.weights], output)
+            return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weight)
+        losses = []
+        for t, place in enumerate(self.places):
+            weight = None if self.weights is None else constants(self.weights[t], output)
+            losses.append(F.cross_entropy(output[:, place.columns], target[:, t].long(), weight, reduction="none"))
+        return torch.stack(losses, dim=1)
+
+    def softmaxes(self, output: Tensor) -> Tensor:
+        """Convert logits `[..., P]` to the probability of each class or, of two classes, of the second."""
+        if self.columns.binary:
+            return output.sigmoid()
+        return torch.cat([output[..., place.columns].softmax(-1) for place in self.places], dim=-1)
+
+    def class_probabilities(self, prediction: Tensor, target: int) -> Tensor:
+        """Select the probability of each class of a target, `[..., C]`, from predictions `[..., P]`."""
+        p = prediction[..., self.places[target].columns]
+        return torch.cat([1 - p, p], dim=-1) if self.columns.binary else p
 
     def distributions(self, output: Tensor) -> list[Tensor]:
         """Compute the Dirichlet distribution of each target, `[..., C]`, from logits and evidence."""
         shares, strength = self.softmaxes(output[..., : self.num_predictions]), output[..., self.num_predictions :]
-        parts = [shares[..., target.columns] for target in self.places]
-        each = [torch.cat([1 - p, p], -1) if p.shape[-1] == 1 else p for p in parts]
-        return [concentrations(p, strength[..., t]) for t, p in enumerate(each)]
+        return [concentrations(self.class_probabilities(shares, t), s) for t, s in enumerate(strength.unbind(-1))]
 
     def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         """Compute the probability of each class or, of two classes, of the second."""
         output = output.double()
         if not self.evidential:
             return self.softmaxes(output)
-        parts = [probabilities(alpha) for alpha in self.distributions(output)]
-        return torch.cat([p[..., -width:] for p, width in zip(parts, self.widths, strict=True)], dim=-1)
+        means = [alpha / alpha.sum(-1, keepdim=True) for alpha in self.distributions(output)]
+        return torch.cat([p[..., -width:] for p, width in zip(means, self.widths, strict=True)], dim=-1)
+
+    def ideal(self, y: Tensor) -> Tensor:
+        """Return the indicators of the classes or, of two classes, of the second."""
+        if self.columns.binary:
+            return y.double()
+        pairs = zip(y.T, self.widths, strict=True)
+        parts = [F.one_hot(column.nan_to_num().long(), width).double() for column, width in pairs]
+        blank = y.isnan().repeat_interleave(torch.tensor(self.widths), dim=1)
+        return torch.cat(parts, dim=1).masked_fill(blank, torch.nan)
 
     def regressands(self, store: MoleculeStore) -> Tensor | None:
         return None if self.level.lists else self.ideal(self.scaled(store))
 
+    def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
+        """Return the loss; of two classes 1 − ROC-AUC, which does not punish overconfidence, where it is defined."""
+        return 1 - logged["val_roc_auc"] if self.columns.binary and "val_roc_auc" in logged else logged["val_loss"]
+
     def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
         """Compute whether the likeliest class is right."""
         p = self.softmaxes(output)
-        parts = [p[:, place.columns] for place in self.places]
-        likeliest = [(one[:, 0] > 0.5).long() if one.shape[1] == 1 else one.argmax(1) for one in parts]
+        likeliest = [self.class_probabilities(p, t).argmax(1) for t in range(len(self.targets))]
         return [torch.stack(likeliest, 1) == target]
 
     def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
@@ -300,116 +392,19 @@ class CrossEntropy(NumericObjective):
         return {} if right.isnan().all() else {"val_accuracy": float(right.nanmean())}
 
 
-@dataclass(frozen=True)
-class BinaryCrossEntropy(CrossEntropy):
-    """Cross-entropy of the logit of the second class, the one output of a target."""
-
-    metrics: ClassVar[dict[str, Metric]] = {
-        "roc_auc": Metric("ROC-AUC", roc_auc, varies),
-        "pr_auc": Metric("PR-AUC", average_precision, varies),
-        "accuracy": Metric("accuracy", accuracy, has_values),
-    }
-
-    def fit(self, train: MoleculeStore) -> dict[str, Any]:
-        super().fit(train)
-        y = self.level.targets(train)
-        present = [column[~column.isnan()].unique().tolist() for column in y.T]
-        if all(len(classes) < 2 for classes in present):  # of several targets some may be so rare
-            listing = ", ".join(
-                f"{name!r} only the class {self.columns.labels(t)[int(present[t][0])]}"
-                for t, name in enumerate(self.targets)
-            )
-            both = " and ".join(self.columns.labels(0))
-            needed = f"{self.columns.task} needs both {both} among the training molecules"
-            raise InputError(f"{needed}; there {listing} occurs")
-        if not self.balanced or self.weights is not None:
-            return {}
-        positive, measured = y.nansum(0), (~y.isnan()).sum(0)
-        weights = ((measured - positive) / positive.clamp(min=1)).clamp(min=1e-3)
-        return {"positive_weights": tuple(weights.tolist())}
-
-    def class_weights(self, target: int) -> tuple[float, ...] | None:
-        return None if self.weights is None else (1.0, self.weights[target])
-
-    def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
-        weights = None if self.weights is None else constants(self.weights, output)
-        return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weights)
-
-    def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
-        """Return 1 − ROC-AUC, which does not punish overconfidence; the loss if no target has both classes."""
-        return 1 - logged["val_roc_auc"] if "val_roc_auc" in logged else logged["val_loss"]
-
-    def softmaxes(self, output: Tensor) -> Tensor:
-        """Return the probability of the second class."""
-        return output.sigmoid()
-
-
-@dataclass(frozen=True)
-class SoftmaxCrossEntropy(CrossEntropy):
-    r"""Cross-entropy \(-\ln p_y\) of the softmax of C logits for each target."""
-
-    metrics: ClassVar[dict[str, Metric]] = {
-        "roc_auc": Metric("macro ROC-AUC", roc_auc, varies),
-        "accuracy": Metric("accuracy", accuracy, has_values),
-        "f1": Metric("macro F1", macro_f1, has_values),
-        "mcc": Metric("Matthews", matthews_correlation, varies),
-    }
-
-    @property
-    def widths(self) -> list[int]:
-        return [len(self.columns.labels(t)) for t in range(len(self.targets))]
-
-    def fit(self, train: MoleculeStore) -> dict[str, Any]:
-        super().fit(train)
-        y = self.level.targets(train)
-        for t, name in enumerate(self.targets):
-            present = y[:, t][~y[:, t].isnan()].unique().long().tolist()
-            if len(present) < 2:
-                listing = ", ".join(self.columns.labels(t)[i] for i in present) or "none"
-                raise InputError(
-                    f"target {name!r}: expected two classes or more among training molecules, got {listing}"
-                )
-        if not self.balanced or self.weights is not None:
-            return {}
-        counts = [
-            torch.bincount(column[~column.isnan()].long(), minlength=c)
-            for column, c in zip(y.T, self.widths, strict=True)
-        ]
-        return {"weights": tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts)}
-
-    def class_weights(self, target: int) -> tuple[float, ...] | None:
-        return None if self.weights is None else self.weights[target]
-
-    def cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
-        def one(t: int) -> Tensor:
-            weight = None if self.weights is None else constants(self.weights[t], output)
-            return F.cross_entropy(output[:, self.places[t].columns], target[:, t].long(), weight, reduction="none")
-
-        return torch.stack([one(t) for t in range(len(self.targets))], dim=1)
-
-    def ideal(self, y: Tensor) -> Tensor:
-        """Return the indicators of the classes."""
-
-        def one(column: Tensor, width: int) -> Tensor:
-            indicators = F.one_hot(column.nan_to_num().long(), width).double()
-            return torch.where(column.isnan()[:, None], torch.nan, indicators)
-
-        return torch.cat([one(*each) for each in zip(y.T, self.widths, strict=True)], dim=1)
-
-    def softmaxes(self, output: Tensor) -> Tensor:
-        """Return the probability of each class."""
-        return torch.cat([output[..., target.columns].softmax(-1) for target in self.places], dim=-1)
-
-
 # --- Answers: probabilities, calibrated on validation rows, and sets of classes.
 
 
 @dataclass(frozen=True)
 class ClassAnswers(NumericAnswers):
-    """Base of answers of two classes or of several: probabilities, sets and vacuity.
+    """Probabilities, the likeliest class, sets and vacuity.
+
+    Of two classes `<target>_pred` is the probability of the second and, unless the labels are 0 and 1,
+    `<target>_class` the likelier one. Of more, `<target>_pred` is the likeliest class and `<target>_<class>` the
+    probability of each.
 
     Attributes:
-        calibration, sets, coverage, set_kind: see `gtx.tasks.options.ClassOptions`.
+        calibration, sets, coverage, set_kind: see `gtx.settings.tasks.ClassOptions`.
         temperatures, curves, margins: see `ClassTask`.
     """
 
@@ -423,28 +418,100 @@ class ClassAnswers(NumericAnswers):
     curves: tuple[Any, ...] | None = None
     margins: tuple[float | None, ...] | None = None
 
-    def shares(self, prediction: np.ndarray, target: int) -> np.ndarray:
-        """Return the probability of each class of a target, `[m, C]`, from predictions `[m, P]`."""
-        p = prediction[:, self.objective.places[target].columns]
-        return np.concatenate([1 - p, p], axis=1) if p.shape[1] == 1 else p
+    def class_probabilities(self, prediction: np.ndarray, target: int) -> np.ndarray:
+        """Select the probability of each class of a target, `[m, C]`, from predictions `[m, P]`."""
+        return self.objective.class_probabilities(torch.from_numpy(prediction), target).numpy()
+
+    # columns
+
+    @property
+    def _named_targets(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Name and labels of each target."""
+        return [(name, self.columns.labels(t)) for t, name in enumerate(self.objective.targets)]
+
+    @property
+    def prediction_names(self) -> list[str]:
+        if self.columns.binary:
+            return super().prediction_names
+        return [f"{name}_{label}" for name, labels in self._named_targets for label in labels]
+
+    @property
+    def prediction_columns(self) -> list[str]:
+        return super().prediction_columns if self.columns.binary else self.prediction_names
+
+    def quantity(self, column: int) -> str:
+        if not self.columns.binary:
+            return f"probability of {self.prediction_names[column]}"
+        name, labels = self._named_targets[column]
+        return f"probability of {name}" if labels == ZERO_ONE else f"probability that {name} is {labels[1]!r}"
+
+    def suffixes(self, target: int, members: int) -> dict[str, type]:
+        labels, suffixes = self.columns.labels(target), super().suffixes(target, members)
+        if not self.columns.binary:
+            suffixes |= {"pred": str} | dict.fromkeys(labels, float)
+        elif labels != ZERO_ONE:
+            suffixes["class"] = str
+        if self.objective.evidential:
+            suffixes["vacuity"] = float
+        return suffixes if self.margins is None else suffixes | {"set": str}
+
+    def table(self, answers: Predictions) -> list[np.ndarray]:
+        columns: list[np.ndarray] = []
+        for t, place in enumerate(self.objective.places):
+            labels, p = np.array(self.columns.labels(t), object), answers.mean[:, place.columns]
+            best = self.class_probabilities(answers.mean, t).argmax(1)
+            output = np.zeros_like(best) if self.columns.binary else best
+            std = [] if answers.std is None else [answers.std[np.arange(len(best)), place.columns.start + output]]
+            if not self.columns.binary:
+                columns += [labels[best], *std, *p.T]
+            else:
+                columns += [p[:, 0], *std] + ([] if tuple(labels) == ZERO_ONE else [labels[best]])
+            if answers.vacuity is not None:
+                columns.append(answers.vacuity[:, t])
+            if self.margins is not None:
+                columns.append(self.set_texts(answers.mean, t))
+        return columns
+
+    def notes(self) -> list[str]:
+        """Describe the classes, and the calibration of probabilities and sets on validation rows."""
+        lines = []
+        if self.temperatures is not None:
+            lines.append(f"temperature of probabilities: {', '.join(f'{t:.3g}' for t in self.temperatures)}")
+        if self.margins is not None:
+            if self.set_kind == "adaptive":
+                most = ", ".join("any" if m is None else f"{m:.3g}" for m in self.margins)
+                rule = f"the likeliest, and classes up to a sum of probabilities of {most}, the last by half"
+            else:
+                least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.margins)
+                rule = f"classes of a probability of {least} or more, and the likeliest"
+            lacking = f"; any with fewer than {fewest(self.coverage)} validation values" if None in self.margins else ""
+            lines.append(f"sets of {percent(self.coverage)}: {rule}{lacking}")
+        for name, labels in self._named_targets:
+            if not self.columns.binary:
+                lines.append(f"{name}: classes {listed(labels)}")
+            elif labels != ZERO_ONE:
+                positive = f"{name}_pred is the probability of the positive class, {labels[1]!r}"
+                lines.append(f"{name}: {positive}; the other class is {labels[0]!r}")
+        return lines
+
+    # calibration
 
     def vacuity(self, outputs: Tensor) -> np.ndarray | None:
-        """Average the vacuity over members."""
+        r"""Compute the vacuity \(u = C / S\), the lack of evidence, averaged over members."""
         if not self.objective.evidential:
             return None
-        return torch.stack([vacuity(alpha) for alpha in self.objective.distributions(outputs)], -1).mean(1).numpy()
+        each = [alpha.shape[-1] / alpha.sum(-1) for alpha in self.objective.distributions(outputs)]
+        return torch.stack(each, -1).mean(1).numpy()
 
     def corrected(self, mean: np.ndarray) -> np.ndarray:
         parts = []
-        for t, width in enumerate(self.objective.widths):
-            p = self.shares(mean, t)
+        for t, place in enumerate(self.objective.places):
+            p = own = mean[:, place.columns]
             if self.temperatures is not None:
-                p = apply_temperature(p, self.temperatures[t])
+                p = apply_temperature(self.class_probabilities(mean, t), self.temperatures[t])
             elif self.curves is not None and self.curves[t] is not None:
-                p = apply_curves(p, self.curves[t])
-            else:
-                p = mean[:, self.objective.places[t].columns]
-            parts.append(p[:, -width:])
+                p = apply_curves(self.class_probabilities(mean, t), self.curves[t])
+            parts.append(p[:, -own.shape[1] :])
         return np.concatenate(parts, axis=1)
 
     def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
@@ -452,7 +519,9 @@ class ClassAnswers(NumericAnswers):
         if self.objective.level.lists:
             return {}
         measured = [~np.isnan(column) for column in y.T]
-        pairs = [(y[rows, t].astype(int), self.shares(answers.mean[rows], t)) for t, rows in enumerate(measured)]
+        pairs = [
+            (y[rows, t].astype(int), self.class_probabilities(answers.mean[rows], t)) for t, rows in enumerate(measured)
+        ]
         fitted: dict[str, Any] = {}
         if self.calibration == "temperature":
             fitted["temperatures"] = tuple(fit_temperature(*pair) for pair in pairs)
@@ -466,7 +535,7 @@ class ClassAnswers(NumericAnswers):
         margins = []
         for t, column in enumerate(y.T):
             rows = ~np.isnan(column)
-            scores = unlikeliness(self.shares(mean[rows], t), self.set_kind)
+            scores = unlikeliness(self.class_probabilities(mean[rows], t), self.set_kind)
             true = np.take_along_axis(scores, column[rows, None].astype(int), 1)
             margin = float(conformal_half_width(true, np.zeros_like(true), self.coverage)[0])
             margins.append(margin if np.isfinite(margin) else None)
@@ -474,28 +543,15 @@ class ClassAnswers(NumericAnswers):
 
     def members_of_sets(self, mean: np.ndarray, target: int) -> np.ndarray:
         """Select the classes in the set of each molecule, bool `[m, C]`; all without a margin."""
-        p = self.shares(mean, target)
+        p = self.class_probabilities(mean, target)
         margin = None if self.margins is None else self.margins[target]
         within = unlikeliness(p, self.set_kind) <= (1 if margin is None else margin)
         return within | (p == p.max(1, keepdims=True))
 
-    def further_suffixes(self) -> dict[str, type]:
-        """Return suffixes and types of the columns after the probabilities: vacuity and set, if there are any."""
-        evidence: dict[str, type] = {"vacuity": float} if self.objective.evidential else {}
-        return evidence | ({} if self.margins is None else {"set": str})
-
-    def further_columns(self, answers: Predictions, target: int) -> list[np.ndarray]:
-        """Return the columns that `further_suffixes` names, `[m]` each."""
-        unknown = [] if answers.vacuity is None else [answers.vacuity[:, target]]
-        return unknown + self.set_columns(answers.mean, target)
-
-    def set_columns(self, mean: np.ndarray, target: int) -> list[np.ndarray]:
+    def set_texts(self, mean: np.ndarray, target: int) -> np.ndarray:
         """Write the sets of a target as texts, `[m]`: the labels, in order, with a bar between them."""
-        if self.margins is None:
-            return []
-        labels = self.columns.labels(target)
-        rows = self.members_of_sets(mean, target)
-        return [np.array([BETWEEN.join(labels[c] for c in row.nonzero()[0]) for row in rows], object)]
+        labels = np.array(self.columns.labels(target), object)
+        return np.array(["|".join(labels[row]) for row in self.members_of_sets(mean, target)], object)
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
         """Score probabilities, see `gtx.tasks.calibration.evaluate_probabilities`, sets and evidence.
@@ -511,7 +567,7 @@ class ClassAnswers(NumericAnswers):
             evidence = ("auroc_vacuity",) if answers.vacuity is not None else ()
             per_target[name] = dict.fromkeys(("nll", "brier", "ece", "auroc", *evidence, *sets))
             if len(true):
-                p = self.shares(answers.mean[rows], t)
+                p = self.class_probabilities(answers.mean[rows], t)
                 per_target[name] |= evaluate_probabilities(true, p)
                 if answers.vacuity is not None:
                     per_target[name]["auroc_vacuity"] = ranking(p.argmax(1) != true, answers.vacuity[rows, t])
@@ -520,92 +576,6 @@ class ClassAnswers(NumericAnswers):
                     inside = np.take_along_axis(members, true[:, None], 1)
                     per_target[name] |= {"coverage": float(inside.mean()), "size": float(members.sum(1).mean())}
         return mean_scores(per_target)
-
-    def notes(self) -> list[str]:
-        """Describe the calibration of probabilities and sets on validation rows."""
-        lines = []
-        if self.temperatures is not None:
-            lines.append(f"temperature of probabilities: {', '.join(f'{t:.3g}' for t in self.temperatures)}")
-        if self.margins is not None:
-            if self.set_kind == "adaptive":
-                most = ", ".join("any" if m is None else f"{m:.3g}" for m in self.margins)
-                rule = f"the likeliest, and classes up to a sum of probabilities of {most}, the last by half"
-            else:
-                least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.margins)
-                rule = f"classes of a probability of {least} or more, and the likeliest"
-            lacking = f"; any with fewer than {fewest(self.coverage)} validation values" if None in self.margins else ""
-            lines.append(f"sets of {percent(self.coverage)}: {rule}{lacking}")
-        return lines
-
-
-@dataclass(frozen=True)
-class BinaryAnswers(ClassAnswers):
-    """Probability of the second class, and, unless the labels are 0 and 1, the likelier class."""
-
-    def suffixes(self, target: int, members: int) -> dict[str, type]:
-        suffixes = super().suffixes(target, members)
-        if self.columns.labels(target) != ZERO_ONE:
-            suffixes["class"] = str
-        return suffixes | self.further_suffixes()
-
-    def table(self, answers: Predictions) -> list[np.ndarray]:
-        mean, std = answers.mean, answers.std
-        columns: list[np.ndarray] = []
-        for t in range(len(self.objective.targets)):
-            columns += [mean[:, t]] if std is None else [mean[:, t], std[:, t]]
-            if self.columns.labels(t) != ZERO_ONE:
-                columns.append(np.array(self.columns.labels(t), object)[(mean[:, t] > 0.5).astype(int)])
-            columns += self.further_columns(answers, t)
-        return columns
-
-    def quantity(self, column: int) -> str:
-        name, labels = self.objective.targets[column], self.columns.labels(column)
-        return f"probability of {name}" if labels == ZERO_ONE else f"probability that {name} is {labels[1]!r}"
-
-    def notes(self) -> list[str]:
-        return super().notes() + [
-            f"{name}: {name}_pred is the probability of the positive class, {labels[1]!r}; the other class is "
-            f"{labels[0]!r}"
-            for name, labels in ((name, self.columns.labels(t)) for t, name in enumerate(self.objective.targets))
-            if labels != ZERO_ONE
-        ]
-
-
-@dataclass(frozen=True)
-class MulticlassAnswers(ClassAnswers):
-    """Likeliest class, `<target>_pred`, and the probability of each class, `<target>_<class>`."""
-
-    @property
-    def prediction_names(self) -> list[str]:
-        names = enumerate(self.objective.targets)
-        return [f"{name}_{label}" for t, name in names for label in self.columns.labels(t)]
-
-    @property
-    def prediction_columns(self) -> list[str]:
-        return self.prediction_names
-
-    def suffixes(self, target: int, members: int) -> dict[str, type]:
-        suffixes = {**super().suffixes(target, members), "pred": str}
-        return suffixes | dict.fromkeys(self.columns.labels(target), float) | self.further_suffixes()
-
-    def table(self, answers: Predictions) -> list[np.ndarray]:
-        mean, std = answers.mean, answers.std
-        columns: list[np.ndarray] = []
-        for t, target in enumerate(self.objective.places):
-            p = mean[:, target.columns]
-            best = p.argmax(1)
-            columns.append(np.array(self.columns.labels(t), object)[best])
-            if std is not None:
-                columns.append(np.take_along_axis(std[:, target.columns], best[:, None], 1)[:, 0])
-            columns += [*p.T, *self.further_columns(answers, t)]
-        return columns
-
-    def quantity(self, column: int) -> str:
-        return f"probability of {self.prediction_names[column]}"
-
-    def notes(self) -> list[str]:
-        names = enumerate(self.objective.targets)
-        return super().notes() + [f"{name}: classes {listed(self.columns.labels(t))}" for t, name in names]
 
 
 # --- The tasks.
@@ -621,7 +591,7 @@ class ClassTask(NumericTask, ClassOptions):
     `gtx.tasks.calibration.unlikeliness` defines both kinds of score.
 
     With `uncertainty` "evidential", one more output per target is the evidence for the probabilities, and the column
-    `<target>_vacuity` is the lack of evidence; see `gtx.tasks.evidence`.
+    `<target>_vacuity` is the lack of evidence; see `concentrations`.
 
     Args:
         temperatures: temperature of each target, fitted to validation rows if the calibration is "temperature".
@@ -637,41 +607,47 @@ class ClassTask(NumericTask, ClassOptions):
 
     names: ClassVar[dict[str, str]] = {"atom": "atom-classes", "bond": "bond-classes"}
     epochs: ClassVar[int] = 20
+    binary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.coverage, BETWEEN_0_AND_1, "coverage")
         if self.coverage != LEVEL and not self.sets:
             raise InputError(f"coverage: {self.coverage} needs sets: add sets")
-        if self.uncertainty not in WORDS:
-            raise InputError(f"uncertainty: of {self.name} expected {' or '.join(WORDS)}, got {self.uncertainty}")
+        if self.uncertainty not in EVIDENCE:
+            raise InputError(f"uncertainty: of {self.name} expected {' or '.join(EVIDENCE)}, got {self.uncertainty}")
         if self.set_kind not in SET_KINDS:
             raise InputError(f"set_kind: expected {' or '.join(SET_KINDS)}, got {self.set_kind}")
         if self.set_kind != "smallest" and not self.sets:
             raise InputError(f"set_kind: {self.set_kind} needs sets: add sets")
 
     @property
-    @abstractmethod
+    def loss_weights(self) -> Sequence[Sequence[float]] | None:
+        """Weights of each target's classes in the loss, once they are fitted."""
+        return None
+
+    @cached_property
     def columns(self) -> ClassColumns:
-        """Columns of labels."""
+        positive = getattr(self, "positive", None)
+        return ClassColumns(self.targets, LEVELS[self.level], self.classes, self.name, self.binary, positive)
 
-    @property
-    @abstractmethod
+    @cached_property
+    def objective(self) -> CrossEntropy:
+        return CrossEntropy(
+            self.targets,
+            LEVELS[self.level],
+            self.target_weights,
+            columns=self.columns,
+            balanced=self.class_weights == "balanced",
+            weights=self.loss_weights,
+            evidential=self.uncertainty == "evidential",
+        )
+
+    @cached_property
     def answers(self) -> ClassAnswers:
-        """Probabilities and sets."""
-
-    def _loss(self, columns: ClassColumns, weights: tuple[Any, ...] | None) -> dict[str, Any]:
-        return {
-            "columns": columns,
-            "target_weights": self.target_weights,
-            "balanced": self.class_weights == "balanced",
-            "weights": weights,
-            "evidential": self.uncertainty == "evidential",
-        }
-
-    def _answers(self, kind: type[Any], columns: ClassColumns, objective: CrossEntropy) -> Any:
         fitted = self.temperatures, self.curves, self.margins
-        return kind(columns, objective, self.calibration, self.sets, self.coverage, self.set_kind, *fitted)
+        choices = self.calibration, self.sets, self.coverage, self.set_kind
+        return ClassAnswers(self.columns, self.objective, *choices, *fitted)
 
     def adopting(self, other: Task) -> Self:
         for t, at in enumerate(self.shared(other)):
@@ -687,19 +663,28 @@ class ClassTask(NumericTask, ClassOptions):
         return self
 
     @classmethod
-    def calibration_entries(cls, targets: int) -> dict[str, Any]:
-        """Describe the calibration entries of a model file for a number of targets."""
+    def header_entries(cls, targets: int) -> Any:
+        def each(kind: Any) -> Any:
+            return list_of(kind, targets, targets)
+
         curve = list_of(list_of(list_of(number(0, 1), 1), 2, 2), 2)
-        return {
+        classes = each(list_of(Text, 2, 2 if cls.binary else MOST_CLASSES))
+        optional = {
+            "positive_weights" if cls.binary else "weights": each(number(0) if cls.binary else list_of(number(0)))
+            | None,
+            "class_weights": Text,
             "calibration": one_of(["none", "temperature", "isotonic"]),
             "sets": bool,
             "coverage": BETWEEN_0_AND_1,
             "set_kind": one_of(SET_KINDS),
-            "uncertainty": one_of(WORDS),
-            "temperatures": list_of(number(1e-3, 1e3), targets, targets) | None,
-            "curves": list_of(curve | None, targets, targets) | None,
-            "margins": list_of(number(0, 1) | None, targets, targets) | None,
+            "uncertainty": one_of(EVIDENCE),
+            "temperatures": each(number(1e-3, 1e3)) | None,
+            "curves": each(curve | None) | None,
+            "margins": each(number(0, 1) | None) | None,
         }
+        if cls.binary:
+            return entries({}, {"classes": classes | None} | optional)
+        return entries({"classes": classes}, optional)
 
 
 @dataclass(frozen=True)
@@ -717,26 +702,13 @@ class BinaryClassification(ClassTask, BinaryOptions):
 
     name: ClassVar[str] = "classification"
     unsaved: ClassVar[frozenset[str]] = ClassTask.unsaved | {"positive"}
+    binary: ClassVar[bool] = True
 
     positive_weights: tuple[float, ...] | None = learned()
 
-    @cached_property
-    def columns(self) -> BinaryColumns:
-        return BinaryColumns(self.targets, LEVELS[self.level], self.classes, self.name, self.positive)
-
-    @cached_property
-    def objective(self) -> BinaryCrossEntropy:
-        return BinaryCrossEntropy(self.targets, LEVELS[self.level], **self._loss(self.columns, self.positive_weights))
-
-    @cached_property
-    def answers(self) -> BinaryAnswers:
-        return self._answers(BinaryAnswers, self.columns, self.objective)
-
-    @classmethod
-    def header_entries(cls, targets: int) -> Any:
-        classes, weights = list_of(list_of(Text, 2, 2), targets, targets), list_of(number(0), targets, targets)
-        own = {"classes": classes | None, "positive_weights": weights | None, "class_weights": Text}
-        return entries({}, own | cls.calibration_entries(targets))
+    @property
+    def loss_weights(self) -> Sequence[Sequence[float]] | None:
+        return None if self.positive_weights is None else [(1.0, weight) for weight in self.positive_weights]
 
 
 @dataclass(frozen=True)
@@ -757,20 +729,6 @@ class MulticlassClassification(ClassTask):
     classes: tuple[tuple[str, ...], ...] = learned()
     weights: tuple[tuple[float, ...], ...] | None = learned()
 
-    @cached_property
-    def columns(self) -> ClassColumns:
-        return ClassColumns(self.targets, LEVELS[self.level], self.classes, self.name)
-
-    @cached_property
-    def objective(self) -> SoftmaxCrossEntropy:
-        return SoftmaxCrossEntropy(self.targets, LEVELS[self.level], **self._loss(self.columns, self.weights))
-
-    @cached_property
-    def answers(self) -> MulticlassAnswers:
-        return self._answers(MulticlassAnswers, self.columns, self.objective)
-
-    @classmethod
-    def header_entries(cls, targets: int) -> Any:
-        classes = list_of(list_of(Text, 2, MOST_CLASSES), targets, targets)
-        own = {"weights": list_of(list_of(number(0)), targets, targets) | None, "class_weights": Text}
-        return entries({"classes": classes}, own | cls.calibration_entries(targets))
+    @property
+    def loss_weights(self) -> Sequence[Sequence[float]] | None:
+        return self.weights

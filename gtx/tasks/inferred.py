@@ -154,7 +154,7 @@ class InferredTask:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
         if self.level != "molecule":
-            return self._classes_in_lists(files)
+            return self._classes_of(files)
         classes = all([column.has_two_classes() for column in self._columns(files)])
         name = BinaryClassification.name if classes else Regression.name
         try:
@@ -163,9 +163,9 @@ class InferredTask:
             raise InputError(f"{error}, or say with --task that it is not {name}") from None
         return task.infer_from_table(files)
 
-    def _classes_in_lists(self, files: Sequence[InputFile]) -> Task:
+    def _classes_of(self, files: Sequence[InputFile]) -> Task:
         columns = ClassColumns(self.targets, LEVELS[self.level])
-        classes = [columns.classes_in_lists(name, files[0].cells(name)) for name in self.targets]
+        classes = [columns.classes_of(name, files[0].cells(name)) for name in self.targets]
         options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
         if all(len(labels) == 2 for labels in classes):
             return BinaryClassification(self.targets, level=self.level, **options).infer_from_table(files)

@@ -137,11 +137,6 @@ def main_labels(counts: Counter[str]) -> list[str]:
 # --- The index of each label among the classes.
 
 
-def indices(cells: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """Look up the index of each cell's label among `labels`, see `label_indices`."""
-    return label_indices(map(label, cells), labels)
-
-
 def label_indices(names: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
     """Look up the index of each label among `labels`, float64 `[n]`: NaN for None, infinity for unknown labels."""
     index = {same_label(name): float(i) for i, name in enumerate(labels)}

@@ -74,7 +74,7 @@ def test_sets_of_new_rows_hold_the_true_class(
     assert found["coverage"] == pytest.approx(coverage, abs=0.02) and found["size"] < classes
     assert any(note.startswith(f"sets of {100 * coverage:g}%: ") for note in fitted.answers.notes())
     assert (found["ece"] > 0.05) == (calibration == "none")
-    texts = fitted.answers.set_columns(new, 0)[0]
+    texts = fitted.answers.set_texts(new, 0)
     assert set(texts) <= {
         "|".join(c for c, held in zip(labels, row, strict=True) if held) for row in np.ndindex((2,) * classes)
     }
@@ -114,4 +114,4 @@ def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:
     mean = np.linspace(0.1, 0.9, 5)[:, None]
     fitted = task.calibrated(Predictions(mean, None, None, None, [[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
     np.testing.assert_array_equal(fitted.answers.corrected(mean), mean)
-    assert fitted.answers.set_columns(mean, 0)[0].tolist() == ["a|b"] * 5
+    assert fitted.answers.set_texts(mean, 0).tolist() == ["a|b"] * 5

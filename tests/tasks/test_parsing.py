@@ -80,7 +80,7 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
         (
             [("1", "0"), ("1", "1"), ("", "1")],
             InferredTask,
-            "'y' holds only the class 1; .*needs both 0 and 1",
+            "'y' holds only the class '1'; .*needs both 0 and 1",
         ),
         (
             [("0", "0"), ("0", "1"), ("7", "1"), ("2", "1")],
