@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -43,9 +42,7 @@ class MoleculeExtent:
     @classmethod
     def of(cls, store: MoleculeStore) -> Self:
         """Measure the molecules of a store."""
-        atoms, bonds = (
-            [column.unique().tolist() for column in codes.cpu().T] for codes in (store.atoms, store.bond_codes)
-        )
+        atoms, bonds = ([column.unique().tolist() for column in codes.T] for codes in (store.atoms, store.bond_codes))
         return cls(atoms, bonds, int(store.sizes.max()) if len(store) else None)
 
     @classmethod
@@ -70,27 +67,27 @@ class MoleculeExtent:
     def warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Warn of each molecule of a store that has other codes, or far more atoms."""
         unseen: list[set[tuple[str, int, int]]] = [set() for _ in range(len(store))]
-        kinds = ("atom", store.atoms, store.atom_ptr), ("bond", store.bond_codes, store.bond_ptr)
-        for (kind, tensor, ptr), known in zip(kinds, self._known, strict=True):
-            codes = tensor.cpu().numpy()
-            place, column = (~known[np.arange(codes.shape[1]), codes]).nonzero()
+        kinds = (
+            ("atom", self.atoms, store.atoms, store.atom_ptr),
+            ("bond", self.bonds, store.bond_codes, store.bond_ptr),
+        )
+        for kind, columns, tensor, ptr in kinds:
+            known = np.zeros((len(columns), CODES), bool)
+            for line, codes in zip(known, columns, strict=True):
+                line[list(codes)] = True
+            table = tensor.cpu().numpy()
+            place, column = (~known[np.arange(len(columns)), table]).nonzero()
             owner = np.searchsorted(ptr.cpu().numpy(), place, side="right") - 1
-            for m, c, code in zip(owner.tolist(), column.tolist(), codes[place, column].tolist(), strict=True):
+            for m, c, code in zip(owner.tolist(), column.tolist(), table[place, column].tolist(), strict=True):
                 unseen[m].add((kind, c, code))
-        found: list[list[str]] = [
-            [f"not seen in training: {', '.join(dict.fromkeys(name_code(*code) for code in sorted(codes)))}"]
-            if codes
-            else []
-            for codes in unseen
-        ]
-        if self.largest is not None:
-            sizes = store.sizes.cpu()
-            for m in (sizes > FAR_LARGER * self.largest).nonzero().flatten().tolist():
-                found[m].append(
-                    f"far larger than the molecules of training: {sizes[m]:,} atoms, in training at most "
-                    f"{self.largest:,}"
-                )
-        return found
+        warnings = []
+        for others, size in zip(unseen, store.sizes.tolist(), strict=True):
+            names = dict.fromkeys(name_code(*code) for code in sorted(others))
+            warnings.append([f"not seen in training: {', '.join(names)}"] if names else [])
+            if self.largest is not None and size > FAR_LARGER * self.largest:
+                larger = f"far larger than the molecules of training: {size:,} atoms, in training at most"
+                warnings[-1].append(f"{larger} {self.largest:,}")
+        return warnings
 
     def describe(self) -> str:
         """Name the elements, and the size of the largest molecule if it is known."""
@@ -98,42 +95,25 @@ class MoleculeExtent:
         elements = (name_code("atom", column, code).removeprefix("element ") for code in self.atoms[column])
         return f"elements {', '.join(elements)}" + ("" if self.largest is None else f"; at most {self.largest:,} atoms")
 
-    @cached_property
-    def _known(self) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each code of each column of atoms, and of bonds, occurs in training, bool `[columns, CODES]`."""
-        tables = tuple(np.zeros((len(columns), CODES), bool) for columns in (self.atoms, self.bonds))
-        for table, columns in zip(tables, (self.atoms, self.bonds), strict=True):
-            for line, codes in zip(table, columns, strict=True):
-                line[list(codes)] = True
-        return tables[0], tables[1]
 
-
-class FeatureValues(NamedTuple):
-    """Values of one feature column.
-
-    Attributes:
-        name: name of the column.
-        values: `[R]`, one for each molecule, atom or directed bond; NaN for blanks.
-        ptr: offsets of the values of each molecule, `[M + 1]`.
+def feature_values(
+    store: MoleculeStore, features: FeatureColumns | None
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield the name of each feature column of M molecules, the values of the molecules, atoms or directed bonds `[R]`,
+    NaN for blanks, and the offsets of those of each molecule, `[M + 1]`.
     """
-
-    name: str
-    values: np.ndarray
-    ptr: np.ndarray
-
-
-def feature_values(store: MoleculeStore, features: FeatureColumns) -> Iterator[FeatureValues]:
-    """Yield the values of each feature column of the molecules of a store."""
+    if features is None:
+        return
     own = store.descriptors[:, store.descriptors.shape[1] - features.width :]
-    each = torch.arange(len(store) + 1)
     levels: tuple[tuple[Sequence[str], Tensor | None, Tensor], ...] = (
-        (features.names, own, each),
+        (features.names, own, torch.arange(len(store) + 1)),
         (features.atoms, store.atom_features, store.atom_ptr),
         (features.bonds, store.bond_features, store.bond_ptr),
     )
     for names, table, ptr in levels:
-        for k, name in enumerate(names if table is not None else ()):
-            yield FeatureValues(name, table[:, k].cpu().numpy(), ptr.cpu().numpy())  # type: ignore[index]
+        columns = () if table is None else table.cpu().numpy().T  # indicators of blanks may follow those with a name
+        for name, column in zip(names, columns, strict=False):
+            yield name, column, ptr.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -150,25 +130,17 @@ class TrainingExtent:
 
     @classmethod
     def of(cls, train: MoleculeStore, features: FeatureColumns | None = None) -> Self:
-        """Measure training rows.
-
-        Args:
-            train: training rows.
-            features: feature columns of the rows.
-        """
+        """Measure training rows with their feature columns."""
         ranges = {}
-        for name, values, _ in feature_values(train, features) if features else ():
+        for name, values, _ in feature_values(train, features):
             if (known := values[np.isfinite(values)]).size:
                 ranges[name] = float(known.min()), float(known.max())
         return cls([MoleculeExtent.of(part) for part in _components(train, features)], ranges)
 
     @classmethod
     def of_network(cls, network: nn.Module, components: int = 1) -> Self | None:
-        """Read the codes that a network has observed in training; None for a network that observes none.
-
-        Args:
-            network: the network, with one encoder, or one for each component of a row.
-            components: number of molecules of a row.
+        """Read the codes that a network has observed in training, with one encoder, or one for each component of a row;
+        None for a network that observes none.
         """
         encoders = [module for module in network.modules() if isinstance(module, GraphTransformer)]
         encoders = encoders * components if len(encoders) == 1 else encoders
@@ -200,15 +172,12 @@ class TrainingExtent:
         Returns:
             The warnings of each molecule or row.
         """
-        parts = [
-            extent.warnings(part) for extent, part in zip(self.molecules, _components(store, features), strict=True)
-        ]
-        names = [f"{name}: " for name in components] or [""]
-        found = [
-            [f"{name}{text}" for name, texts in zip(names, row, strict=True) for text in texts]
-            for row in zip(*parts, strict=True)
-        ]
-        for name, values, ptr in feature_values(store, features) if features else ():
+        warnings: list[list[str]] = [[] for _ in range(len(store))]
+        parts = zip(components or ("",), self.molecules, _components(store, features), strict=True)
+        for component, extent, part in parts:
+            for row, texts in zip(warnings, extent.warnings(part), strict=True):
+                row += [f"{component}: {text}" if component else text for text in texts]
+        for name, values, ptr in feature_values(store, features):
             if name not in self.features:
                 continue
             low, high = self.features[name]
@@ -217,9 +186,10 @@ class TrainingExtent:
             far = np.flatnonzero(distance > margin)
             far = far[np.argsort(distance[far], kind="stable")]  # the farthest of a molecule comes last
             owner = np.searchsorted(ptr, far, side="right") - 1
+            where = "outside its range" if low < high else "from its only value"
             for m, value in dict(zip(owner.tolist(), values[far].tolist(), strict=True)).items():
-                found[m].append(_outside(name, value, low, high))
-        return found
+                warnings[m].append(f"{name} is far {where} in training: {value:g}, in training {_range(low, high)}")
+        return warnings
 
     def describe(self, components: Sequence[str] = ()) -> list[str]:
         """Describe the molecules of each component and the ranges of the features, a line each."""
@@ -236,7 +206,7 @@ class TrainingExtent:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any], components: int, columns: tuple[int, int]) -> Self:
-        """Rebuild the extent from the plain values of `to_dict`.
+        """Rebuild the extent of rows of some components from the plain values of `to_dict`.
 
         Args:
             plain: the plain values.
@@ -265,11 +235,6 @@ def _components(store: MoleculeStore, features: FeatureColumns | None) -> list[M
     count = store.component_sizes.shape[1]
     every = store.as_molecules(features.width if features else 0)
     return [every.subset(rows) for rows in torch.arange(len(every)).view(len(store), count).T]
-
-
-def _outside(name: str, value: float, low: float, high: float) -> str:
-    where = "outside its range" if low < high else "from its only value"
-    return f"{name} is far {where} in training: {value:g}, in training {_range(low, high)}"
 
 
 def _range(low: float, high: float) -> str:

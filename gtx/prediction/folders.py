@@ -8,9 +8,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -36,44 +36,41 @@ SETTINGS = "_gtx.json"
 BEST = "top.csv"
 
 
-@dataclass(frozen=True)
 class Library:
-    """Tables in a folder and its subfolders.
+    """Tables in a folder and its subfolders; hidden files and folders are ignored.
+
+    Args:
+        source: path of the folder.
 
     Attributes:
         root: the folder.
         files: names of the tables, relative to the folder, sorted.
         others: names of files that are no tables.
         problems: for folders and tables that cannot be read, the reason by name.
+
+    Raises:
+        InputError: there is no such folder, or no table in it.
     """
 
-    root: Path
-    files: list[str] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-    problems: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def at(cls, source: str | os.PathLike[str]) -> Library:
-        """Find the tables of a folder; hidden files and folders are ignored.
-
-        Raises:
-            InputError: there is no such folder, or no table in it.
-        """
-        found = cls(Path(source))
-        if not found.root.is_dir():
+    def __init__(self, source: str | os.PathLike[str]) -> None:
+        self.root = Path(source)
+        self.files: list[str] = []
+        self.others: list[str] = []
+        self.problems: dict[str, str] = {}
+        if not self.root.is_dir():
             raise InputError(f"{source}: expected a folder of tables, and there is none")
-        for folder, folders, names in os.walk(found.root, onerror=found._unread):
+        for folder, folders, names in os.walk(self.root, onerror=self._unread):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             links = [name for name in folders if Path(folder, name).is_symlink()]  # which may lead in a circle
-            for path in (Path(folder, name) for name in sorted([*names, *links]) if not name.startswith(".")):
-                found._add(path)
-        found.files.sort()
-        if not found.files:
-            others = [*found.others, *found.problems]
+            for name in sorted([*names, *links]):
+                if not name.startswith("."):
+                    self._add(Path(folder, name))
+        self.files.sort()
+        if not self.files:
+            others = [*self.others, *self.problems]
             instead = f"; it has {printable(others[0])}" if others else ""
             endings = ", ".join(TABLES + PARQUET_ENDINGS)
             raise InputError(f"there is no table in {source}: expected {endings} (.gz){instead}")
-        return found
 
     def _add(self, path: Path) -> None:
         name = path.relative_to(self.root).as_posix()
@@ -155,17 +152,17 @@ def predict_folder(
         raise InputError(f"engine: expected 'ray' or None, got {engine!r}")
     if address is not None and engine is None:
         raise InputError(f"address: expected with the engine 'ray', got {address!r} without it")
-    library, out = Library.at(source), Path(out)
+    library, out = Library(source), Path(out)
     root, selected = library.root.resolve(), selection.top is not None
     if out.resolve().is_relative_to(root):
         raise InputError(f"{out} is within {source}: predictions would be taken for molecules")
     settings: dict[str, Any] = {"model": _checksum(predictor), "source": str(root)}
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
-    options |= {"selection": selection, "on_error": on_error}
+    options |= {"selection": selection, "on_error": on_error, "workers": workers}
     with locked(out), _swept(out):
         _check_settings(out, json.loads(json.dumps(settings)))  # as they will be read
-        problems = dict(library.problems)
+        problems, tables = dict(library.problems), {}
         outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)
         finished = {file for file, output in outputs.items() if _is_newer(output, root / file)}
         rows = [
@@ -173,14 +170,9 @@ def predict_folder(
             for file, output in outputs.items()
             if file not in finished
         ]
-        tables: dict[str, TableOutcome] = {}
         with _cluster(address) if engine == "ray" and rows else nullcontext() as ray:
-            predicted: Iterable[dict[str, Any]]
-            if ray is None:
-                predicted = map(partial(_predict, predictor=predictor, options=options | {"workers": workers}), rows)
-            else:
-                predicted = _predict_by_ray(ray, predictor, options, rows, workers, gpus)
-            for row in predicted:
+            by_row = partial(_predict, predictor=predictor, options=options)
+            for row in map(by_row, rows) if ray is None else _predict_by_ray(ray, predictor, options, rows, gpus):
                 file, outcome = row["file"], row["outcome"]
                 if isinstance(outcome, TableOutcome):
                     tables[file] = outcome
@@ -283,15 +275,11 @@ def _write_best(outputs: Sequence[Path], selection: RowSelection, path: Path) ->
 
 
 def _predict_by_ray(
-    ray: Any,
-    predictor: Predictor,
-    options: Mapping[str, Any],
-    rows: Sequence[dict[str, Any]],
-    workers: int | None,
-    gpus: bool,
+    ray: Any, predictor: Predictor, options: Mapping[str, Any], rows: Sequence[dict[str, Any]], gpus: bool
 ) -> Iterator[dict[str, Any]]:
     """Predict tables by tasks of Ray Data, one for each table, and yield them as they are done."""
     on_gpu = gpus and ray.cluster_resources().get("GPU", 0) > 0
+    workers = options["workers"]
     # a molecule that ends its process must end that of the reading pool: Ray would repeat its own again and again
     options = {**options, "workers": None if on_gpu else 1, "progress": False}
     predicted = ray.data.from_items(list(rows), override_num_blocks=len(rows)).map(

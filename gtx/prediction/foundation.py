@@ -114,11 +114,9 @@ def describe_pretraining_overlap(smiles: Iterable[str]) -> str:
     except (OSError, ValueError, KeyError) as reason:
         raise InputError(f"the filter of the foundation's corpus is not in this gtx: {reason}") from None
     identities = [identity(molecule) for text in smiles for molecule in list_molecules(text)]
-    flat, own = (
-        ([text for text in texts if text] for texts in zip(*identities, strict=True)) if identities else ([], [])
-    )
-    distinct = sorted(set(own))
+    flat = [molecule for molecule, _ in identities if molecule]
+    own = sorted({scaffold for _, scaffold in identities if scaffold})
     return (
         f"{is_in_filter(molecules, flat).sum():,} of these {len(identities):,} molecules, and on molecules with "
-        f"{is_in_filter(scaffolds, distinct).sum():,} of their {len(distinct):,} scaffolds"
+        f"{is_in_filter(scaffolds, own).sum():,} of their {len(own):,} scaffolds"
     )

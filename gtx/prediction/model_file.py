@@ -10,12 +10,13 @@ import os
 import platform
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -68,48 +69,70 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
-# --- The weights of a model file: the networks that its header describes, compared with the tensors of the file.
+# --- The weights of a model file: the networks and the kernel that its header describes, compared with its tensors.
 
 M = TypeVar("M", bound=nn.Module)
-NAMES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
+TYPES = {torch.bool: "BOOL", torch.int64: "I64", torch.int32: "I32", torch.int16: "I16"}
 """Names of tensor types in safetensors, for tensors that are no weights; weights are float32, or float16 in the
 file."""
 
 
-def read_members(
-    file: Any,
-    spec: Mapping[str, Any],
-    count: int,
-    model: nn.Module | Callable[[], nn.Module] | None = None,
-    kernel_member: bool = False,
-) -> list[nn.Module]:
-    """Read the networks of a model file, in evaluation mode.
+def _read_modules(
+    file: Any, header: ModelFileHeader, count: int, model: nn.Module | Callable[[], nn.Module] | None
+) -> tuple[list[nn.Module], KernelMember | None]:
+    """Read the networks `members.k.*` of a model file and the kernel of a blend, `partner.*`, in evaluation mode.
 
     They are first built without any memory, on torch's meta device, and compared with the tensors by name, shape and
     type; so a header can ask for no more memory than the file has bytes.
 
     Args:
-        file: a safetensors file, opened by `safetensors.safe_open`; the tensors of member k are `members.k.*`.
-        spec: specification of the networks, see `gtx.models.build_model`.
+        file: a safetensors file, opened by `safetensors.safe_open`.
+        header: its header.
         count: number of networks.
-        model: in place of the specification, a module of the same shape or a function that makes one.
-        kernel_member: True if the header describes a kernel, whose tensors the file holds too.
+        model: in place of the header's specification, a module of the same shape or a function that makes one.
 
     Raises:
-        InputError: the specification describes no network, the tensors are not its weights, or a weight is not finite.
+        InputError: a specification describes no network, the tensors are not its weights, or a weight is not finite.
     """
-    names = _names(file, of_kernel=False) if kernel_member else set(file.keys())
-    places = [f"members.{k}" for k in range(count)]
-    if model is not None:
-        make = partial(deepcopy, model) if isinstance(model, nn.Module) else model
-        return _filled(file, names, make().state_dict(), make, places)
-    for arguments in (spec["arguments"], spec["arguments"].get("encoder")):
-        layers = arguments.get("layers") if isinstance(arguments, dict) else None
+    names = set(file.keys())
+    arguments = header.model["arguments"]
+    for part in (arguments, arguments.get("encoder")) if model is None else ():
+        layers = part.get("layers") if isinstance(part, dict) else None
         if isinstance(layers, int) and len(names) < layers <= LARGEST:  # what is no such number is refused by its kind
             raise InputError(f"model.arguments.layers: expected at most one per tensor, {len(names)}, got {layers}")
-    with torch.device("meta"), _Undrawn():
-        expected = _build(spec).state_dict()
-    return _filled(file, names, expected, partial(_build, spec), places)
+
+    def make_network() -> nn.Module:
+        return _build(header.model) if model is None else deepcopy(model) if isinstance(model, nn.Module) else model()
+
+    def make_kernel() -> KernelMember:
+        kernel = _build(header.partner or {})
+        if not isinstance(kernel, KernelRidge):
+            raise InputError(f"partner.name: {shown((header.partner or {})['name'])} is no kernel")
+        return KernelMember(kernel, torch.zeros(header.task.objective.num_predictions))
+
+    networks = _Tensors(make_network, meta=model is None)
+    kernels = None if header.partner is None else _Tensors(make_kernel)
+    places = [f"members.{k}" for k in range(count)]
+    expected = (f"{place}.{name}" for place in places for name in networks.expected)
+    _compare_names(names, chain(expected, (f"partner.{name}" for name in kernels.expected) if kernels else ()))
+    members = [networks.read(file, place) for place in places]
+    return members, None if kernels is None else kernels.read(file, "partner")
+
+
+class _Tensors(Generic[M]):
+    """Tensors of the modules that a function makes."""
+
+    def __init__(self, make: Callable[[], M], meta: bool = True) -> None:
+        self.make = make
+        with torch.device("meta") if meta else nullcontext(), _Undrawn() if meta else nullcontext():
+            self.expected: Mapping[str, Tensor] = make().state_dict()
+
+    def read(self, file: Any, place: str) -> M:
+        """Make a module with the tensors of a file whose names begin with `place`."""
+        weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in self.expected.items()}
+        module = self.make()
+        module.load_state_dict(weights)
+        return module.eval()
 
 
 class _Undrawn(TorchFunctionMode):
@@ -119,44 +142,6 @@ class _Undrawn(TorchFunctionMode):
         if getattr(function, "__module__", None) == nn.init.__name__:
             return kwargs["tensor"] if kwargs and "tensor" in kwargs else args[0]
         return function(*args, **(kwargs or {}))
-
-
-def read_kernel_member(file: Any, spec: Mapping[str, Any], outputs: int) -> KernelMember:
-    """Read the kernel of a blend from the tensors `partner.*`, with checks as `read_members`."""
-
-    def make() -> KernelMember:
-        kernel = _build(spec)
-        if not isinstance(kernel, KernelRidge):
-            raise InputError(f"partner.name: {shown(spec['name'])} is no kernel")
-        return KernelMember(kernel, torch.zeros(outputs))
-
-    with torch.device("meta"), _Undrawn():
-        expected = make().state_dict()
-    (kernel_member,) = _filled(file, _names(file, of_kernel=True), expected, make, ["partner"])
-    return kernel_member
-
-
-def _names(file: Any, of_kernel: bool) -> set[str]:
-    """Return the names of the tensors of the kernel, or those of the networks."""
-    return {name for name in set(file.keys()) if name.startswith("partner.") == of_kernel}
-
-
-def _filled(
-    file: Any,
-    names: set[str],
-    expected: Mapping[str, Tensor],
-    make: Callable[[], M],
-    places: Sequence[str],
-) -> list[M]:
-    """Make a module for each place, with the tensors whose names begin with it and which are as `expected`."""
-    _compare_names(names, (f"{place}.{name}" for place in places for name in expected))
-    modules = []
-    for place in places:
-        weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in expected.items()}
-        module = make()
-        module.load_state_dict(weights)
-        modules.append(module.eval())
-    return modules
 
 
 def _build(spec: Mapping[str, Any]) -> nn.Module:
@@ -182,8 +167,9 @@ def _compare_names(names: set[str], expected: Iterable[str]) -> None:
 def _read(file: Any, name: str, expected: Tensor) -> Tensor:
     """Read a tensor of the file, and check its type, shape and values."""
     part = file.get_slice(name)
-    wanted = f"{_type(expected)} {list(expected.shape)}"
+    kind = "F32" if expected.is_floating_point() else TYPES.get(expected.dtype, str(expected.dtype))
     half = expected.dtype == torch.float32 and part.get_dtype() == "F16"
+    wanted = f"{kind} {list(expected.shape)}"
     came = f"{'F32' if half else part.get_dtype()} {list(part.get_shape())}"
     if came != wanted:
         raise InputError(f"tensor {name}: the header's model has {wanted}, the file {came}")
@@ -191,10 +177,6 @@ def _read(file: Any, name: str, expected: Tensor) -> Tensor:
     if not tensor.isfinite().all():
         raise InputError(f"tensor {name}: expected finite numbers, got {shown(tensor[~tensor.isfinite()][0].item())}")
     return tensor
-
-
-def _type(tensor: Tensor) -> str:
-    return "F32" if tensor.is_floating_point() else NAMES.get(tensor.dtype, str(tensor.dtype))
 
 
 # --- The model file: one safetensors file, weights of all members and a JSON header; nothing in it is ever executed.
@@ -298,13 +280,10 @@ class ModelFileHeader:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the header to plain values for JSON."""
-        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        plain["featuriser"] = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
-        plain["features"] = self.features and self.features.to_dict()
-        plain["extent"] = None if self.extent is None else self.extent.to_dict()
-        plain["training"] = None if self.training is None else self.training.to_dict()
-        plain["domain"] = None if self.domain is None else self.domain.to_dict()
-        return {"format": FORMAT, **plain, "task": self.task.to_dict()}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
+        featuriser = {"settings": self.featuriser.to_dict(), "hash": self.featuriser.hash}
+        return {"format": FORMAT, **plain, "featuriser": featuriser}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any], kind: type[Task] | None = None, own: bool = False) -> ModelFileHeader:
@@ -328,21 +307,20 @@ class ModelFileHeader:
         if featuriser.hash != plain["featuriser"]["hash"]:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
-        if plain.get("features"):
-            plain = plain | {"features": FeatureColumns(**plain["features"])}
-        if plain.get("training") is not None:
-            plain = plain | {"training": TrainingRows.from_dict(plain["training"])}
-        values = {entry.name: plain[entry.name] for entry in fields(cls) if entry.name in plain}
-        task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"])
-        if values.get("domain") is not None:
-            values["domain"] = Domain.from_dict(values["domain"], len(task.targets))
-        if values.get("extent") is not None:
+        features = FeatureColumns(**plain["features"]) if plain.get("features") else None
+        task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"]).reading(features)
+        values = {entry.name: plain[entry.name] for entry in fields(cls) if plain.get(entry.name) is not None}
+        values |= {"featuriser": featuriser, "task": task, "features": features}
+        if "training" in values:
+            values["training"] = TrainingRows.from_dict(plain["training"])
+        if "domain" in values:
+            values["domain"] = Domain.from_dict(plain["domain"], len(task.targets))
+        if "extent" in values:
             columns = len(featuriser.atom_sizes), len(featuriser.bond_sizes)
-            extent = TrainingExtent.from_dict(values["extent"], max(1, len(featuriser.components)), columns)
-            values["extent"] = extent
+            values["extent"] = TrainingExtent.from_dict(plain["extent"], max(1, len(featuriser.components)), columns)
         for name in plain.keys() - {"training"}:  # also what is in no schema may be printed
             check(plain[name], Anything, name)
-        header = cls(**values | {"featuriser": featuriser, "task": task.reading(plain.get("features"))})
+        header = cls(**values)
         if not own:
             _check_agreement(header)
         return header
@@ -471,11 +449,8 @@ def read_model(
             plain = _read_header(file.metadata())
             _check_whole(path, plain)
             header = ModelFileHeader.from_dict(plain, task, own=model is not None)
-            spec = header.partner
-            members = read_members(file, header.model, plain["members"], model, spec is not None)
-            if spec is None:
-                return members, header, None
-            return members, header, read_kernel_member(file, spec, header.task.objective.num_predictions)
+            members, kernel_member = _read_modules(file, header, plain["members"], model)
+            return members, header, kernel_member
     except FileNotFoundError:
         if Path(path).exists():  # safetensors says so of a file that may not be read
             raise InputError(f"cannot read {path}: {os.strerror(errno.EACCES)}") from None

@@ -323,12 +323,29 @@ class Domain:
         if n >= FEWEST * len(BANDS):
             below = [max(rows, FEWEST * k) for k, rows in enumerate(below, 1)]
         low, high = (float(ordered[ordered > ordered[rows - 1]].min(initial=ordered[-1])) for rows in below)
-        rows, errors = measure_bands(task, assign_bands(similarity, (low, high)), y, prediction)
-        return cls((low, high), error_of(task), rows, errors)
+        error = next((name for name, metric in task.metrics.items() if metric.lower), WRONG)
+        return cls((low, high), error, {}, {}).on(task, similarity, y, prediction)
+
+    def on(self, task: NumericTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self:
+        """Return the same bands with the errors on other rows, see `measure`."""
+        band, wrong = self.assign(similarity), self.error == WRONG
+        rows: dict[str, list[int]] = {}
+        errors: dict[str, list[float | None]] = {}
+        for k, name in enumerate(BANDS):
+            rows[name] = (~np.isnan(y[band == k])).sum(axis=0).tolist()
+            errors[name] = [None] * len(task.targets)
+            if max(rows[name]) < FEWEST:
+                continue
+            scores = task.objective.evaluate(y[band == k], prediction[band == k])["per_target"]
+            for t, target in enumerate(task.targets):
+                score = scores[target]["accuracy" if wrong else self.error]
+                if rows[name][t] >= FEWEST and score is not None:
+                    errors[name][t] = 1 - score if wrong else score
+        return replace(self, rows=rows, errors=errors)
 
     def assign(self, similarity: np.ndarray) -> np.ndarray:
         """Return the position in `BANDS` of each similarity `[n]`."""
-        return assign_bands(similarity, self.edges)
+        return 2 - np.searchsorted(self.edges, similarity, side="right")
 
     def columns(self, similarity: np.ndarray) -> list[np.ndarray]:
         """Return the band of each similarity `[m]`, and for each target the error, NaN from too few rows, and the rows
@@ -378,38 +395,3 @@ class Domain:
         bands = plain["bands"]
         rows, errors = ({name: bands[name][entry] for name in BANDS} for entry in ("rows", "errors"))
         return cls((low, high), plain["error"], rows, errors)
-
-
-def assign_bands(similarity: np.ndarray, edges: tuple[float, float]) -> np.ndarray:
-    """Return the position in `BANDS` of each similarity `[n]`: 0 inside, 1 edge, 2 outside."""
-    return 2 - np.searchsorted(edges, similarity, side="right")
-
-
-def error_of(task: NumericTask) -> str:
-    """Name the error of a task: its first metric of which lower is better, or the share of wrong classes."""
-    return next((name for name, metric in task.metrics.items() if metric.lower), WRONG)
-
-
-def measure_bands(
-    task: NumericTask, band: np.ndarray, y: np.ndarray, prediction: np.ndarray
-) -> tuple[dict[str, list[int]], dict[str, list[float | None]]]:
-    """Measure the error of predictions `[n, P]` in each band `[n]`, by target.
-
-    Returns:
-        For each band the numbers of rows with a value, and the errors; None from fewer than `FEWEST` rows.
-    """
-    metric = error_of(task)
-    rows: dict[str, list[int]] = {}
-    errors: dict[str, list[float | None]] = {}
-    for k, name in enumerate(BANDS):
-        known = ~np.isnan(y[band == k])
-        rows[name] = known.sum(axis=0).tolist()
-        errors[name] = [None] * len(task.targets)
-        if max(rows[name]) < FEWEST:
-            continue
-        scores = task.objective.evaluate(y[band == k], prediction[band == k])["per_target"]
-        for t, target in enumerate(task.targets):
-            score = scores[target]["accuracy" if metric == WRONG else metric]
-            if rows[name][t] >= FEWEST and score is not None:
-                errors[name][t] = 1 - score if metric == WRONG else score
-    return rows, errors

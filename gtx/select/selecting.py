@@ -322,7 +322,7 @@ def _files(library: Path) -> dict[str, Path]:
     """Return the tables of a folder and its subfolders by name, or the one file."""
     if not library.is_dir():
         return {library.name: library}
-    found = Library.at(library)
+    found = Library(library)
     for name, reason in found.problems.items():
         raise InputError(f"{library}: {name} {reason}")
     return {name: library / name for name in found.files}

@@ -19,7 +19,7 @@ from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.prediction import Predictor
 from gtx.prediction.model_file import package_versions
-from gtx.prediction.neighbours import BANDS, MOST_MEASURED, measure_bands
+from gtx.prediction.neighbours import BANDS, MOST_MEASURED
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable
 from gtx.tasks import Answers, Predictions, Regression, Task
@@ -244,8 +244,8 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers, held
     test = draw_rows(dataset.split["test"], MOST_MEASURED)
     if len(test):
         similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
-        rows, errors = measure_bands(task, domain.assign(similarity), dataset.y[test], answers.mean[test])
-        found["test"] = {band: (rows[band], errors[band]) for band in BANDS}
+        on_test = domain.on(task, similarity, dataset.y[test], answers.mean[test])
+        found["test"] = {band: (on_test.rows[band], on_test.errors[band]) for band in BANDS}
     return found
 
 
