@@ -224,8 +224,8 @@ class MoleculeEstimator(BaseEstimator):
             molecules = self._labelled(data, X, y, task, weights, bounds)
             return molecules.divided(self._split(molecules, settings.seed))
 
-        run = Run.load(data, settings, read, start=parameters.start)
-        self.predictor_: Predictor = run.blend(*run.fit()).predictor
+        with Run.load(data, settings, read=read, start=parameters.start) as run:
+            self.predictor_: Predictor = run.blend(*run.fit()).predictor
         self._count_features(X, len(run.data.featuriser.components) or 1)
         return self
 

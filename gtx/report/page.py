@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -264,7 +265,7 @@ def _worst(report: AtomBondReport, gallery: Gallery) -> Iterator[dict[str, Any]]
 # --- The report of a run, by what its task is.
 
 
-def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, facts: RunReport) -> list[str]:
     """Write the report of a run as `report.html`; if several tasks are learned jointly, write a page for each.
 
     Args:
@@ -272,7 +273,7 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
         path: path of the page.
         dataset: data set of the run.
         answers: predictions of the model for all molecules of the data set.
-        facts: attributes of `gtx.report.context.RunReport`, which the reports of all tasks show.
+        facts: content that the reports of all tasks have in common.
 
     Returns:
         A line for each picture left out, and for each further page.
@@ -283,7 +284,9 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
         return _pages(task, path, dataset, answers, facts)
     if is_numeric(task):
         numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
-        return write_report(path, NumericReport(**facts, **numbers, std=answers.std, task=task, targets=task.targets))
+        return write_report(
+            path, NumericReport(**vars(facts), **numbers, std=answers.std, task=task, targets=task.targets)
+        )
     if isinstance(task, NumericTask):
         store, level = dataset.store, task.objective.level
         ptr = level.ptr(store).numpy() // level.rows_each
@@ -292,8 +295,8 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
             "prediction": answers.mean,
             "kinds": lists_of(level.kinds(store), ptr),
         }
-        return write_atom_bond_report(path, AtomBondReport(**facts, **parts, task=task))
-    return _plain(task, path, RunReport(**facts))
+        return write_atom_bond_report(path, AtomBondReport(**vars(facts), **parts, task=task))
+    return _plain(task, path, facts)
 
 
 def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
@@ -314,7 +317,7 @@ def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
     )
 
 
-def _pages(task: TaskList, path: Path, dataset: Dataset, answers: Any, facts: dict[str, Any]) -> list[str]:
+def _pages(task: TaskList, path: Path, dataset: Dataset, answers: Any, facts: RunReport) -> list[str]:
     """Write a page for each task, the first to `path`, others as `report-atoms.html`; each names the others."""
     pages = [path, *(path.with_name(f"{path.stem}-{each.name}{path.suffix}") for each in task.tasks[1:])]
     others = [
@@ -323,16 +326,16 @@ def _pages(task: TaskList, path: Path, dataset: Dataset, answers: Any, facts: di
     ]
     lines = []
     for k, (each, own) in enumerate(zip(task.tasks, answers.by_task, strict=True)):
-        footnotes = [*facts["footnotes"], *others[:k], *others[k + 1 :]]
-        own_facts = _facts_of(each, facts) | {"footnotes": footnotes}
+        footnotes = [*facts.footnotes, *others[:k], *others[k + 1 :]]
+        own_facts = replace(_facts_of(each, facts), footnotes=footnotes)
         lines += write_run_report(each, pages[k], task.seen_by(each, dataset), own, own_facts)
     return lines + [
         f"the report of {each.level}s: {page}" for each, page in zip(task.tasks[1:], pages[1:], strict=True)
     ]
 
 
-def _facts_of(task: Task, facts: dict[str, Any]) -> dict[str, Any]:
-    """Select the facts of a report with the scores of one task's targets alone."""
+def _facts_of(task: Task, facts: RunReport) -> RunReport:
+    """Select the scores of one task's targets."""
 
     def of(scores: Mapping[str, Any]) -> dict[str, Any]:
         return mean_scores({name: scores["per_target"][name] for name in task.targets}, task.metrics)
@@ -340,7 +343,7 @@ def _facts_of(task: Task, facts: dict[str, Any]) -> dict[str, Any]:
     def defined(method: Mapping[str, Any]) -> bool:
         return any(v is not None for name in task.targets for v in method["train"]["per_target"][name].values())
 
-    scores = {where: of(found) for where, found in facts["scores"].items()}
-    methods = {name: each for name, each in facts["baselines"].items() if defined(each)}
+    scores = {where: of(found) for where, found in facts.scores.items()}
+    methods = {name: each for name, each in facts.baselines.items() if defined(each)}
     baselines = {name: {where: of(found) for where, found in each.items()} for name, each in methods.items()}
-    return facts | {"scores": scores, "baselines": baselines}
+    return replace(facts, scores=scores, baselines=baselines)

@@ -110,12 +110,12 @@ def _is_smiles(text: str) -> bool:
 
 
 def write_run_report(
-    task: SequenceGenerationTask, path: Path, dataset: Dataset, answers: GeneratedTexts, facts: dict[str, Any]
+    task: SequenceGenerationTask, path: Path, dataset: Dataset, answers: GeneratedTexts, facts: RunReport
 ) -> list[str]:
     """Write `report.html` of a run, see `gtx.report.write_run_report`."""
     truth = task.columns.texts_of(dataset.store)
     report = SequenceReport(
-        **facts,
+        **vars(facts),
         metrics=task.metrics,
         target=task.targets[0],
         truth=truth,

@@ -50,7 +50,7 @@ from gtx.training.ranks import (
     are_several,
     distributed_group,
     is_main_process,
-    lock_output_folder,
+    locked_for_all,
     machines,
     run_in_main_process,
 )
@@ -61,7 +61,6 @@ TRAINING_LOCK = threading.RLock()
 
 
 @distributed_group()
-@lock_output_folder("folder")
 def fit(
     model: nn.Module | Callable[[], nn.Module],
     task: Task,
@@ -109,25 +108,23 @@ def fit(
             target has no training value, there are no training molecules, the model, the precision or `keep_by` does
             not suit the task, or training diverged.
     """
-    settings = settings.resolved(task.epochs, machines())
-    if settings.folds != max(1, len(folds)):
-        raise InputError(f"settings with {settings.folds} folds: expected the rows of each as folds, got {len(folds)}")
-    if isinstance(model, nn.Module) and settings.folds > 1:
-        raise InputError(f"{settings.folds} folds need a function that makes a model, not one module")
-    if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
-        raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
-    problem = Problem(model, task, train, val, settings, folds, start, transfer, watch)
-    sizes = np.array([list(map(len, problem.parts(k))) for k in range(settings.folds)])
-    if not sizes[:, 0].all():
-        raise InputError("there are no training molecules with a target value")
-    task = task.fitted(task.labelled(train))
-    problem = replace(problem, task=task)
-    check_selection(task, settings.keep_by, bool(sizes[:, 1].all()))
-    run = RunFolder(folder)
-    run.open(collect_run_config(task, settings, {"model": _name(model)} | (marks or {})), overwrite)
+    problem = Problem(
+        model, task, train, val, settings.resolved(task.epochs, machines()), folds, start, transfer, watch
+    )
+    problem = problem.checked()
+    with locked_for_all(Path(folder)):
+        run = RunFolder(folder)
+        config = collect_run_config(problem.task, problem.settings, {"model": _name(model)} | (marks or {}))
+        run.open(config, overwrite)
+        return train_networks(problem, run)
+
+
+def train_networks(problem: Problem, run: RunFolder) -> list[TrainedEnsembleMember]:
+    """Train every network of a checked problem, in a folder that is open and locked, or resume there."""
+    settings = problem.settings
     with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
-        if settings.progress and is_main_process() and (found := describe_resumed(problem, run)):
-            print(f"resumed: {found}", file=sys.stderr)
+        if settings.progress and is_main_process() and (resumed := describe_resumed(problem, run)):
+            print(f"resumed: {resumed}", file=sys.stderr)
         train_members_in_processes(problem, run)
         return [train_member(problem, k, run.member(k)) for k in range(settings.folds)]
 
@@ -162,6 +159,27 @@ class Problem:
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
     bar: bool = True
+
+    def checked(self) -> Problem:
+        """Fit the task to the training molecules, and check that the settings suit it.
+
+        Raises:
+            InputError: they do not, or there are no training molecules.
+        """
+        task, settings = self.task, self.settings
+        if settings.folds != max(1, len(self.folds)):
+            came = f"got {len(self.folds)}"
+            raise InputError(f"settings with {settings.folds} folds: expected the rows of each as folds, {came}")
+        if isinstance(self.model, nn.Module) and settings.folds > 1:
+            raise InputError(f"{settings.folds} folds need a function that makes a model, not one module")
+        if task.writes and not ("mixed" in settings.precision or settings.precision.startswith("32")):
+            raise InputError(f"task {task.name} trains in 32-true or in a mixed precision, got {settings.precision}")
+        sizes = np.array([list(map(len, self.parts(k))) for k in range(settings.folds)])
+        if not sizes[:, 0].all():
+            raise InputError("there are no training molecules with a target value")
+        task = task.fitted(task.labelled(self.train))
+        check_selection(task, settings.keep_by, bool(sizes[:, 1].all()))
+        return replace(self, task=task)
 
     def title(self, number: int) -> str:
         """Name network `number` for a person, such as "member 2/5"."""

@@ -8,10 +8,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -29,7 +27,6 @@ from gtx.base.errors import InputError, printable
 from gtx.base.files import locked
 from gtx.data import MoleculeStore
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 PATIENCE = timedelta(days=7)
@@ -107,27 +104,11 @@ def distributed_group() -> Iterator[None]:
     _leave()
 
 
-def lock_output_folder(folder: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function that trains, so that no other process can write into its output folder meanwhile.
-
-    If several processes train together, the main one locks it for all.
-
-    Args:
-        folder: name of the argument with the folder.
-    """
-
-    def decorate(train: Callable[P, T]) -> Callable[P, T]:
-        parameters = signature(train)
-
-        @wraps(train)
-        def call(*arguments: P.args, **named: P.kwargs) -> T:
-            path = Path(parameters.bind(*arguments, **named).arguments[folder])
-            with locked(path) if is_main_process() else nullcontext():
-                return train(*arguments, **named)
-
-        return call
-
-    return decorate
+@contextmanager
+def locked_for_all(folder: Path) -> Iterator[None]:
+    """Lock a folder by the main process for all that train together, see `gtx.base.files.locked`."""
+    with locked(folder) if is_main_process() else nullcontext():
+        yield
 
 
 @contextmanager

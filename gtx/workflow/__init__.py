@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gtx.workflow.fine_tuning import PretrainedModel
 from gtx.workflow.outputs import RunResult
-from gtx.workflow.pipeline import train_model
-from gtx.workflow.run import Run
+from gtx.workflow.run import Run, train_model
 
 __all__ = [
     "PretrainedModel",

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import json
 import platform
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import contextmanager
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from gtx.base.errors import InputError
-from gtx.base.files import claim, discard, read_plain, write_text
+from gtx.base.files import claim, discard, locked, read_plain, whole_file, write_text
 from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
+from gtx.data.row_log import plural
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare
-from gtx.report.kinds import TITLES, count, score
+from gtx.report.kinds import TITLES, score
 from gtx.tasks import NumericTask
 from gtx.tasks.task import require_numeric
 from gtx.training import TrainSettings
 from gtx.training.checkpoints import read_log
-from gtx.training.ranks import lock_output_folder
+from gtx.training.run import RunFolder
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.loading import describe_duplicates, left_out_lines
-from gtx.training_data.settings import collect_data_config
+from gtx.training_data.settings import LabelledMolecules, collect_data_config
 from gtx.workflow.run import Run
 from gtx.workflow.specs import check_model_settings
 
 GTX = "gtx"
-REFRESH_SECONDS = 0.5  # between two updates of the progress bar
 
-Results = list[dict[str, Any] | None]
+Result = dict[str, Any]
+"""Result of a fold: `rows` (their number in each part), `test` (the indices of its molecules), `scores` (of the test
+rows by method, as in `metrics.json`), `predictions` (by method `[rows][outputs]`, None for one that is not finite), and
+of gtx `seconds`, `parameters` and `batch_pairs` (of each member)."""
 
 # --- One fold.
 
@@ -52,100 +53,91 @@ class Fold:
     """One fold of a benchmark, which can run in a process of its own.
 
     Attributes:
-        training: run of the fold, with a folder; the seed of its settings is also the seed of the random forest.
+        molecules: molecules with the split of the fold.
+        data, settings: settings of its run; their seed is also that of the random forest.
+        folder: folder of its run.
+        marks: plain values that identify data and split.
     """
 
-    training: Run
+    molecules: LabelledMolecules
+    data: DataSettings
+    settings: TrainSettings
+    folder: Path
+    marks: dict[str, Any]
 
-    @property
-    def task(self) -> NumericTask:
-        """Task of numbers or classes."""
-        return require_numeric(self.training.task, "benchmark")
+    def load(self, folder: Path | None) -> Run:
+        """Load its run, in its folder or a temporary one."""
+        return Run.load(self.data, self.settings, folder, lambda _: self.molecules, marks=self.marks)
 
-    @property
-    def epochs(self) -> int:
-        """Number of epochs of all networks."""
-        return (self.training.settings.epochs or 0) * self.training.settings.folds
-
-    def completed(self) -> dict[str, Any] | None:
+    def completed(self) -> Result | None:
         """Return the result of an earlier, complete `run`; None if there is none.
 
         Raises:
             InputError: the folder contains a run with other settings, data or rows.
         """
-        self.training.open()
-        result = read_plain(self.result_file) if self.training.folder.finished else None
+        with self.load(self.folder) as run:
+            result = read_plain(self.result_file) if run.folder.finished else None
         return result if isinstance(result, dict) and {"test", "scores", "predictions"} <= result.keys() else None
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Result:
         """Train and score; called again after an interruption it resumes.
-
-        Returns:
-            `rows` (their number in each part), `test` (the indices of its molecules), `scores` (of the test rows by
-            method, as in `metrics.json`), `predictions` (by method `[rows][outputs]`, None for one that is not
-            finite), and of gtx `seconds`, `parameters` and `batch_pairs` (of each member).
 
         Raises:
             InputError: the folder contains a run with other settings, data or rows, or training is impossible.
         """
-        start = time.perf_counter()
-        members, header = self.training.fit()
-        blended = self.training.blend(members, header)
-        seconds = time.perf_counter() - start
-        scored, test = self.training.score(blended), self.training.molecules.split["test"]
-        methods = {GTX: (scored.scores, blended.predictions.mean)}
-        for name, scores in scored.baselines.scores.items():
-            methods[name] = scores, scored.baselines.predictions[name]
-        result = {
-            "rows": self.training.molecules.sizes,
-            "test": test.tolist(),
-            "scores": {name: scores["test"] for name, (scores, _) in methods.items()},
-            "predictions": {name: _plain(prediction[test]) for name, (_, prediction) in methods.items()},
-            "seconds": round(seconds, 1),
-            "parameters": sum(p.numel() for p in members[0].model.parameters()),
-            "batch_pairs": [member.batch_pairs for member in members],
-        }
-        write_text(self.result_file, json.dumps(result, allow_nan=False))
-        self.training.folder.finish()
+        with self.load(self.folder) as run:
+            start = time.perf_counter()
+            members, header = run.fit()
+            blended = run.blend(members, header)
+            seconds = time.perf_counter() - start
+            scored, test = run.score(blended), run.molecules.split["test"]
+            scores = {GTX: scored.scores, **scored.baselines.scores}
+            predictions = {GTX: blended.predictions.mean, **scored.baselines.predictions}
+            result = {
+                "rows": run.molecules.sizes,
+                "test": test.tolist(),
+                "scores": {name: scores[name]["test"] for name in scores},
+                "predictions": {name: _finite(predictions[name][test]) for name in scores},
+                "seconds": round(seconds, 1),
+                "parameters": sum(p.numel() for p in members[0].model.parameters()),
+                "batch_pairs": [member.batch_pairs for member in members],
+            }
+            write_text(self.result_file, json.dumps(result, allow_nan=False))
+            run.folder.finish()
         return result
 
     @property
     def result_file(self) -> Path:
         """File of its result."""
-        return self.training.folder.path / "result.json"
+        return self.folder / "result.json"
 
     def trained(self) -> bool:
         """Return True if all networks are trained, after which the baselines are."""
-        files = [self.training.folder.member(k) / "trained.pt" for k in range(self.training.settings.folds)]
-        return all(file.exists() for file in files)
+        folder = RunFolder(self.folder)
+        return all((folder.member(k) / "trained.pt").exists() for k in range(self.settings.folds))
 
     @property
     def steps(self) -> int:
-        """Number of steps of the progress bar: the epochs, and one for the baselines."""
-        return self.epochs + 1
+        """Number of steps of the progress bar: the epochs of all networks, and one for the baselines."""
+        return (self.settings.epochs or 0) * self.settings.folds + 1
 
     def steps_done(self) -> int:
         """Count the complete steps, at most `steps`; the last is complete when the result is written."""
         if self.result_file.exists():
             return self.steps
         if self.trained():
-            return self.epochs
-        return sum(len(read_log(member)) for member in self.training.folder.path.glob("members/*"))
+            return self.steps - 1
+        return sum(len(read_log(member)) for member in self.folder.glob("members/*"))
 
 
-def seeded(settings: TrainSettings, number: int) -> TrainSettings:
-    """Return the settings of split `number`: with a seed of its own, without a progress bar."""
-    return replace(settings, seed=settings.seed + number, progress=False)
-
-
-def _plain(prediction: np.ndarray) -> list[list[float | None]]:
+def _finite(prediction: np.ndarray) -> list[list[float | None]]:
     return [[value if np.isfinite(value) else None for value in row] for row in prediction.tolist()]
 
 
 # --- All folds, and one bar for them.
 
 
-def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, Any]]:
+def run_all(folds: Sequence[Fold], jobs: int, progress: bool, task: NumericTask) -> list[Result]:
     """Run every fold that has no result yet, and return the results of all, in their order.
 
     A fold that fails stops the rest, and so does Ctrl-C; if this process is killed, its workers end too.
@@ -154,62 +146,52 @@ def run_all(folds: Sequence[Fold], jobs: int, progress: bool) -> list[dict[str, 
         folds: the folds.
         jobs: number of folds at a time; with 1 they run in this process, otherwise each in a worker.
         progress: whether a progress bar is shown.
+        task: their task.
 
     Raises:
         InputError: a folder contains a run with other settings or data, which is checked before any training, or
             training is impossible.
     """
-    results: Results = [fold.completed() for fold in folds]
+    results = [fold.completed() for fold in folds]
     left = {i: fold for i, fold in enumerate(folds) if results[i] is None}
-    with _bar(folds, results, progress):
+    with FoldsBar(folds, results, task, disable=not progress):
         if min(jobs, len(left)) < 2:
             for i, fold in left.items():
                 results[i] = fold.run()
         else:
             with open_process_pool(min(jobs, len(left))) as pool:
                 numbers = {pool.submit(fold.run): i for i, fold in left.items()}
-                waiting = set(numbers)
-                while waiting:
-                    done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        results[numbers[future]] = future.result()
+                for future in as_completed(numbers):
+                    results[numbers[future]] = future.result()
     return [result for result in results if result is not None]
 
 
-@contextmanager
-def _bar(folds: Sequence[Fold], results: Results, shown: bool) -> Iterator[None]:
-    """Show the complete epochs and baselines of all folds, from their files, until the block ends."""
-    columns = (
-        TextColumn("Benchmark"),
-        BarColumn(20),
-        TaskProgressColumn(),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[scores]}"),
-    )
-    ended = threading.Event()
-    with Progress(*columns, console=Console(stderr=True), disable=not shown, speed_estimate_period=600) as bar:
-        task = bar.add_task("", total=sum(fold.steps for fold in folds), scores="")
+class FoldsBar(Progress):
+    """Bar of the complete epochs and baselines of all folds, from their files, and of the scores so far."""
 
-        def refresh() -> None:
-            at_baselines = sum(fold.trained() and not fold.result_file.exists() for fold in folds)
-            scores = _summary(results, folds[0].task) + (f"; {at_baselines} at the baselines" if at_baselines else "")
-            bar.update(task, completed=sum(fold.steps_done() for fold in folds), scores=scores)
+    def __init__(self, folds: Sequence[Fold], results: list[Result | None], task: NumericTask, disable: bool) -> None:
+        columns = (
+            TextColumn("Benchmark"),
+            BarColumn(20),
+            TaskProgressColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[scores]}"),
+        )
+        self.folds, self.results, self.of = folds, results, task
+        console = Console(stderr=True)
+        super().__init__(*columns, console=console, disable=disable, speed_estimate_period=600, refresh_per_second=2)
+        self.add_task("", total=sum(fold.steps for fold in folds), scores="")
 
-        def follow() -> None:
-            while not ended.wait(REFRESH_SECONDS):
-                refresh()
-
-        follower = threading.Thread(target=follow, daemon=True)
-        follower.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            follower.join()
-            refresh()
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """Read the files and return the bar, whenever it is drawn."""
+        for bar in self.task_ids:
+            at_baselines = sum(fold.trained() and not fold.result_file.exists() for fold in self.folds)
+            scores = _summary(self.results, self.of) + (f"; {at_baselines} at the baselines" if at_baselines else "")
+            self.update(bar, completed=sum(fold.steps_done() for fold in self.folds), scores=scores)
+        yield from super().get_renderables()
 
 
-def _summary(results: Results, task: NumericTask) -> str:
+def _summary(results: Sequence[Result | None], task: NumericTask) -> str:
     """Summarise the complete folds: their number, and the leading metric of gtx and of the best other method."""
     scores = [result["scores"] for result in results if result]
     summary = f"{len(scores)}/{len(results)} splits"
@@ -227,7 +209,7 @@ def _summary(results: Results, task: NumericTask) -> str:
 # --- The files of a benchmark.
 
 
-def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], results: Sequence[dict[str, Any]]) -> None:
+def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], results: Sequence[Result]) -> None:
     """Write every row, then `<target>_<method>` from models that were not trained on it, then error and warning."""
     (file,) = dataset.files
     methods = list(results[0]["predictions"])
@@ -253,18 +235,13 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
 
 def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:
     """Write the rows of `gtx.report.comparison.compare`; a score that is not defined is an empty cell."""
-
-    def cell(value: Any) -> str:
-        return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-
-    with TableWriter(path, list(table[0])) as writer:
-        for row in table:
-            writer.write([cell(value) for value in row.values()])
+    with whole_file(path) as file:
+        pd.DataFrame(table).to_csv(file, index=False, float_format="%.6g")
 
 
 def write_figures(
     path: Path,
-    results: Sequence[dict[str, Any]],
+    results: Sequence[Result],
     table: Sequence[dict[str, Any]],
     task: NumericTask,
     units: dict[str, str],
@@ -277,9 +254,7 @@ def write_figures(
     write_figure(comparison_figure(scores, table, metric, {GTX: GTX} | TITLES, lead.title, units), path)
 
 
-def _out_of_fold(
-    molecules: int, methods: Sequence[str], results: Sequence[dict[str, Any]]
-) -> tuple[np.ndarray, np.ndarray]:
+def _out_of_fold(molecules: int, methods: Sequence[str], results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
     """Average predictions over repeats, `[m, T * methods]`, and count the test parts of each molecule, `[m]`."""
     targets = len(results[0]["predictions"][methods[0]][0])
     total, times = np.zeros((molecules, targets, len(methods))), np.zeros(molecules, int)
@@ -319,7 +294,6 @@ class Benchmark:
     notes: Sequence[str]
 
 
-@lock_output_folder("out")
 def benchmark(
     data: DataSettings,
     settings: TrainSettings,
@@ -362,58 +336,57 @@ def benchmark(
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
     data.split_settings.grouping()
     check_model_settings(settings, data.featuriser, data.features)
-    claim(out, (*OUTPUTS, "cache", "splits"))
-    if overwrite:
-        discard(out, ("cache",))
-    dataset = load_training_table(
-        replace(data, split="random", split_by=None, test_folds=None, test_fold=1),
-        cache=out / "cache",
-        progress=settings.progress,
-    )
-    task = require_numeric(dataset.task, "benchmark")
-    runs = _folds(dataset, data, settings, out, test_folds, repeats, jobs)
-    if overwrite:
-        discard(out, keep=("cache",))
-    results = run_all(runs, jobs, settings.progress)
-    table = compare([result["scores"] for result in results], 1 / (test_folds - 1), list(task.metrics))
-    notes = list(_notes(dataset, data, runs, test_folds, repeats))
-    write_out_of_fold(out / "predictions.csv", dataset, task.answers.prediction_names, results)
-    write_comparison(out / "benchmark.csv", table)
-    write_figures(out / "benchmark.png", results, table, task, data.units)
-    record = {
-        **task.config(),
-        **_marks(data),
-        "rows": {file.source: file.row_log.summary() for file in dataset.files},
-        "test_folds": test_folds,
-        "repeats": repeats,
-        "settings": settings.resolved(task.epochs).decisive(),
-        "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
-        "table": table,
-        "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],
-        "machine": f"{platform.machine()}, {default_worker_count()} cores, {jobs} splits at a time",
-        "versions": package_versions(),
-    }
-    write_text(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
-    return Benchmark(out, task, table, notes)
+    with locked(out):
+        claim(out, (*OUTPUTS, "cache", "splits"))
+        if overwrite:
+            discard(out, ("cache",))
+        dataset = load_training_table(
+            replace(data, split="random", split_by=None, test_folds=None, test_fold=1),
+            cache=out / "cache",
+            progress=settings.progress,
+        )
+        task = require_numeric(dataset.task, "benchmark")
+        settings = settings.resolved(task.epochs)
+        folds = _folds(dataset, data, settings, out, test_folds, repeats, jobs)
+        if overwrite:
+            with folds[0].load(None):  # which checks what else may be wrong
+                discard(out, keep=("cache",))
+        results = run_all(folds, jobs, settings.progress, task)
+        table = compare([result["scores"] for result in results], 1 / (test_folds - 1), list(task.metrics))
+        notes = list(_notes(dataset, data, folds, test_folds, repeats))
+        write_out_of_fold(out / "predictions.csv", dataset, task.answers.prediction_names, results)
+        write_comparison(out / "benchmark.csv", table)
+        write_figures(out / "benchmark.png", results, table, task, data.units)
+        record = {
+            **task.config(),
+            **_marks(data),
+            "rows": {file.source: file.row_log.summary() for file in dataset.files},
+            "test_folds": test_folds,
+            "repeats": repeats,
+            "settings": settings.decisive(),
+            "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
+            "table": table,
+            "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],
+            "machine": f"{platform.machine()}, {default_worker_count()} cores, {jobs} splits at a time",
+            "versions": package_versions(),
+        }
+        write_text(out / "benchmark.json", json.dumps(record, indent=2, allow_nan=False) + "\n")
+        return Benchmark(out, task, table, notes)
 
 
 def _folds(
-    dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, folds: int, repeats: int, jobs: int
+    dataset: Dataset, data: DataSettings, settings: TrainSettings, out: Path, count: int, repeats: int, jobs: int
 ) -> list[Fold]:
-    threads = settings.threads or max(1, default_worker_count() // jobs)
-    marks = _marks(data) | {"test_folds": folds}
-    runs, splits = [], folds_of(dataset, data, folds, repeats)
-
-    def divided(split: Split, title: str, _: DataSettings) -> Dataset:
-        return dataset.with_split(split, title)
-
-    for repeat in range(repeats):
-        for fold, split in enumerate(splits[repeat]):
-            fold_settings = replace(seeded(settings, repeat * folds + fold), threads=threads)
-            read = partial(divided, split, f"fold {fold + 1} of {folds}, repeat {repeat + 1}")
-            folder, own = out / "splits" / f"{repeat}-{fold}", marks | {"repeat": repeat, "fold": fold}
-            runs.append(Fold(Run.load(data, fold_settings, read, folder, marks=own)))
-    return runs
+    """Make all folds, each with a seed of its own."""
+    settings = replace(settings, threads=settings.threads or max(1, default_worker_count() // jobs), progress=False)
+    marks, folds = _marks(data) | {"test_folds": count}, []
+    for repeat, splits in enumerate(folds_of(dataset, data, count, repeats)):
+        for k, split in enumerate(splits):
+            molecules = dataset.with_split(split, f"fold {k + 1} of {count}, repeat {repeat + 1}")
+            seeded = replace(settings, seed=settings.seed + repeat * count + k)
+            folder, own = out / "splits" / f"{repeat}-{k}", marks | {"repeat": repeat, "fold": k}
+            folds.append(Fold(molecules, data, seeded, folder, own))
+    return folds
 
 
 def _marks(data: DataSettings) -> dict[str, Any]:
@@ -429,25 +402,25 @@ def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> 
     return [[{part: index[own] for part, own in split.items()} for split in repeat] for repeat in splits]
 
 
-def _notes(dataset: Dataset, data: DataSettings, runs: Sequence[Fold], folds: int, repeats: int) -> Iterator[str]:
-    leaked = [run.training.molecules.leaked for run in runs]
+def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: int, repeats: int) -> Iterator[str]:
+    molecules = [fold.molecules.in_folds(fold.settings.folds, data.split_settings) for fold in folds]
+    leaked, sizes = [each.leaked for each in molecules], [each.counts["test"] for each in molecules]
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"
     yield from left_out_lines(dataset)
-    yield from (*dataset.remarks, *runs[0].training.task.answers.notes())
+    yield from (*dataset.remarks, *molecules[0].fitted().answers.notes())
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"
     method = data.split if data.split_by is None else f"{data.split} (column {data.split_by!r})"
-    sizes = [run.training.molecules.counts["test"] for run in runs]
-    division = f"{repeats} × {folds} {method} folds of {min(sizes)} to {max(sizes)} molecules"
+    division = f"{repeats} × {count} {method} folds of {min(sizes)} to {max(sizes)} molecules"
     yield f"{dataset.task.name}; {division}, seed {data.seed}"
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
-    near = find_nearest_training_molecules(dataset.store, runs[0].training.molecules.split).summary()
+    near = find_nearest_training_molecules(dataset.store, molecules[0].split).summary()
     yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
     if dataset.unlabelled:
-        yield f"in no fold: {count(dataset.unlabelled, 'molecule')} without any target value"
+        yield f"in no fold: {plural(dataset.unlabelled, 'molecule')} without any target value"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +24,7 @@ from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings
 from gtx.training_data.settings import hash_file
-from gtx.workflow.specs import num_descriptors
+from gtx.workflow.specs import check_machine, check_model_settings, check_size, num_descriptors
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,63 @@ class PretrainedModel:
             arguments |= self.features.widths if self.features else {}
         return self.header.model | {"arguments": arguments}
 
-    def origin(self, spec: dict[str, Any], task: Task) -> dict[str, str]:
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Values that identify the model for `config.yaml`."""
+        return {"from": self.sha256, "new_head": self.new_head}
+
+    def notes(self, dataset: Dataset, task: Task, spec: Mapping[str, Any]) -> list[str]:
+        """Return notes on what a model for a task takes over, and what it has seen, a line each."""
+        origin, shared = self.origin(task, spec), set(self.header.targets) & set(task.targets)
+        notes = [f"going on from {origin['file']}: {origin['weights']}", *self.warnings(dataset)]
+        dropped = [name for name in self.header.targets if shared and name not in shared]
+        return [*notes, f"the model predicts no more: {', '.join(dropped)}"] if dropped else notes
+
+    def origin(self, task: Task, spec: Mapping[str, Any]) -> dict[str, str]:
         """Describe the origin of the weights of a model for a task, for the header of its file."""
         with torch.device("meta"):  # names and shapes, without memory
             state = build_model(spec).state_dict()
         weights = self.transfer(task).describe(state, self.members[0].model.state_dict())
         return {"file": self.file, "sha256": self.sha256, "weights": weights}
+
+
+def prepare(
+    data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
+) -> tuple[DataSettings, TrainSettings, PretrainedModel | None]:
+    """Adapt the settings of data and training to the model, and open the model to start from.
+
+    Raises:
+        InputError: the model does not exist, or the settings do not suit it.
+    """
+    fine_tuning = None
+    if start is not None:
+        check_machine(settings)
+        fine_tuning = PretrainedModel.open(start, data, settings, new_head)
+        data = replace(data, featuriser=fine_tuning.featuriser, features=fine_tuning.features)
+        settings = fine_tuning.tuned(settings, data.task)
+    elif new_head:
+        raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
+    elif isinstance(data.task, Task) and data.task.network:
+        data = _with_own_network(data, settings, data.task, data.task.network)
+    else:
+        check_model_settings(settings, data.featuriser, data.features)
+    if settings.folds > 1 and data.val is not None:
+        raise InputError("--val: with --folds, all rows but those of test validate once; add these rows to the table")
+    return data, settings, fine_tuning
+
+
+def _with_own_network(data: DataSettings, settings: TrainSettings, task: Task, network: str) -> DataSettings:
+    """Check the settings for a task that has a network of its own, and return those of the data that it reads."""
+    usual = TrainSettings()
+    for name in ("model", "folds"):
+        if getattr(settings, name) != getattr(usual, name):
+            raise InputError(f"task {task.name} has no other {name} than {getattr(usual, name)}; leave it out")
+    if data.features:
+        raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(data.features.options)}")
+    check_machine(settings)
+    featuriser = replace(data.featuriser, descriptors=False)
+    check_size(network, featuriser, {"size": 100} | settings.model_arguments)
+    return replace(data, featuriser=featuriser)
 
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelFileHeader) -> None:

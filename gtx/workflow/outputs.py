@@ -21,7 +21,7 @@ from gtx.prediction import Predictor
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.neighbours import BANDS, MOST_MEASURED
 from gtx.prediction.streaming import answer_rows, record_answer
-from gtx.report.context import ENOUGH, Attainable
+from gtx.report.context import ENOUGH, Attainable, DatasetCard, RunReport, count_atoms
 from gtx.tasks import Answers, Predictions, Regression, Task
 from gtx.tasks.task import is_numeric
 from gtx.training import TrainSettings
@@ -279,13 +279,10 @@ def attainable_lines(
     return lines
 
 
-def report_facts(
+def run_report(
     out: Path, dataset: Dataset, blended: Blended, result: RunResult, seconds: float, notes: Sequence[str]
-) -> dict[str, Any]:
-    """Collect the facts of the report of any task, see `gtx.report.context.RunReport`."""
-    from gtx.report import DatasetCard
-    from gtx.report.context import count_atoms
-
+) -> RunReport:
+    """Collect the content that the reports of all tasks have in common."""
     predictor, members = blended.predictor, blended.members
     row_logs = [file.row_log for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
@@ -313,25 +310,25 @@ def report_facts(
         """Name the part of validation rows `folds` where their predictions are out-of-fold."""
         return {"folds" if part == "val" and result.folded else part: own for part, own in parts.items()}
 
-    return {
-        "title": Path(dataset.files[0].source).stem,
-        "smiles": dataset.smiles,
-        "store": dataset.store,
-        "split": named(dataset.split),
-        "scores": named(result.scores),
-        "data": card,
-        "histories": [member.history for member in members],
-        "best_epochs": [member.best_epoch for member in members],
-        "settings": {"model": model, "training": predictor.header.settings},
-        "versions": package_versions(),
-        "model_file": str(out / "model.gtx"),
-        "model": description,
-        "alone": {name: named(scores) for name, scores in result.alone.items()},
-        "row_numbers": np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
-        "units": predictor.header.units,
-        "baselines": {name: named(scores) for name, scores in result.baselines.scores.items()},
-        "rivals": result.baselines.predictions,
-        "attainable": result.attainable,
-        "domain": domain_errors(predictor, dataset, blended.answers, "folds" if result.folded else "val"),
-        "footnotes": [f"Trained, scored and reported in {seconds:.0f} s.", *result.calibration],
-    }
+    return RunReport(
+        title=Path(dataset.files[0].source).stem,
+        smiles=dataset.smiles,
+        store=dataset.store,
+        split=named(dataset.split),
+        scores=named(result.scores),
+        data=card,
+        histories=[member.history for member in members],
+        best_epochs=[member.best_epoch for member in members],
+        settings={"model": model, "training": predictor.header.settings},
+        versions=package_versions(),
+        model_file=str(out / "model.gtx"),
+        model=description,
+        alone={name: named(scores) for name, scores in result.alone.items()},
+        row_numbers=np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
+        units=predictor.header.units,
+        baselines={name: named(scores) for name, scores in result.baselines.scores.items()},
+        rivals=result.baselines.predictions,
+        attainable=result.attainable,
+        domain=domain_errors(predictor, dataset, blended.answers, "folds" if result.folded else "val"),
+        footnotes=[f"Trained, scored and reported in {seconds:.0f} s.", *result.calibration],
+    )

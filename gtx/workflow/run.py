@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,9 @@ import numpy as np
 from torch import nn
 
 from gtx.base.errors import InputError
-from gtx.base.files import write_text
+from gtx.base.files import claim, discard, read_plain, write_text
+from gtx.base.schema import Number, check, entries, mapping_of
+from gtx.data.columns import find_column
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import write_split
 from gtx.models import build_model
@@ -24,177 +27,234 @@ from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation, reading_parts, with_embeddings
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
+from gtx.report.context import RunReport
 from gtx.tasks import Answers, Task
 from gtx.tasks.task import is_numeric
-from gtx.training import TrainedEnsembleMember, TrainSettings, fit
+from gtx.training import TrainedEnsembleMember, TrainSettings
+from gtx.training.fitting import Problem, train_networks
 from gtx.training.logging import Watch
 from gtx.training.pretrained_weights import PretrainedWeightLoader
-from gtx.training.ranks import are_several, machines, share_store
-from gtx.training.run import RunFolder, collect_run_config
-from gtx.training_data import Dataset, DataSettings
+from gtx.training.ranks import (
+    are_several,
+    distributed_group,
+    is_main_process,
+    locked_for_all,
+    machines,
+    main_process_first,
+    run_in_main_process,
+    share_store,
+)
+from gtx.training.run import CONFIG, MEMBERS, RunFolder, collect_run_config
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.settings import LabelledMolecules, collect_data_config
 from gtx.workflow.baselines import Baselines, score_baselines
 from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
-from gtx.workflow.fine_tuning import PretrainedModel
+from gtx.workflow.fine_tuning import PretrainedModel, prepare
 from gtx.workflow.outputs import (
     PARTS,
     RunResult,
     attainable_errors,
-    report_facts,
+    data_lines,
+    fold_lines,
+    further_names,
+    run_report,
     training_lines,
     write_predictions,
 )
-from gtx.workflow.specs import (
-    add_learned_arguments,
-    check_machine,
-    check_model_settings,
-    check_rates,
-    check_size,
-    check_training_rows_option,
-    make_model_spec,
-)
+from gtx.workflow.specs import add_learned_arguments, check_rates, check_training_rows_option, make_model_spec
 
 CACHE = "cache"
 """Folder in that of a run for featurised molecules."""
+OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
+_SCORES = dict.fromkeys(PARTS, entries({"per_target": mapping_of(mapping_of(Number | None))}))
+METRICS = entries(_SCORES, {"baseline": mapping_of(entries(_SCORES))})
+"""Kind of `metrics.json`, as far as it is read."""
+
+
+@distributed_group()
+def train_model(
+    data: DataSettings,
+    settings: TrainSettings,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
+    start: str | Path | None = None,
+    new_head: bool = False,
+    baselines: bool = True,
+    report: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
+) -> RunResult | None:
+    """Train a model on a table, compute its metrics on each part of the split, and write the folder of the run.
+
+    A second call resumes the training, or returns at once if the run is finished.
+
+    The function writes `model.gtx`, `metrics.json`, `predictions.csv` (and another file for each file of validation or
+    test rows), `split.csv`, `report.html` and `config.yaml`.
+
+    Args:
+        data: settings of the table, with columns, task and split.
+        settings: settings of the model and its training.
+        out: folder of the run.
+        overwrite: whether an earlier run in `out` is replaced.
+        start: model file from which training starts, or `foundation`, the pretrained model. The new model has the same
+            architecture and featuriser. For targets that both models predict, outputs and scales are kept; outputs for
+            other targets are new.
+        new_head: whether the head and the scales are new for all targets.
+        baselines: whether the baselines of the task are also scored on the same rows.
+        report: whether `report.html` is written, which takes a second or two.
+        tell: function that is called with each note; notes on the data come before the first epoch.
+
+    Returns:
+        The outcome; None in all processes but the main one, if several train together.
+
+    Raises:
+        InputError: the input, the settings or `out` cannot be used, or another process trains there.
+    """
+    main = is_main_process()
+    with Run.load(data, settings, out, start=start, new_head=new_head, overwrite=overwrite) as run:
+        remarks = run.remarks() if main else []
+        for line in remarks:
+            tell(line)
+        if (result := run.earlier_result()) is not None:
+            return result.with_notes(remarks) if main else None
+        if main:
+            discard(run.folder.path, keep=(CONFIG, MEMBERS, CACHE))  # files of a run that this one overwrites
+        members, header = run.fit()
+        if not main:
+            return None
+        blended = run.blend(members, header)
+        result = run.write(blended, run.score(blended, baselines), remarks, report)
+    for line in result.notes:
+        tell(line)
+    return replace(result, notes=[*remarks, *result.notes])
 
 
 @dataclass(frozen=True)
 class Run:
     """A training from molecules to a scored model file: `load`, `fit`, `blend`, `score` and `write`, in this order.
 
+    A run holds its folder, locked against other processes, until the end of the `with` block for which `load` makes it.
+
     Attributes:
+        folder: folder in which the run resumes and leaves its files; a temporary one for a run that leaves no files.
         molecules: molecules with targets and a split.
         data: settings of the data, with the featuriser of the model.
         settings: settings of the model and its training, resolved.
         fine_tuning: pretrained model from which training starts, if any.
         task: the task, fitted to the training rows.
         spec: specification of the model, see `gtx.workflow.specs.make_model_spec`.
-        marks: plain values that identify data and model.
-        out: folder in which the run resumes and leaves its files; None for a run that leaves no files.
         begin: time at which it started, of `time.perf_counter`.
+        resources: the lock, and a temporary folder.
     """
 
+    folder: RunFolder
     molecules: LabelledMolecules
     data: DataSettings
     settings: TrainSettings
     fine_tuning: PretrainedModel | None
     task: Task
     spec: dict[str, Any]
-    marks: dict[str, Any]
-    out: Path | None
     begin: float
+    resources: ExitStack
 
     @classmethod
     def load(
         cls,
         data: DataSettings,
         settings: TrainSettings,
-        read: Callable[[DataSettings], LabelledMolecules],
-        out: Path | None = None,
+        out: str | Path | None = None,
+        read: Callable[[DataSettings], LabelledMolecules] | None = None,
         *,
         start: str | Path | None = None,
         new_head: bool = False,
+        overwrite: bool = False,
         marks: dict[str, Any] | None = None,
     ) -> Self:
-        """Read and split the molecules, fit the task to the training rows, and specify the model.
+        """Lock the folder, read and split the molecules, fit the task, specify the model, and start or resume there.
 
         Args:
             data: settings of the data.
             settings: settings of the model and its training.
-            read: function that returns molecules with a split, for settings with the featuriser of the model.
-            out: see the attributes.
+            out: folder of the run; None for a run that leaves no files.
+            read: function that returns molecules with a split, for settings with the featuriser of the model; by
+                default, the table of `data` is read, with a cache in the folder.
             start: model file from which training starts, or `foundation`.
             new_head: whether the head and the scales of the start model are new for all targets.
+            overwrite: whether an earlier run in the folder is replaced.
             marks: plain values that identify data and split; default: those of `data`.
 
         Raises:
-            InputError: the settings do not suit the model, or the task cannot be fitted to the training rows.
+            InputError: the settings do not suit the model, the task cannot be fitted to the training rows, another
+                process works in the folder, or it contains a run with other settings or data.
         """
         begin = time.perf_counter()
-        data, settings, fine_tuning = prepare(data, settings, start, new_head)
-        if settings.folds > 1 and data.val is not None:
-            raise InputError(
-                "--val: with --folds, all rows but those of test validate once; add these rows to the table"
-            )
-        molecules = read(data)
-        settings = settings.resolved(molecules.task.epochs, machines())
-        molecules = molecules.in_folds(settings.folds, data.split_settings)
-        task = molecules.fitted()
-        task = task if fine_tuning is None else fine_tuning.adopted(task)
-        check_training_rows_option(task, settings)
-        if fine_tuning is None:
-            spec = make_model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
-        else:
-            spec = fine_tuning.spec(task)
-        check_rates(spec, settings)
-        if (foundation := spec["arguments"].get("foundation")) is not None:
-            molecules = replace(molecules, store=with_embeddings(molecules.store, foundation))
-        marks = collect_data_config(data) if marks is None else marks
-        origin = {} if fine_tuning is None else {"from": fine_tuning.sha256, "new_head": fine_tuning.new_head}
-        marks = marks | origin | {"model": spec}
-        return cls(molecules, data, settings, fine_tuning, task, spec, marks, out, begin)
+        with ExitStack() as resources:
+            if out is None:
+                folder = RunFolder(resources.enter_context(TemporaryDirectory()))
+            else:
+                folder = RunFolder(out)
+                resources.enter_context(locked_for_all(folder.path))
+            data, settings, fine_tuning = prepare(data, settings, start, new_head)
+            if read is None:
+                molecules: LabelledMolecules = _read(data, folder.path, overwrite, settings.progress)
+            else:
+                molecules = read(data)
+            settings = settings.resolved(molecules.task.epochs, machines())
+            molecules = molecules.in_folds(settings.folds, data.split_settings)
+            task = molecules.fitted()
+            if fine_tuning is None:
+                check_training_rows_option(task, settings)
+                spec = make_model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
+            else:
+                task = fine_tuning.adopted(task)
+                check_training_rows_option(task, settings)
+                spec = fine_tuning.spec(task)
+            check_rates(spec, settings)
+            if (foundation := spec["arguments"].get("foundation")) is not None:
+                molecules = replace(molecules, store=with_embeddings(molecules.store, foundation))
+            marks = collect_data_config(data) if marks is None else marks
+            marks = marks | ({} if fine_tuning is None else fine_tuning.marks) | {"model": spec}
+            folder.open(collect_run_config(task, settings, marks), overwrite)
+            return cls(folder, molecules, data, settings, fine_tuning, task, spec, begin, resources.pop_all())
 
-    @property
-    def folder(self) -> RunFolder:
-        """Folder of the run; raise a `ValueError` if it has none."""
-        if self.out is None:
-            raise ValueError("expected a run with a folder, got one without")
-        return RunFolder(self.out)
+    def __enter__(self) -> Self:
+        return self
 
-    def open(self, overwrite: bool = False) -> None:
-        """Start in the folder, or resume there, see `RunFolder.open`."""
-        self.folder.open(self.config, overwrite)
+    def __exit__(self, *error: object) -> None:
+        self.resources.close()
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """Content of the run's `config.yaml`."""
-        return collect_run_config(self.task, self.settings, self.marks)
+    def remarks(self) -> list[str]:
+        """Return notes on the data and the start model, a line each; the row log gets what cannot be scored."""
+        dataset = self.dataset
+        _log_unscorable(dataset, self.task)
+        notes = data_lines(dataset) + self.task.answers.notes() + fold_lines(dataset, self.settings)
+        return notes if self.fine_tuning is None else notes + self.fine_tuning.notes(dataset, self.task, self.spec)
 
-    @property
-    def origin(self) -> dict[str, Any]:
-        """File that the model starts from, as `{"start": ...}`; empty for a model from scratch."""
-        return {} if self.fine_tuning is None else {"start": self.fine_tuning.origin(self.spec, self.task)}
+    def earlier_result(self) -> RunResult | None:
+        """Return the result of a finished run; None if it is not finished, or its `metrics.json` is damaged."""
+        metrics = run_in_main_process(self._metrics)
+        return None if metrics is None else RunResult.of_metrics(self.folder.path, self.task, metrics, self.units)
 
-    @property
-    def _starts_from_foundation(self) -> bool:
-        return self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
-
-    @property
-    def units(self) -> dict[str, str]:
-        """Units of targets, by name: from the user or the public data set, otherwise from the start model."""
-        units = {} if self.fine_tuning is None else self.fine_tuning.header.units
-        return {name: unit for name, unit in (units | self.data.units).items() if name in self.task.targets}
-
-    @property
-    def dropped(self) -> list[str]:
-        """Targets of the start model that the task lacks; empty if it has none of them."""
-        old = [] if self.fine_tuning is None else self.fine_tuning.header.targets
-        shared = set(old) & set(self.task.targets)
-        return [name for name in old if name not in shared] if shared else []
-
+    @distributed_group()
     def fit(self, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
         """Train in the folder or resume there, see `gtx.training.fit`; return the members and their header."""
-        if self.out is None:
-            with TemporaryDirectory() as folder:
-                return replace(self, out=Path(folder)).fit(watch)
-        molecules, networks = self.molecules, self.molecules.networks
+        molecules, networks, fine_tuning = self.molecules, self.molecules.networks, self.fine_tuning
         used = np.union1d(molecules.split["train"], molecules.split["val"])
         train = molecules.store.subset(used)
         if are_several(self.settings.devices):
-            train = share_store(train, self.out / CACHE)
-        members = fit(
+            train = share_store(train, self.folder.path / CACHE)
+        problem = Problem(
             partial(_build, self.spec),
             self.task,
             train,
             train.subset(np.zeros(0, np.int64)),
             self.settings,
-            self.out,
-            marks=self.marks,
             folds=[{part: np.searchsorted(used, rows[part]) for part in ("train", "val")} for rows in networks],
+            start=() if fine_tuning is None else fine_tuning.members,
+            transfer=PretrainedWeightLoader() if fine_tuning is None else fine_tuning.transfer(self.task),
             watch=watch,
-            start=() if self.fine_tuning is None else self.fine_tuning.members,
-            transfer=PretrainedWeightLoader() if self.fine_tuning is None else self.fine_tuning.transfer(self.task),
         )
+        members = train_networks(problem.checked(), self.folder)
         header = ModelFileHeader(
             self.task,
             self.data.featuriser,
@@ -207,7 +267,7 @@ class Run:
             split={"how": self.molecules.split_summary, **self.molecules.sizes},
             settings=self.settings.decisive()
             | {"task": self.task.config(), "batch_pairs_used": [m.batch_pairs for m in members]}
-            | self.origin,
+            | ({} if fine_tuning is None else {"start": fine_tuning.origin(self.task, self.spec)}),
         )
         return members, header
 
@@ -257,7 +317,7 @@ class Run:
             scored = score_baselines(rivals, task, self.settings.seed, self.settings.progress, kernel)
         by_part: dict[str, Answers] = {part: blended.answers for part in PARTS} | {"train": blended.in_sample}
         result = RunResult(
-            self.out,
+            self.folder.path,
             task,
             {part: task.answers.score(predictor.members, store, by_part[part], split[part]) for part in PARTS},
             folds=self.settings.folds,
@@ -282,9 +342,7 @@ class Run:
         Returns:
             The result, with a note for each picture that the report leaves out.
         """
-        seconds, out, dataset = time.perf_counter() - self.begin, self.folder.path, self.molecules
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"expected molecules of tables, got {type(dataset).__name__}")
+        out, dataset = self.folder.path, self.dataset
         predictor, answers = blended.predictor, blended.answers
         predictor.header.metrics.update(result.scores)
         predictor.save(out / "model.gtx")
@@ -297,10 +355,28 @@ class Run:
         write_predictions(out, predictor, dataset, answers)
         write_text(out / "metrics.json", json.dumps(result.metrics, indent=2, allow_nan=False) + "\n")
         if report:
-            facts = report_facts(out, dataset, blended, result, seconds, remarks)
+            seconds = time.perf_counter() - self.begin
+            facts = run_report(out, dataset, blended, result, seconds, remarks)
             result = result.with_notes(_report(result.task, out, dataset, answers, facts))
         self.folder.finish()
         return result
+
+    @property
+    def dataset(self) -> Dataset:
+        """Molecules of tables."""
+        if not isinstance(self.molecules, Dataset):
+            raise TypeError(f"expected molecules of tables, got {type(self.molecules).__name__}")
+        return self.molecules
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of targets, by name: from the user or the public data set, otherwise from the start model."""
+        units = {} if self.fine_tuning is None else self.fine_tuning.header.units
+        return {name: unit for name, unit in (units | self.data.units).items() if name in self.task.targets}
+
+    @property
+    def _starts_from_foundation(self) -> bool:
+        return self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
 
     @property
     def _extent(self) -> TrainingExtent:
@@ -316,44 +392,41 @@ class Run:
         smiles, numbers = self.molecules.smiles, map(self.molecules.row_number, index)
         return TrainingRows.sample([smiles[i] for i in index], list(numbers), values)
 
+    def _metrics(self) -> dict[str, Any] | None:
+        """Read the scores of a finished run; None if it is not, or `metrics.json` is damaged."""
+        scores = read_plain(self.folder.path / "metrics.json") if self.folder.finished else None
+        try:
+            check(scores, METRICS)
+        except InputError:
+            return None
+        return scores
+
+
+def _read(data: DataSettings, out: Path, overwrite: bool, progress: bool) -> Dataset:
+    """Read the table into the cache of the folder; the main process claims the names of the files that a run writes."""
+    main = is_main_process()
+    if main:
+        claim(out, (*OUTPUTS, CONFIG, MEMBERS, CACHE))
+    if overwrite and main:
+        discard(out, (CACHE,))
+    with main_process_first():  # the others read its cache
+        dataset = load_training_table(data, cache=out / CACHE, progress=progress and main)
+    if main:
+        claim(out, further_names(dataset))
+    return dataset
+
+
+def _log_unscorable(dataset: Dataset, task: Task) -> None:
+    """Enter targets that cannot be scored in the row log, with the reason."""
+    for rows in dataset.split.values():
+        for molecule, reason in task.unscorable(dataset.store.subset(rows)).items():
+            file, row = dataset.place(rows[molecule])
+            (target,) = task.targets
+            file.row_log.warn(row.number, target, row.cells[find_column(file.columns, target)], reason)
+
 
 def _build(spec: dict[str, Any]) -> nn.Module:
     return attach_foundation(build_model(spec))
-
-
-def prepare(
-    data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
-) -> tuple[DataSettings, TrainSettings, PretrainedModel | None]:
-    """Adapt the settings of data and training to the model, and open the model to start from.
-
-    Raises:
-        InputError: the model does not exist, or the settings do not suit it.
-    """
-    if start is None:
-        if new_head:
-            raise InputError("--new-head: there is no trained model whose head could be made anew; name it with --from")
-        return _checked(data, settings), settings, None
-    check_machine(settings)
-    fine_tuning = PretrainedModel.open(start, data, settings, new_head)
-    data = replace(data, featuriser=fine_tuning.featuriser, features=fine_tuning.features)
-    return data, fine_tuning.tuned(settings, data.task), fine_tuning
-
-
-def _checked(data: DataSettings, settings: TrainSettings) -> DataSettings:
-    task = data.task
-    if isinstance(task, Task) and task.network:
-        usual = TrainSettings()
-        for name in ("model", "folds"):
-            if getattr(settings, name) != getattr(usual, name):
-                raise InputError(f"task {task.name} has no other {name} than {getattr(usual, name)}; leave it out")
-        if data.features:
-            raise InputError(f"task {task.name} reads molecules alone: leave out {', '.join(data.features.options)}")
-        check_machine(settings)
-        featuriser = replace(data.featuriser, descriptors=False)
-        check_size(task.network, featuriser, {"size": 100} | settings.model_arguments)
-        return replace(data, featuriser=featuriser)
-    check_model_settings(settings, data.featuriser, data.features)
-    return data
 
 
 def _reads_embeddings(predictor: Predictor) -> bool:
@@ -361,7 +434,7 @@ def _reads_embeddings(predictor: Predictor) -> bool:
     return any(map(reading_parts, parts))
 
 
-def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: dict[str, Any]) -> list[str]:
+def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: RunReport) -> list[str]:
     """Write the report and return notes on it; an error in it must not lose the model, which is written already."""
     from gtx.report import write_run_report  # matplotlib is slow to import
 

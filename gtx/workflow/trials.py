@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from gtx.base.errors import InputError, printable
-from gtx.data import MoleculeStore
 from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.optimise import validation_scorer
@@ -252,10 +251,6 @@ class Rows:
             self._read[inputs] = dataset.without_test()
         return self._read[inputs]
 
-    def run(self, settings: TrainSettings, start: str | None, folder: Path) -> Run:
-        """Make the run of a trial on the training rows."""
-        return Run.load(self.data, settings, self.dataset, folder, start=start)
-
 
 class Pruning:
     """Report of the best validation score at each stage of a training, and the end of a bad trial.
@@ -291,11 +286,9 @@ class Pruning:
 
 def validation_score(run: Run, pruning: Pruning) -> float:
     """Train, and score the predictions of network and kernel for validation rows; lower is better."""
-    members, header = run.fit(pruning)
-    blended, rows = run.blend(members, header), run.molecules.split["val"]
-    val: MoleculeStore = run.molecules.store.subset(rows)
-    outputs = blended.outputs[torch.from_numpy(rows)].mean(1)
-    return validation_scorer(run.task, val, run.settings.keep_by)(outputs)["val_score"]
+    blended, rows = run.blend(*run.fit(pruning)), run.molecules.split["val"]
+    scorer = validation_scorer(run.task, run.molecules.store.subset(rows), run.settings.keep_by)
+    return scorer(blended.outputs[torch.from_numpy(rows)].mean(1))["val_score"]
 
 
 def run_trial(trial: Trial, choices: dict[str, Any], space: Space, rows: Rows, folder: Path) -> float:
@@ -308,9 +301,9 @@ def run_trial(trial: Trial, choices: dict[str, Any], space: Space, rows: Rows, f
 
     settings, start = space.settings(choices)
     try:
-        run = rows.run(replace(settings, progress=False), start, folder)
-        pruned = not trial.user_attrs.get("default")
-        score = validation_score(run, Pruning(trial, run.settings.epochs or 1, pruned))
+        with Run.load(rows.data, replace(settings, progress=False), folder, rows.dataset, start=start) as run:
+            prunable = not trial.user_attrs.get("default")
+            score = validation_score(run, Pruning(trial, run.settings.epochs or 1, prunable))
         if not math.isfinite(score):
             raise InputError(f"the validation score is {score}")
     except TrialPruned:

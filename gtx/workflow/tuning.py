@@ -27,8 +27,8 @@ from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads
 from gtx.training_data import DataSettings
 from gtx.training_data.settings import collect_data_config
-from gtx.workflow.pipeline import train_model
-from gtx.workflow.run import prepare
+from gtx.workflow.fine_tuning import prepare
+from gtx.workflow.run import train_model
 from gtx.workflow.trials import (
     SCRATCH,
     STORAGE,

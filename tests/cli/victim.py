@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, as_completed
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -55,13 +56,9 @@ def die_after_a_split(words: list[str], shared: Connection) -> None:
     use_forks(pytest.MonkeyPatch())
     gtx.workflow.baselines.SHARED_WORK = {False: 0, True: 0}  # as in `tests/conftest.py`
 
-    wait, ended = benchmark.wait, []
+    def first(futures: Iterable[Future]) -> Iterator[Future]:
+        yield next(as_completed(futures))
+        die()
 
-    def first(futures: set[Future], **options: Any) -> tuple[set[Future], set[Future]]:
-        if ended:
-            die()
-        ended.extend(list(wait(futures, **options).done)[:1])
-        return set(ended), futures - set(ended)
-
-    benchmark.wait = first
+    benchmark.as_completed = first
     main(words)

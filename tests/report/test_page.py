@@ -237,7 +237,7 @@ def test_a_task_of_which_nothing_is_known_has_a_page_of_its_scores(make_report, 
         columns = objective = answers = None
 
     report = make_report(targets=("additive",))
-    facts = {field.name: getattr(report, field.name) for field in fields(RunReport)}
+    facts = RunReport(**{field.name: getattr(report, field.name) for field in fields(RunReport)})
     assert write_run_report(Own(("additive",)), tmp_path / "report.html", None, None, facts) == []
     text = Page((tmp_path / "report.html").read_text()).text
     assert "This model predicts additive from" in text and f"{report.scores['test']['rmse']:#.3g}" in text

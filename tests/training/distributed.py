@@ -17,7 +17,7 @@ import torch
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 import gtx.cli.train  # noqa: F401
-import gtx.workflow.pipeline  # noqa: F401
+import gtx.workflow.run  # noqa: F401
 from gtx.cli import main
 from gtx.training import TrainingModule
 

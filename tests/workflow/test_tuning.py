@@ -317,7 +317,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
     fit = workflow_run.Run.fit
 
     def looked(self: workflow_run.Run, *more: object) -> object:
-        seen.setdefault(self.out.parent.name, set()).update(self.molecules.smiles)
+        seen.setdefault(self.folder.path.parent.name, set()).update(self.molecules.smiles)
         return fit(self, *more)
 
     monkeypatch.setattr(workflow_run.Run, "fit", looked)
