@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from rdkit import Chem
 
-from gtx.cli import command_module, main, train
-from gtx.cli.parser import Parser
+from gtx.cli import load_command, main
+from gtx.cli.options import settings_from
 from gtx.training_data import load_training_table
 from tests.tables import unwrapped, write_shown
 
@@ -134,11 +134,9 @@ def write_data() -> None:
 
 def run_up_to_the_first_epoch(word: str, line: str) -> None:
     """Read the options of a command, and if it trains read the table and divide its rows."""
-    module, parser = command_module(word), Parser(f"gtx {word}")
-    module.add(parser)
-    arguments = parser.parse(shlex.split(line))
+    arguments = load_command(word).parse(shlex.split(line))
     if word == "train":
-        data, _ = train.settings_of(arguments)
+        data, _ = settings_from(vars(arguments))
         assert all(map(len, load_training_table(data).split.values())), line
 
 

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 import gtx
-from gtx.cli import command_module
-from gtx.cli.parser import Parser
+from gtx.cli import load_command
 from tests.tables import unwrapped, write_shown
 
 ROOT = Path(__file__).parents[1]
@@ -44,9 +43,7 @@ def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch:
         write_shown((ROOT / "docs" / "training-options.md").read_text(), tmp_path)
         monkeypatch.chdir(tmp_path)
     _, command, *words = shlex.split(line)
-    module, parser = command_module(command), Parser(f"gtx {command}")
-    module.add(parser)
-    parser.parse(words)
+    load_command(command).parse(words)
 
 
 def test_the_python_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

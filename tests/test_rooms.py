@@ -48,9 +48,9 @@ ROOMS = {
         "tasks",
         "training_data",
     },
-    "select": {"base", "cli", "data", "kernel", "prediction", "report", "tasks"},
-    "export": {"base", "cli", "data", "graph", "kernel", "models", "molecules", "prediction", "tasks"},
-    "serve": {"base", "cli", "data", "explain", "molecules", "prediction"},
+    "select": {"base", "cli", "data", "kernel", "prediction", "report", "tasks", "settings"},
+    "export": {"base", "cli", "data", "graph", "kernel", "models", "molecules", "prediction", "tasks", "settings"},
+    "serve": {"base", "cli", "data", "explain", "molecules", "prediction", "settings"},
     "workflow": {
         "base",
         "data",

@@ -1,4 +1,4 @@
-"""A page of options for each command, made from the parsers themselves."""
+"""A page of options for each command, made from its options."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import html
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from gtx.base.annexes import additions
-from gtx.cli import COMMANDS, command_module
-from gtx.cli.parser import Parser
+from gtx.cli import list_commands, load_command
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add `commands.md`, a list of the commands, and a page for each, with a list per group of options."""
-    commands = COMMANDS | {name: module.ABOUT for name, module in additions("commands").items()}
+    commands = list_commands()
     rows = [f"| [`gtx {name}`](commands/{name}.md) | {about} |" for name, about in commands.items()]
     head = "# Commands\n\n`gtx COMMAND --help all` prints the same options.\n\n| command | |\n|---|---|\n"
     files.append(File.generated(config, "commands.md", content=head + "\n".join(rows)))
@@ -24,13 +22,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def _options(command: str) -> str:
-    parser = Parser(f"gtx {command}")
-    command_module(command).add(parser)
-    groups = []
-    for title, options in parser.groups.items():
-        terms = [
-            f"`{each.invocation()}`\n:   {html.escape(' '.join(each.about().split()), quote=False)}" for each in options
-        ]
-        groups.append("\n\n".join([f"## {title[0].upper()}{title[1:]}", *terms]))
-    return "\n\n".join(groups)
+def _options(name: str) -> str:
+    groups: dict[str, list[str]] = {}
+    for each in load_command(name).options:
+        text = html.escape(" ".join(each.about().split()), quote=False)
+        groups.setdefault(each.group, []).append(f"`{each.invocation()}`\n:   {text}")
+    return "\n\n".join("\n\n".join([f"## {title[0].upper()}{title[1:]}", *terms]) for title, terms in groups.items())

@@ -8,6 +8,7 @@ A kind is a type, with limits as `Annotated` holds them. Nothing is converted: `
 
 from __future__ import annotations
 
+import re
 import reprlib
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +38,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict  # pydantic does not take Python's own before 3.12
 
-from gtx.base.errors import InputError, printable
+from gtx.base.errors import InputError, did_you_mean, printable
 
 LARGEST = 10**6
 """Maximum of counts and sizes in a file."""
@@ -140,10 +141,13 @@ Storable = Annotated[Any, valid("finite numbers of at most 64 bits", _is_storabl
 # --- Checks.
 
 
-def check(value: Any, kind: Any, entry: str = "") -> None:
-    """Raise an `InputError` that names the entry at fault if a value is not of a kind."""
+def check(value: Any, kind: Any, entry: str = "", convert: bool = False) -> Any:
+    """Return a value of a kind, or raise an `InputError` that names the entry at fault.
+
+    With `convert`, texts are read as numbers and truth values, such as "3" and "true".
+    """
     try:
-        TypeAdapter(kind).validate_python(value, strict=True)
+        return TypeAdapter(kind).validate_python(value, strict=not convert)
     except ValidationError as error:
         raise InputError(_message(error.errors(include_url=False)[0], value, entry)) from None
 
@@ -151,7 +155,9 @@ def check(value: Any, kind: Any, entry: str = "") -> None:
 _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a finite number",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
     "greater_than": "a number above {gt:,}",
     "greater_than_equal": "a number of {ge:,} or more",
@@ -166,6 +172,7 @@ _EXPECTED = {
     "sequence_str": "a list",
     "list_type": "a list",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "dict_type": "entries with names",
     "literal_error": "one of {expected}",
 }
@@ -191,7 +198,9 @@ def _message(error: ErrorDetails, value: Any, entry: str) -> str:
     expected = _EXPECTED.get(error["type"], words).format(**limits)
     came = error["input"]
     counted = error["type"] in ("too_long", "too_short", "string_too_long")
-    return f"{entry or 'header'}: expected {expected}, got {f'{len(came):,}' if counted else shown(came)}"
+    names = re.findall("'(.*?)'", expected) if error["type"] == "literal_error" and isinstance(came, str) else ()
+    text = f"{len(came):,}" if counted else f"{shown(came)}{did_you_mean(came, names) if names else ''}"
+    return f"{entry or 'header'}: expected {expected}, got {text}"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The command line `gtx`. Each command is a module with `add(parser)` and `run(arguments)`.
+"""The command line `gtx`. Each command is a module with `USAGE`, `EXAMPLES`, `NOTES`, `OPTIONS` and `run(arguments)`.
 
 An annex adds a command by an entry point of the group `gtx.commands`, see `gtx.base.annexes`: a module that also
 defines `ABOUT`, the text about the command in `gtx --help`.
@@ -12,13 +12,16 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import gtx
 from gtx.base.annexes import additions
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.termination import Terminated, raise_on_sigterm
 from gtx.cli.printing import be_quiet, in_words, say
+
+if TYPE_CHECKING:
+    from gtx.cli.parser import Command
 
 COMMANDS = {
     "train": "train a graph transformer on a table of molecules",
@@ -43,8 +46,7 @@ examples:
   gtx benchmark examples/solvation.csv --target-columns dG_water --out bench/
   gtx tune examples/solvation.csv --target-columns dG_water --hours 1 --out study/
 
-gtx COMMAND --help explains a command.
-"""
+gtx --version prints the version; gtx COMMAND --help explains a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,9 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     resumable = "; run the same command again to resume" if command in RESUMED else ""
     try:
         with raise_on_sigterm():
-            if (module := command_module(command)) is None:
-                return _refuse_or_help(command)
-            return _run(command, module, words[1:]) or 0
+            return _run(command, words[1:])
     except InputError as error:
         # before processes that torchrun has started know of each other, all make the same mistake: the first says it
         if error.reports_for_all or "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0":
@@ -101,45 +101,50 @@ def _share_cores() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 
-def command_module(command: str) -> ModuleType | None:
-    """Import the module of a command, and no other, so that `gtx --help` is fast."""
-    if command in COMMANDS:
-        return import_module(f"gtx.cli.{command}")
-    if not command or command.startswith("-"):
-        return None
-    return additions("commands").get(command)
+def load_command(name: str) -> Command:
+    """Import the module of a command, and no other, so that its help is fast.
+
+    Raises:
+        InputError: there is no such command.
+    """
+    from gtx.cli.parser import Command
+
+    if name in COMMANDS:
+        module, about = import_module(f"gtx.cli.{name}"), COMMANDS[name]
+    elif name in additions("commands"):
+        module = additions("commands")[name]
+        about = module.ABOUT
+    else:
+        raise InputError(f"there is no command {name!r}{did_you_mean(name, list_commands())} (gtx --help)")
+    about = f"{about[0].upper()}{about[1:]}."
+    return Command(f"gtx {name}", about, module.OPTIONS, module.USAGE, module.EXAMPLES, module.NOTES, module.run)
 
 
-def _run(command: str, module: ModuleType, words: Sequence[str]) -> int | None:
-    from gtx.cli.parser import Parser
+def list_commands() -> dict[str, str]:
+    """List the commands, also those of annexes, with what each does."""
+    return COMMANDS | {name: module.ABOUT for name, module in additions("commands").items()}
 
-    about = COMMANDS.get(command) or module.ABOUT
-    parser = Parser(f"gtx {command}", f"{about[0].upper()}{about[1:]}.")
-    module.add(parser)
-    arguments = parser.parse(words)
+
+def _run(name: str, words: Sequence[str]) -> int:
+    """Run a command, or print the help or the version of gtx."""
+    if name == "--version":
+        print(f"gtx {gtx.__version__}")
+        return 0
+    if name in ("", "-h", "--help"):
+        print("usage: gtx COMMAND ...\n\nGraph transformers for molecules: from a CSV to honest predictions.\n")
+        print("\n".join(["commands:", *(f"  {command:<11}{about}" for command, about in list_commands().items())]))
+        print(EXAMPLES)
+        return 0
+    if name.startswith("-"):
+        raise InputError(f"unknown option {name}{did_you_mean(name, ('--help', '--version'), str)} (gtx --help)")
+    command = load_command(name)
+    arguments = command.parse(words)
     be_quiet(arguments.quiet)
     try:
-        return module.run(arguments)
+        return command.run(arguments)
     except InputError as reason:  # "top: ..." of a function is "--top: ..." on the command line
         name, colon, rest = str(reason).partition(":")
-        if colon and (option := f"--{name.replace('_', '-')}") in parser.option_strings:
-            reason.args = (f"{option}:{rest}",)
+        flags = {option.entry: option.flag for option in command.options if option.flag}
+        if colon and name in flags:
+            reason.args = (f"{flags[name]}:{rest}",)
         raise
-
-
-def _refuse_or_help(word: str) -> int:
-    """Print the help or the version of gtx; raise an `InputError` for an unknown command."""
-    from gtx.cli.parser import Parser
-
-    commands = COMMANDS | {name: module.ABOUT for name, module in additions("commands").items()}
-    if word and not word.startswith("-"):
-        raise InputError(f"there is no command {word!r}{did_you_mean(word, commands)} (gtx --help)")
-    parser = Parser("gtx", "Graph transformers for molecules: from a CSV to honest predictions.")
-    parser.usage = "gtx COMMAND ..."
-    parser.epilog = "\n".join(["commands:", *(f"  {name:<11}{about}" for name, about in commands.items()), EXAMPLES])
-    parser.add_argument(
-        "--version", action="version", version=f"gtx {gtx.__version__}", help="show the version and exit"
-    )
-    parser.parse([word] if word else [])  # ends after --help and --version
-    print(parser.help())
-    return 0

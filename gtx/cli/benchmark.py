@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gtx.cli.options import add_reading, add_run, add_settings, add_split, add_table, add_task, settings_from
-from gtx.cli.parser import Parser
+from gtx.cli.options import MOLECULES, RUN, TABLE, SplitOptions, settings_from, task_options, training_options
+from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, console, fits, folded, name_width, note, say
+from gtx.settings.options import option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,48 +52,30 @@ FOLDER then holds benchmark.csv (the table), benchmark.png, benchmark.json (the 
 SHA-256 of the data), and predictions.csv: every row as it was, with each method's prediction by models that did not
 learn from this row, or an error.
 """
-COMMON = (
-    "data",
-    "target_columns",
-    "out",
-    "overwrite",
-    "test_folds",
-    "repeats",
-    "jobs",
-    "config",
-    "task",
-    "smiles_column",
-    "split",
-    "seed",
-    "model",
-    "epochs",
-    "folds",
-    "accelerator",
-)
+USAGE = "gtx benchmark TABLE --target-columns NAME --out FOLDER [options]"
 
 
-def add(parser: Parser) -> None:
-    """Options of the data and the folds, then every field of `TrainSettings`."""
-    parser.usage = "gtx benchmark TABLE --target-columns NAME --out FOLDER [options]"
-    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
-    add_table(parser)
-    add_task(parser, ["regression", "classification", "multiclass"])
-    add_run(parser)
-    folds = add_split(parser, "folds", folds=True)
-    folds.add_argument(
-        "--test-folds", type=int, default=5, metavar="N", help="number of folds; each is the test set once"
+@dataclass(frozen=True)
+class FoldOptions(SplitOptions):
+    """Options of the folds."""
+
+    test_folds: int = option(5, "number of folds; each is the test set once", common=True)
+    repeats: int = option(2, "number of times that the rows are divided into folds", common=True)
+    jobs: int | None = option(
+        None,
+        "number of trainings at the same time, each in a process; default: one per core, at most 4; on a GPU, 1",
+        common=True,
     )
-    folds.add_argument(
-        "--repeats", type=int, default=2, metavar="N", help="number of times that the rows are divided into folds"
-    )
-    folds.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="number of trainings at the same time, each in a process; default: one per core, at most 4; on a GPU, 1",
-    )
-    add_reading(parser)
-    add_settings(parser)
+
+
+OPTIONS = [
+    *TABLE,
+    *task_options(["regression", "classification", "multiclass"]),
+    *RUN,
+    *options_of(FoldOptions, "folds"),
+    *MOLECULES,
+    *training_options(),
+]
 
 
 def run(arguments: Namespace) -> int:

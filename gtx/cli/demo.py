@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
 
 import gtx
-from gtx.cli.parser import Parser
+from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
+from gtx.settings.options import Name, option
 
 EXAMPLES = """
 examples:
@@ -38,13 +40,19 @@ type   gtx predict {out}/model.gtx "CC(=O)Oc1ccccc1C(=O)O"
        gtx train xtb9 --epochs 20 --out xtb9/    five properties of 11,495 molecules, eight minutes"""
 
 
-def add(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.usage = "gtx demo [options]"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("--out", default="demo", metavar="FOLDER", help="the output folder; it is created if necessary")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, metavar="N", help="passes over the training molecules")
-    parser.add_argument("--overwrite", action="store_true", help="delete the run in the output folder and start again")
+USAGE = "gtx demo [options]"
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """Options of the command."""
+
+    out: Name = option("demo", "the output folder; it is created if necessary", metavar="FOLDER")
+    epochs: int = option(EPOCHS, "passes over the training molecules")
+    overwrite: bool = option(False, "delete the run in the output folder and start again")
+
+
+OPTIONS = options_of(DemoOptions, "options")
 
 
 def run(arguments: Namespace) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gtx.base.errors import InputError
-from gtx.cli.parser import Pairs, Parser
+from gtx.cli.parser import options_of
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
+from gtx.settings.options import option, word
+from gtx.settings.training import Arguments
 
 if TYPE_CHECKING:
     from gtx.explain import Attribution, Explanation
@@ -36,55 +39,41 @@ orders and their reverses are drawn, and each value has a standard error.
 Below the numbers stand the most similar training molecules with their measured values, if the model file contains
 training rows. For a kernel model (--model kernel), gtx explain prints only these.
 """
-COMMON = ("model", "smiles", "out", "method", "target", "layer", "head", "receiver")
+USAGE = "gtx explain MODEL SMILES [options]"
 
 
-def add(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.usage = "gtx explain MODEL SMILES [options]"
-    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
-    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
-    parser.add_argument("smiles", metavar="SMILES", help="one molecule")
-    parser.add_argument(
-        "--out", default="explanation.svg", metavar="FILE", help=".svg, or .html with the numbers as text"
-    )
-    parser.add_argument(
-        "--method",
-        choices=["attention", "shapley", "substructures"],
-        default="attention",
-        help="attention: the attention weights, and a test of them; shapley: the contribution of each atom (Shapley "
+@dataclass(frozen=True)
+class ExplainOptions:
+    """Options of the command."""
+
+    model: str = word("MODEL", "a model file, such as run/model.gtx")
+    smiles: str = word("SMILES", "one molecule")
+    out: str = option("explanation.svg", ".svg, or .html with the numbers as text", metavar="FILE")
+    method: Literal["attention", "shapley", "substructures"] = option(
+        "attention",
+        "attention: the attention weights, and a test of them; shapley: the contribution of each atom (Shapley "
         "value); substructures: the contribution of each substructure",
     )
-    parser.add_argument("--target", metavar="NAME", help="the target to explain; default: the first")
-    parser.add_argument("--layer", type=int, default=-1, metavar="N", help="the layer to draw; default: the last")
-    parser.add_argument("--head", type=int, metavar="N", help="the head to draw; default: the mean over heads")
-    parser.add_argument(
-        "--receiver",
-        type=int,
+    target: str | None = option(None, "the target to explain; default: the first")
+    layer: int = option(-1, "the layer to draw; default: the last")
+    head: int | None = option(None, "the head to draw; default: the mean over heads")
+    receiver: int | None = option(
+        None,
+        "number of the atom whose attention is drawn; default: that with the most uneven weights",
         metavar="ATOM",
-        help="number of the atom whose attention is drawn; default: that with the most uneven weights",
     )
-    parser.add_argument(
-        "--features",
-        action=Pairs,
-        help="for a model with feature columns: their values, such as temperature=298 charge=[0.1,-0.2,0.1]",
+    features: Arguments = option(
+        {}, "for a model with feature columns: their values, such as temperature=298 charge=[0.1,-0.2,0.1]"
     )
-    parser.add_argument("--member", type=int, default=0, metavar="N", help="number of the network, from 0")
-    parser.add_argument(
-        "--draws",
-        type=int,
-        default=50,
-        metavar="N",
-        help="number of random sets of atoms that are removed for comparison; for Shapley values, number of random "
-        "orders",
+    member: int = option(0, "number of the network, from 0")
+    draws: int = option(
+        50,
+        "number of random sets of atoms that are removed for comparison; for Shapley values, number of random orders",
     )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="random seed of the random weights and the random atoms",
-    )
+    seed: int = option(0, "random seed of the random weights and the random atoms")
+
+
+OPTIONS = options_of(ExplainOptions, "options")
 
 
 def run(arguments: Namespace) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import dataclass
 
-from gtx.cli.parser import Parser
+from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, console
+from gtx.settings.options import word
 
 EXAMPLES = """
 examples:
@@ -18,11 +20,17 @@ libraries and the scores. For foundation, the pretrained model that comes with g
 """
 
 
-def add(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.usage = "gtx info MODEL"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx, or foundation")
+USAGE = "gtx info MODEL"
+
+
+@dataclass(frozen=True)
+class InfoOptions:
+    """Options of the command."""
+
+    model: str = word("MODEL", "a model file, such as run/model.gtx, or foundation")
+
+
+OPTIONS = options_of(InfoOptions, "options")
 
 
 def run(arguments: Namespace) -> int:

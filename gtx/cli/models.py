@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from gtx.cli.parser import Parser
+from gtx.cli.parser import Option
 from gtx.cli.printing import console
 
 EXAMPLES = """
@@ -26,10 +26,8 @@ weights with the default arguments.
 """
 
 
-def add(parser: Parser) -> None:
-    """No options."""
-    parser.usage = "gtx models"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
+USAGE = "gtx models"
+OPTIONS: list[Option] = []
 
 
 def run(arguments: Namespace) -> int:

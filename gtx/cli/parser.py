@@ -1,352 +1,154 @@
-"""The parser: options, their values, configuration files, help, errors of one line."""
+"""Options of a command, made from the fields of dataclasses: words, files of options, help, errors of one line."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import json
-import re
 import shutil
 import textwrap
-from argparse import Action, ArgumentError, ArgumentTypeError, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from argparse import SUPPRESS, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
 from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.base.schema import check
+from gtx.settings.options import chosen, option
 
-# --- Options, by the groups in which the help shows them.
-
-
-class UsageError(Exception):
-    """Words that do not fit the options; the message is argparse's."""
-
-
-class WordParser(argparse.ArgumentParser):
-    """Parser of argparse that raises `UsageError` where argparse prints all options; nothing is abbreviated."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, add_help=False, allow_abbrev=False)
-        self.register("type", int, whole_number)
-        self.register("type", float, number)
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message.replace("unrecognized arguments:", "unexpected:"))
+# --- Options, and how their values are read.
 
 
 @dataclass(frozen=True)
 class Option:
-    """Option or word of a command, as it was added.
+    """Option of a command, or a word without dashes.
 
     Attributes:
-        action: action of argparse.
-        names: spellings, such as `--epochs`, or the attribute of a word without dashes.
-        arguments: further arguments of `argparse.ArgumentParser.add_argument`.
+        name: attribute of the result.
+        kind: type of the value, with its limits.
+        default: default value; `MISSING` for an option that must be set.
+        text: help text.
+        group: title of its group in the help.
+        flag: spelling, such as `--epochs`; empty for a word.
+        metavar: name of the value in the help; empty: by its type.
+        common: True for an option in the short help.
+        tasks: the tasks that have the option; empty for all.
     """
 
-    action: Action
-    names: tuple[str, ...]
-    arguments: Mapping[str, Any]
+    name: str
+    kind: Any
+    default: Any
+    text: str
+    group: str
+    flag: str
+    metavar: str = ""
+    common: bool = False
+    tasks: Sequence[str] = ()
 
     @property
-    def name(self) -> str:
+    def spellings(self) -> list[str]:
+        """The flag and, of a switch that is on or that gtx decides, the one that turns it off."""
+        return [self.flag, f"--no-{self.flag[2:]}"] if self.shape is bool and self.default is not False else [self.flag]
+
+    @property
+    def entry(self) -> str:
         """Name in a file of options: `target_columns` for `--target-columns`, `table` for `TABLE`."""
-        option = next((name for name in self.names if name.startswith("--")), None)
-        return (option or str(self.action.metavar or self.action.dest).lower()).removeprefix("--").replace("-", "_")
+        return (self.flag[2:] or self.metavar.lower()).replace("-", "_")
+
+    @cached_property
+    def shape(self) -> Any:
+        """Type of the value without parameters, such as `list`."""
+        return get_origin(first_type(self.kind)) or first_type(self.kind)
 
     def invocation(self) -> str:
         """Return the spellings and what follows them, such as `--epochs N`."""
-        value = self.action.metavar or (self.action.dest.upper() if self.action.nargs != 0 else "")
-        value = " ".join(value) if isinstance(value, tuple) else value
-        value += " ..." if self.action.nargs in ("+", "*") else ""
-        return " ".join(filter(None, (", ".join(self.action.option_strings), value)))
+        kind = first_type(self.kind)
+        item = first_type(get_args(kind)[0]) if self.shape is list else kind
+        choices = f"{{{','.join(get_args(item))}}}" if get_origin(item) is Literal else ""
+        usual = {bool: "", int: "N", float: "X", dict: "NAME=VALUE"}.get(get_origin(item) or item, "NAME")
+        value = self.metavar or (choices if 0 < len(choices) <= 32 else usual)
+        several = "..." if self.shape in (list, dict) else ""
+        return " ".join(filter(None, (", ".join(self.spellings), value, several)))
 
     def about(self) -> str:
-        """Return the help text, and the default if the text does not give one."""
-        text = (self.action.help or "").removesuffix(" (default: %(default)s)").replace("%%", "%")  # added by Python
-        default = self.action.default
-        if "default:" in text or default in (None, False, argparse.SUPPRESS, {}, [], ()):
-            return text
-        if default is True:
-            default = self.action.option_strings[0]
-        elif isinstance(default, list):
-            default = " ".join(map(str, default))
-        return f"{text} (default: {default})"
+        """Return the help text, with the default if the text does not give one."""
+        if "default" in self.text or self.default in (None, False, MISSING, {}, [], 0):
+            return self.text
+        default = " ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        return f"{self.text} (default: {self.flag if default is True else default})"
 
-    def read(self, value: Any) -> Any:
-        """Read the value of a file of options, a text or a list or mapping of texts, as words would be.
-
-        Raises:
-            UsageError: it is unusable.
-        """
-        action = self.action
-        if action.nargs == 0:
-            if value not in ("true", "false"):
-                raise UsageError(f"expected true or false, got {value!r}")
-            return value == "true"
-        if isinstance(action, Pairs):
-            if not isinstance(value, Mapping):
-                raise UsageError(f"expected a mapping, such as {{layers: 4}}, got {value!r}")
-            return {name: _plain(each, action.read) for name, each in value.items()}
-        if isinstance(value, Mapping):
-            raise UsageError(f"expected a value, got a mapping with {', '.join(value)}")
-        words = value if isinstance(value, list) else [value]
-        if not all(isinstance(word, str) for word in words):
-            raise UsageError(f"expected plain values, got {value!r}")
-        if action.nargs in (None, "?") and len(words) != 1:
-            raise UsageError(f"expected one value, got {len(words)}")
-        if isinstance(action.nargs, int) and len(words) != action.nargs:
-            raise UsageError(f"expected {action.nargs} values, got {len(words)}")
-        alone = WordParser("")
-        alone.add_argument(*self.names, **self.arguments)
-        namespace = alone.parse_args([*action.option_strings[:1], *words])
-        return getattr(namespace, action.dest)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Options that the help shows together."""
-
-    parser: Parser
-    title: str
-
-    def add_argument(self, *names: str, **arguments: Any) -> Action:
-        """Add an option, with the arguments of `argparse.ArgumentParser.add_argument`."""
-        return self.parser.add_argument(*names, group=self.title, **arguments)
-
-
-class Parser:
-    """Parser of a command, whose errors are `InputError`s of one line that name near options.
-
-    Args:
-        prog: the command, e.g. "gtx train".
-        description: what the command does.
-
-    Attributes:
-        usage: line of the help in place of a list of all options.
-        examples: text of the help before the options.
-        epilog: text of the help after the options.
-        common: attributes whose options `--help` shows, where all are too many; empty for all.
-        tasks: by attribute, the words of the tasks that alone have its option.
-        groups: options by the title of their group.
-    """
-
-    def __init__(self, prog: str, description: str = "") -> None:
-        self.prog = prog
-        self.description = description
-        self.usage = self.examples = self.epilog = ""
-        self.common: Sequence[str] = ()
-        self.tasks: dict[str, list[str]] = {}
-        self._parser = WordParser(prog)
-        self.groups: dict[str, list[Option]] = {}
-        self.add_argument("-h", "--help", action="store_true", help="show this help; --help all shows every option")
-        if prog != "gtx":
-            self.add_argument(
-                "--config",
-                metavar="FILE",
-                help="a YAML file with options by name, such as epochs: 40; the command line overrides it",
-            )
-            self.add_argument("--quiet", action="store_true", help="print results and errors: no notes, no progress")
-
-    def add_argument(self, *names: str, group: str = "options", **arguments: Any) -> Action:
-        """Add an option or a word, with the arguments of `argparse.ArgumentParser.add_argument`."""
-        if choices := arguments.pop("choices", None):
-            arguments = {"metavar": f"{{{','.join(choices)}}}", **arguments, "type": one_of(choices)}
-        action = self._parser.add_argument(*names, **arguments)
-        title = group if action.option_strings or group != "options" else "words"
-        self.groups.setdefault(title, []).append(Option(action, names, arguments))
-        return action
-
-    def add_argument_group(self, title: str) -> Group:
-        """Start a group of options."""
-        return Group(self, title)
-
-    def set_defaults(self, **values: Any) -> None:
-        """Set attributes of the result that no option sets."""
-        self._parser.set_defaults(**values)
-
-    @property
-    def options(self) -> list[Option]:
-        """All options and words."""
-        return list(itertools.chain(*self.groups.values()))
-
-    @property
-    def option_strings(self) -> Collection[str]:
-        """The spellings of all options, such as `--epochs`."""
-        return self._by_spelling.keys()
-
-    @property
-    def _by_spelling(self) -> dict[str, Option]:
-        return {spelling: option for option in self.options for spelling in option.action.option_strings}
-
-    def parse(self, words: Sequence[str]) -> Namespace:
-        """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
-
-        Raises:
-            InputError: an option is unknown, missing, or has an unusable value.
-        """
-        named = words[: words.index("--")] if "--" in words else words
-        if {"-h", "--help"} & set(named):
-            print(self.help(words))
-            raise SystemExit(0)
-        self._refuse_unknown(named)
-        spellings = self._by_spelling
-        chosen = {
-            spellings[name].action.dest for name in (word.partition("=")[0] for word in named) if name in spellings
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add the option to a parser of argparse that collects texts."""
+        if not self.flag:
+            parser.add_argument(self.name, nargs="*" if self.shape is list else "?", default=SUPPRESS)
+            return
+        more: dict[Any, dict[str, Any]] = {
+            bool: {"action": "store_true" if self.default is False else BooleanOptionalAction},
+            dict: {"action": "extend", "nargs": "+"},
+            list: {"nargs": "+"},
+            tuple: {"nargs": len(get_args(first_type(self.kind)))},
         }
-        for file in self._config_files(words) if "config" in chosen else ():
-            chosen |= self.use_config(file)
-        try:
-            namespace = self._parser.parse_args(words)
-        except UsageError as error:
-            self.error(str(error))
-        if getattr(namespace, "out", None) == "":
-            self.error("--out: expected a name, got ''")
-        del namespace.help
-        namespace.chosen = frozenset(chosen)
-        if getattr(namespace, "quiet", False):
-            namespace.progress = False
-        return namespace
+        parser.add_argument(self.flag, dest=self.name, default=SUPPRESS, **more.get(self.shape, {}))
 
-    def error(self, message: str) -> NoReturn:
-        """Raise an `InputError` that ends with the command whose help tells more."""
-        raise InputError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
-
-    def _refuse_unknown(self, words: Sequence[str]) -> None:
-        """Raise an `InputError` for an unknown option, before a missing one, which may be the same, is reported."""
-        known = self.option_strings
-        for name in (word.partition("=")[0] for word in words if _is_option(word)):
-            if name not in known:
-                longer = [option for option in known if option.startswith(name.rstrip("s"))]
-                hint = did_you_mean(name, longer[:1], str) or did_you_mean(name, known, str)
-                self.error(f"unknown option {name}{hint}")
-
-    # --- A file of options: what the words of a command line would say, in YAML.
-
-    def _config_files(self, words: Sequence[str]) -> list[str]:
-        alone = WordParser("")
-        alone.add_argument("--config", action="append", default=[])
-        with suppress(UsageError):  # which parsing all words says better
-            return alone.parse_known_args(words)[0].config
-        return []
-
-    def use_config(self, file: str) -> set[str]:
-        """Make the entries of a file the defaults, checked as words of the command line are.
-
-        An entry has the name of an option: `target_columns: [y]`; the words without a dash are named as in the help:
-        `table: data.csv`. Options that take `name=value` are mappings. An entry without a value is none.
-
-        Returns:
-            The names of the attributes that it sets.
+    def read(self, value: Any, entry: str) -> Any:
+        """Convert a text, or a list or mapping of texts, to the type of the option.
 
         Raises:
-            InputError: the file cannot be read, or an entry is no option of the command or has an unusable value.
+            InputError: it is of another type or outside the limits; the message begins with `entry`.
         """
-        options = {option.name: option for option in self.options if option.name not in ("help", "version", "config")}
-        names: set[str] = set()
-        for name, value in read_config(file).items():
-            option = options.get(name.replace("-", "_"))
-            if option is None:
-                raise InputError(f"{file}: {self.prog} has no option {name!r}{did_you_mean(name, options)}")
-            if value in ("", "null"):
-                continue
-            action = option.action
-            try:
-                action.default = option.read(value)
-            except UsageError as error:
-                raise InputError(f"{file}: {name}: {re.sub(r'^argument [^:]+: ', '', str(error))}") from None
-            action.required = False
-            if not action.option_strings:
-                action.nargs = "*" if action.nargs == "+" else "?"
-            names.add(action.dest)
-        return names
-
-    # --- The help.
-
-    def help(self, words: Sequence[str] = ()) -> str:
-        """Return all options after `--help all`, those of a task beside `--task`, else the common ones."""
-        task = dict(itertools.pairwise(words)).get("--task")
-        every = f"{self.prog} --help all shows every option, and notes"
-        if ("--help", "all") in itertools.pairwise(words) or not (self.common or task):
-            return self._format(self.groups, self.epilog)
-        if task:
-            try:
-                self._by_spelling["--task"].read(task)
-            except UsageError as error:
-                self.error(str(error))
-            own = [option for option in self.options if task in self.tasks.get(option.action.dest, ())]
-            return self._format({f"options of --task {task}" if own else f"--task {task} has no options": own}, every)
-        options = {option.action.dest: option for option in self.options}
-        if "task" in options:
-            every += "; --task NAME --help, the options of a task"
-        return self._format({"common options": [options[name] for name in self.common]}, every)
-
-    def _format(self, groups: Mapping[str, Sequence[Option]], end: str) -> str:
-        width = shutil.get_terminal_size().columns - 2
-        usage = f"usage: {self.usage}" if self.usage else self._parser.format_usage().strip()
-        parts = [usage, fill(self.description, width), fill(self.examples, width)]
-        for title, options in groups.items():
-            parts.append("\n".join([f"{title}:", *(_describe(option, width) for option in options)]))
-        return "\n\n".join(filter(None, [*parts, fill(end, width)]))
+        if self.shape is dict:
+            values = str if get_args(first_type(self.kind))[1] is str else plain_value
+            value = read_pairs(value, values, entry) if isinstance(value, list) else read_leaves(value, values)
+        elif self.shape is list and isinstance(value, str):
+            value = [value]
+        return check(value, self.kind, entry, convert=True)
 
 
-COLUMN = 28
-"""Where the help texts of options begin."""
+def first_type(kind: Any) -> Any:
+    """Return the first alternative of a type, without limits: `int` for `Annotated[int, ...] | None`."""
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = get_args(kind)[0]
+    return kind
 
 
-def _describe(option: Option, width: int) -> str:
-    """Format an option and its help text, which begins in a column of its own."""
-    left, indent = f"  {option.invocation()}", " " * COLUMN
-    first = left.ljust(COLUMN) if len(left) < COLUMN - 1 else f"{left}\n{indent}"
-    return first + f"\n{indent}".join(_lines(option.about(), width - COLUMN))
+def options_of(settings: type, group: str) -> list[Option]:
+    """List the fields of a dataclass that are options, see `gtx.settings.options.option`, as a group of the help."""
+    kinds = get_type_hints(settings, include_extras=True)
+    options = []
+    for field in chosen(settings):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        more = {name: field.metadata[name] for name in ("flag", "metavar", "common")}
+        if more["flag"] is None:
+            more["flag"] = f"--{field.name.replace('_', '-')}"
+        kind = field.metadata["kind"] or kinds[field.name]
+        options.append(Option(field.name, kind, default, field.metadata["help"], group, **more))
+    return options
 
 
-def fill(text: str, width: int) -> str:
-    """Break the lines of a text between words; indented lines stay as they are, and so do blank ones."""
-    paragraphs: list[str] = []
-    for line in text.strip("\n").split("\n"):
-        goes_on = paragraphs and paragraphs[-1] and line and not line.startswith("  ")
-        if goes_on and not paragraphs[-1].startswith("  ") and not paragraphs[-1].endswith(":"):
-            paragraphs[-1] += f" {line}"
-        else:
-            paragraphs.append(line)
-    return "\n".join(
-        each if each.startswith("  ") or not each else "\n".join(_lines(each, width)) for each in paragraphs
-    )
+def read_pairs(words: Iterable[str], read: Callable[[str], Any], entry: str) -> dict[str, Any]:
+    """Make a mapping of `name=value` words."""
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        try:
+            if not (name and equals):
+                raise ValueError
+            pairs[name] = read(value)
+        except (yaml.YAMLError, ValueError):
+            raise InputError(f"{entry}: expected name=value, such as layers=4, got {word!r}") from None
+    return pairs
 
 
-def _lines(text: str, width: int) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
-
-
-# --- Values: of files of options, and of the words of a command line.
-
-
-def read_config(file: str) -> dict[str, Any]:
-    """Read a file; every value is a text as on a command line, or a list or a mapping of such.
-
-    Raises:
-        InputError: it cannot be read, or it is no mapping, or what `gtx train` notes of a run.
-    """
-    try:
-        config = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"--config {file} is no YAML: {printable(' '.join(str(error).split()), 200)}") from None
-    config = {} if config in ("", None) else config
-    if not isinstance(config, Mapping):
-        raise InputError(f"--config {file}: expected options by name, such as epochs: 40")
-    if {"settings", "featuriser"} <= config.keys():
-        raise InputError(
-            f"--config {file}: this is what gtx train notes of a run to know it again, not a file of options; "
-            "write those that you need, such as epochs: 40, into a file of your own"
-        )
-    return dict(config)
+def read_leaves(value: Any, read: Callable[[str], Any]) -> Any:
+    """Convert the texts within lists and mappings."""
+    if isinstance(value, Mapping):
+        return {name: read_leaves(each, read) for name, each in value.items()}
+    return [read_leaves(each, read) for each in value] if isinstance(value, list) else read(value)
 
 
 def plain_value(text: str) -> Any:
@@ -358,111 +160,191 @@ def plain_value(text: str) -> Any:
         return value if isinstance(value, (bool, int, float, str, list, dict, type(None))) else text  # not a date
 
 
-def _plain(value: Any, read: Callable[[str], Any]) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(each, read) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each, read) for each in value]
-    return read(value)
+def read_config(file: str) -> Mapping[str, Any]:
+    """Read a file of options; every value is a text as on a command line, or a list or a mapping of such.
 
-
-class Pairs(Action):
-    """`name=value` words as a dictionary; given again, it adds to it."""
-
-    read: Callable[[str], Any] = staticmethod(plain_value)
-    example = "layers=4"
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
-        super().__init__(option_strings, dest, nargs="+", metavar="NAME=VALUE", **more)
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        found = dict(getattr(namespace, self.dest) or {})
-        for word in values or ():
-            name, equals, value = word.partition("=")
-            try:
-                if not (name and equals):
-                    raise ValueError
-                found[name] = self.read(value)
-            except (yaml.YAMLError, ValueError):
-                raise ArgumentError(self, f"expected name=value, such as {self.example}, got {word!r}") from None
-        setattr(namespace, self.dest, found)
-
-
-class Texts(Pairs):
-    """`name=text` words."""
-
-    read: Callable[[str], Any] = staticmethod(str)
-    example = "dG_water=kcal/mol"
-
-
-def whole_number(text: str) -> int:
-    """Convert a text to an integer, for `type=int`."""
-    try:
-        return int(text)
-    except ValueError:
-        raise ArgumentTypeError(f"expected a whole number, got {text!r}") from None
-
-
-def file_of_rows(text: str) -> str:
-    """Return the name of a file as it is, for `type=`; a number that names no file was meant as a share."""
-    with suppress(ValueError):
-        float(text)
-        if not Path(text).exists():
-            raise ArgumentTypeError(f"expected a file, got the number {text!r}; --split-sizes sets shares")
-    return text
-
-
-def number(text: str) -> float:
-    """Convert a text to a number, for `type=float`."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"expected a number, got {text!r}") from None
-
-
-def option_of(kind: Any, default: Any = None) -> dict[str, Any]:
-    """Return the arguments of `add_argument` for a value of a type; `int | None` counts as `int`.
-
-    A switch that is off has one spelling, which sets it; one that is on, or that gtx decides, has two.
+    Raises:
+        InputError: it cannot be read, or it is no mapping, or what `gtx train` notes of a run.
     """
-    if any(get_origin(one) is dict for one in (kind, *get_args(kind))):
-        return {"action": Pairs}
-    if lists := [one for one in (kind, *get_args(kind)) if get_origin(one) is list]:
-        return {"nargs": "+", **option_of(get_args(lists[0])[0])}
-    if str in get_args(kind) and int in get_args(kind):
-        return {"type": lambda text: int(text) if text.isdecimal() else text, "metavar": "N"}
-    kind = next((part for part in get_args(kind) if part in (bool, int, float, str) or get_args(part)), kind)
-    if kind is bool:
-        return {"action": "store_true"} if default is False else {"action": BooleanOptionalAction}
-    if kind is int:
-        return {"type": int, "metavar": "N"}
-    if kind is float:
-        return {"type": float, "metavar": "X"}
-    return {"metavar": "NAME"} if kind is str else choices_of(get_args(kind))
+    try:
+        config = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader) or {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"--config {file} is no YAML: {printable(' '.join(str(error).split()), 200)}") from None
+    if not isinstance(config, Mapping):
+        raise InputError(f"--config {file}: expected options by name, such as epochs: 40")
+    if {"settings", "featuriser"} <= config.keys():
+        raise InputError(
+            f"--config {file}: this is what gtx train notes of a run to know it again, not a file of options; "
+            "write those that you need, such as epochs: 40, into a file of your own"
+        )
+    return config
 
 
-def choices_of(names: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of `add_argument` for a choice of names; long lists are left to the help text."""
-    return {"choices": list(names), **({"metavar": "NAME"} if len("".join(names)) > 30 else {})}
+# --- Commands.
 
 
-def one_of(names: Collection[str]) -> Callable[[str], str]:
-    """Make a function for `type=` that takes some names, and says of another word which is near."""
+@dataclass(frozen=True)
+class GeneralOptions:
+    """Options of every command."""
 
-    def name(text: str) -> str:
-        if text not in names:
-            raise ArgumentTypeError(f"expected one of {', '.join(names)}, got {text!r}{did_you_mean(text, names)}")
-        return text
+    help: bool = option(False, "show this help; --help all shows every option")
+    config: str | None = option(
+        None,
+        "a YAML file with options by name, such as epochs: 40; the command line overrides it",
+        metavar="FILE",
+        common=True,
+    )
+    quiet: bool = option(False, "print results and errors: no notes, no progress")
 
-    return name
+
+class WordParser(argparse.ArgumentParser):
+    """Parser of argparse that raises an `InputError` where argparse prints all options and exits."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(message.removeprefix("argument "))
 
 
-def _is_option(word: str) -> bool:
-    """Return True for an option by argparse's rule: no dash alone, no negative number, no sentence."""
-    return word.startswith("-") and len(word) > 1 and " " not in word and not word[1].isdigit() and word[1] != "."
+@dataclass(frozen=True)
+class Command:
+    """Command with its options and its help.
+
+    Attributes:
+        name: name on the command line, such as "gtx train".
+        about: what the command does.
+        own_options: its options, without those of every command.
+        usage: first line of the help.
+        examples: text of the help before the options.
+        notes: text of the help after the options.
+        run: carries it out, and returns the exit status.
+    """
+
+    name: str
+    about: str
+    own_options: Sequence[Option]
+    usage: str
+    examples: str
+    notes: str
+    run: Callable[[Namespace], int]
+
+    @property
+    def options(self) -> list[Option]:
+        """All options and words."""
+        return [*options_of(GeneralOptions, "options"), *self.own_options]
+
+    def parse(self, words: Sequence[str]) -> Namespace:
+        """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
+
+        Raises:
+            InputError: an option is unknown, missing, or has an unusable value.
+        """
+        if {"-h", "--help"} & set(words[: words.index("--")] if "--" in words else words):
+            print(self.help(words))
+            raise SystemExit(0)
+        options = {each.name: each for each in self.options}
+        try:
+            texts = self._split(words)
+            values = {name: options[name].read(text, options[name].flag or name) for name, text in texts.items()}
+        except InputError as error:
+            raise InputError(f"{error} ({self.name} --help)") from None
+        for name, value in self._read_config(values["config"]).items() if "config" in values else ():
+            values[name] = {**value, **values.get(name, {})} if isinstance(value, dict) else values.get(name, value)
+        required = [each for each in self.options if each.default is MISSING and each.name not in values]
+        if required:
+            names = ", ".join(each.flag or each.metavar for each in required)
+            raise InputError(f"the following arguments are required: {names} ({self.name} --help)")
+        defaults = {name: each.default for name, each in options.items()}
+        if values.get("quiet"):
+            defaults["progress"] = False
+        return Namespace(**{**defaults, **values, "chosen": frozenset(values)})
+
+    def _split(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the text of each option that is set, or its list of texts, or True or False.
+
+        Raises:
+            InputError: an option is unknown, or has no value.
+        """
+        parser = WordParser(usage=self.usage, add_help=False, allow_abbrev=False)
+        for each in self.options:
+            each.add_to(parser)
+        namespace, unknown = parser.parse_known_intermixed_args(words)
+        spellings = list(itertools.chain(*(each.spellings for each in self.options if each.flag)))
+        for name in (word.partition("=")[0] for word in unknown if word.startswith("-")):
+            longer = [spelling for spelling in spellings if spelling.startswith(name.rstrip("s"))]
+            hint = did_you_mean(name, longer[:1], str) or did_you_mean(name, spellings, str)
+            raise InputError(f"unknown option {name}{hint}")
+        if unknown:
+            raise InputError(f"unexpected: {' '.join(unknown)}")
+        return vars(namespace)
+
+    def _read_config(self, file: str) -> dict[str, Any]:
+        """Read a file of options, whose entries have the names of options, words those of the help: `table: a.csv`.
+
+        Options that take `name=value` are mappings. An entry without a value is left out.
+
+        Raises:
+            InputError: the file cannot be read, or an entry is no option of the command or has an unusable value.
+        """
+        options = {each.entry: each for each in self.options if each.name not in ("help", "config")}
+        values = {}
+        for entry, value in read_config(file).items():
+            if (each := options.get(entry.replace("-", "_"))) is None:
+                raise InputError(f"{file}: {self.name} has no option {entry!r}{did_you_mean(entry, options)}")
+            if value not in ("", "null"):
+                values[each.name] = each.read(value, f"{file}: {entry}")
+        return values
+
+    def help(self, words: Sequence[str] = ()) -> str:
+        """Return all options after `--help all`, those of a task beside `--task`, else the common ones.
+
+        Where all options fit `LONGEST_HELP` lines, they are shown.
+        """
+        following = dict(itertools.pairwise(words))
+        if task := following.get("--task"):
+            entry = next(each for each in self.options if each.name == "task")
+            entry.read(task, "--task")
+            own = [each for each in self.options if task in each.tasks]
+            groups = {f"options of --task {task}" if own else f"--task {task} has no options": own}
+            return self._format(groups, f"{self.name} --help all shows every option, and notes")
+        by_group: dict[str, list[Option]] = {}
+        for each in self.options:
+            title = "words" if each.group == "options" and not each.flag else each.group
+            by_group.setdefault(title, []).append(each)
+        every = self._format(by_group, self.notes)
+        if following.get("--help") == "all" or every.count("\n") < LONGEST_HELP:
+            return every
+        end = f"{self.name} --help all shows every option, and notes"
+        if any(each.tasks for each in self.options):
+            end += "; --task NAME --help, the options of a task"
+        return self._format({"common options": [each for each in self.options if each.common]}, end)
+
+    def _format(self, groups: Mapping[str, Sequence[Option]], end: str) -> str:
+        width = shutil.get_terminal_size().columns - 2
+        parts = [f"usage: {self.usage}", fill(self.about, width), fill(self.examples, width)]
+        for title, options in groups.items():
+            parts.append("\n".join([f"{title}:", *(_describe(each, width) for each in options)]))
+        return "\n\n".join(filter(None, [*parts, fill(end, width)]))
+
+
+LONGEST_HELP = 60
+"""Number of lines of a help that shows all options."""
+COLUMN = 28
+"""Where the help texts of options begin."""
+
+
+def _describe(each: Option, width: int) -> str:
+    """Format an option and its help text, which begins in a column of its own."""
+    left, indent = f"  {each.invocation()}", " " * COLUMN
+    start = left.ljust(COLUMN) if len(left) < COLUMN - 1 else f"{left}\n{indent}"
+    return start + f"\n{indent}".join(_lines(each.about(), width - COLUMN))
+
+
+def fill(text: str, width: int) -> str:
+    """Break paragraphs into lines between words; a paragraph with indented lines stays as it is."""
+    paragraphs = text.strip("\n").split("\n\n")
+    return "\n\n".join(each if "\n  " in f"\n{each}" else "\n".join(_lines(each, width)) for each in paragraphs)
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from gtx.base.errors import InputError, printable
 from gtx.base.termination import Terminated
 from gtx.cli.imports import importing
-from gtx.cli.options import add_molecule_columns, add_on_error, add_workers, molecule_columns
-from gtx.cli.parser import Parser
+from gtx.cli.options import MOLECULES, TABLE, molecule_columns
+from gtx.cli.parser import options_of
 from gtx.cli.printing import note, shows_progress
+from gtx.settings.options import Name, option, word
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,94 +43,80 @@ label that the model does not know; if some of its molecules were used for train
 others follow. A model that writes sequences adds <target>_pred, <target>_log_probability and, for SMILES,
 <target>_valid: 1 if it is a molecule, 0 if not.
 
+By default, the columns of molecules have their names in training; several are given in the order of training. From
+10,000 rows on, several processes read and predict the molecules, see --workers.
+
 Standard input may hold whatever a file may: a table with a header, SMILES with or without names, an SDF, packed by gzip
 or not. In a Parquet file the predictions are numbers, and the columns of a Parquet table keep their types.
 
 MOLECULES may be a folder of such files; --out is then a folder. Run the same command again to resume: tables that are
 predicted already are not predicted again. A table that cannot be read is named, and the others are predicted.
 """
-COMMON = (
-    "model",
-    "molecules",
-    "out",
-    "smiles_column",
-    "neighbours",
-    "domain",
-    "members",
-    "top",
-    "by",
-    "on_error",
-    "workers",
-    "device",
-)
+USAGE = "gtx predict MODEL MOLECULES [SMILES ...] [options]"
 
 
-def add(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.usage = "gtx predict MODEL MOLECULES [SMILES ...] [options]"
-    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
-    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
-    parser.add_argument(
-        "molecules",
-        nargs="+",
-        metavar="MOLECULES",
-        help="a table, a SMILES file or an SDF; a folder of them; - for standard input; or one or several SMILES",
+@dataclass(frozen=True)
+class PredictOptions:
+    """Options of the prediction of each molecule."""
+
+    model: str = word("MODEL", "a model file, such as run/model.gtx")
+    molecules: list[str] = word(
+        "MOLECULES",
+        "a table, a SMILES file or an SDF; a folder of them; - for standard input; or one or several SMILES",
     )
-    parser.add_argument(
-        "--out",
-        default="-",
-        metavar="FILE",
-        help=".csv, .tsv or .parquet; default: standard output, as CSV",
+    out: Name = option("-", ".csv, .tsv or .parquet; default: standard output, as CSV", metavar="FILE", common=True)
+    beams: int | None = option(None, "for a model that writes sequences: width of the beam search; default: 1")
+    members: bool = option(
+        False,
+        "also write the prediction of each network: <target>_pred_1 and so on; for classes, the probabilities before "
+        "calibration",
+        common=True,
     )
-    several = ", in the order of training; default: the names in training"
-    add_molecule_columns(parser, "its name in training, or ", several)
-    parser.add_argument(
-        "--beams",
-        type=int,
-        metavar="N",
-        help="for a model that writes sequences: width of the beam search; default: 1",
+    neighbours: int | None = option(
+        None,
+        "also write the N most similar training molecules of each molecule, with their measured values, and a column "
+        "with the similarity of the most similar one, from 0 to 1",
+        common=True,
     )
-    parser.add_argument(
-        "--members",
-        action="store_true",
-        help="also write the prediction of each network: <target>_pred_1 and so on; for classes, the "
-        "probabilities before calibration",
+    domain: bool = option(
+        False,
+        "also write how similar each molecule is to the training molecules (inside, edge or outside), and the error "
+        "of the model on validation rows of the same similarity",
+        common=True,
     )
-    parser.add_argument(
-        "--neighbours",
-        type=int,
-        metavar="N",
-        help="also write the N most similar training molecules of each molecule, with their measured values, and a "
-        "column with the similarity of the most similar one, from 0 to 1",
-    )
-    parser.add_argument(
-        "--domain",
-        action="store_true",
-        help="also write how similar each molecule is to the training molecules (inside, edge or outside), and the "
-        "error of the model on validation rows of the same similarity",
-    )
-    add_on_error(parser)
-    add_workers(parser, "read and predict", "; none for fewer than 10,000 rows")
-    parser.add_argument(
-        "--device", metavar="NAME", help="device that computes: cpu, cuda or cuda:1; default: a GPU if there is one"
-    )
-    _add_selection(parser)
-    group = parser.add_argument_group("folders")
-    group.add_argument(
-        "--engine",
-        choices=["ray"],
-        help="predict several tables at a time by Ray Data, on one or several machines; default: one after the other",
-    )
-    group.add_argument(
-        "--address", metavar="TEXT", help="address of a running Ray cluster; default: start Ray on this machine"
+    device: str | None = option(
+        None, "device that computes: cpu, cuda or cuda:1; default: a GPU if there is one", common=True
     )
 
 
-def _add_selection(parser: Parser) -> None:
-    group = parser.add_argument_group("what is written")
-    group.add_argument("--top", type=int, metavar="N", help="write only the N best rows, the best first; needs --by")
-    group.add_argument("--by", metavar="NAME", help="the column that ranks the rows, such as y_pred")
-    group.add_argument("--lowest", action="store_true", help="with --top: the lowest number is the best")
+@dataclass(frozen=True)
+class SelectionOptions:
+    """Options of what is written."""
+
+    top: int | None = option(None, "write only the N best rows, the best first; needs --by", common=True)
+    by: str | None = option(None, "the column that ranks the rows, such as y_pred", common=True)
+    lowest: bool = option(False, "with --top: the lowest number is the best")
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """Options of folders."""
+
+    engine: Literal["ray"] | None = option(
+        None, "predict several tables at a time by Ray Data, on one or several machines; default: one after the other"
+    )
+    address: str | None = option(
+        None, "address of a running Ray cluster; default: start Ray on this machine", metavar="TEXT"
+    )
+
+
+READING = ("smiles_column", "smiles_columns", "reaction_column", "reaction_columns", "on_error", "workers")
+OPTIONS = [
+    *options_of(PredictOptions, "options"),
+    *(each for each in (*TABLE, *MOLECULES) if each.name in READING),
+    *options_of(SelectionOptions, "what is written"),
+    *options_of(FolderOptions, "folders"),
+]
 
 
 def run(arguments: Namespace) -> int:

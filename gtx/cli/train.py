@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import BooleanOptionalAction, Namespace
+from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gtx.cli.imports import importing
-from gtx.cli.options import add_parts, add_reading, add_run, add_settings, add_table, add_task, settings_from
-from gtx.cli.parser import Parser
+from gtx.cli.options import MOLECULES, PARTS, TABLE, RunOptions, settings_from, task_options, training_options
+from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say, score_table
+from gtx.settings.options import option
 from gtx.settings.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -43,64 +45,35 @@ Run the same command again to resume an interrupted run, or to print the scores 
 A GPU is used if there is one. --accelerator cpu trains on the CPU; --devices 2 trains on two GPUs. Under torchrun
 several machines train together, see docs/scale.md.
 """
-COMMON = (
-    "data",
-    "target_columns",
-    "out",
-    "overwrite",
-    "config",
-    "task",
-    "smiles_column",
-    "split",
-    "split_column",
-    "seed",
-    "from",
-    "model",
-    "model_arguments",
-    "epochs",
-    "folds",
-    "accelerator",
-)
+USAGE = "gtx train TABLE --target-columns NAME --out FOLDER [options]"
 
 
-def add(parser: Parser) -> None:
-    """Options of the data, the split and the run, then every field of `TrainSettings`."""
-    parser.usage = "gtx train TABLE --target-columns NAME --out FOLDER [options]"
-    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
-    add_table(parser)
-    add_task(parser, [word for word in TASKS if word != "molecule-atom-bond"])  # which the options of columns say
-    run = add_run(parser)
-    run.add_argument(
-        "--from",
+@dataclass(frozen=True)
+class FitOptions(RunOptions):
+    """Options of the start and the results of a training."""
+
+    start: str | None = option(
+        None,
+        "fine-tune this model file, or foundation, the pretrained model that comes with gtx",
+        flag="--from",
         metavar="MODEL",
-        help="fine-tune this model file, or foundation, the pretrained model that comes with gtx",
+        common=True,
     )
-    run.add_argument(
-        "--new-head",
-        action="store_true",
-        help="with --from: initialise the head and the scales of all targets again",
+    new_head: bool = option(False, "with --from: initialise the head and the scales of all targets again")
+    baselines: bool = option(
+        True, "train a linear model, a random forest and a kernel model on the training rows, for comparison"
     )
-    run.add_argument(
-        "--baselines",
-        action=BooleanOptionalAction,
-        default=True,
-        help="train a linear model, a random forest and a kernel model on the training rows, for comparison",
-    )
-    run.add_argument(
-        "--report",
-        action=BooleanOptionalAction,
-        default=True,
-        help="write report.html: scores, figures and the molecules with the largest errors",
-    )
-    split = add_parts(parser)
-    split.add_argument(
-        "--group-duplicates",
-        action=BooleanOptionalAction,
-        default=True,
-        help="keep all rows of one molecule in one part of a random split",
-    )
-    add_reading(parser)
-    add_settings(parser)
+    report: bool = option(True, "write report.html: scores, figures and the molecules with the largest errors")
+
+
+OPTIONS = [
+    *TABLE,
+    *task_options([name for name in TASKS if name != "molecule-atom-bond"]),  # which the options of columns say
+    *options_of(FitOptions, "results"),
+    *PARTS,
+    *MOLECULES,
+    *training_options(),
+]
 
 
 def run(arguments: Namespace) -> int:
@@ -108,21 +81,8 @@ def run(arguments: Namespace) -> int:
     with importing():
         import gtx.workflow  # noqa: F401  # and all that it imports
     values = vars(arguments)
-    how = {
-        "overwrite": values["overwrite"],
-        "start": values["from"],
-        "new_head": values["new_head"],
-        "baselines": values["baselines"],
-        "report": values["report"],
-    }
-    return train_and_print(*settings_of(arguments), values["out"], **how)
-
-
-def settings_of(arguments: Namespace) -> tuple[DataSettings, TrainSettings]:
-    """Make the settings of the data and of training."""
-    values = vars(arguments)
-    parts = {name: values[name] for name in ("split_column", "val", "test", "group_duplicates")}
-    return settings_from(values, **parts, split_sizes=tuple(values["split_sizes"]))
+    how = {name: values[name] for name in ("overwrite", "start", "new_head", "baselines", "report")}
+    return train_and_print(*settings_from(values), values["out"], **how)
 
 
 def train_and_print(data: DataSettings, settings: TrainSettings, out: str, **options: Any) -> int:

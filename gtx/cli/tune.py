@@ -5,11 +5,14 @@ from __future__ import annotations
 import statistics
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gtx.cli.options import add_parts, add_reading, add_run, add_settings, add_table, add_task, settings_from
-from gtx.cli.parser import Parser
+from gtx.cli.options import MOLECULES, PARTS, TABLE, RunOptions, settings_from, task_options, training_options
+from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, console, note, say
+from gtx.settings.options import option
+from gtx.settings.training import AtLeastZero
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -40,63 +43,51 @@ rows and scores its choice on them.
 FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
 trials.csv, importance.png (the importance of each setting) and tuning.json.
 """
-COMMON = (
-    "data",
-    "target_columns",
-    "out",
-    "overwrite",
-    "trials",
-    "hours",
-    "test_folds",
-    "jobs",
-    "models",
-    "config",
-    "task",
-    "smiles_column",
-    "split",
-    "split_column",
-    "seed",
-    "from",
-    "accelerator",
-)
-OWN = ("trials", "hours", "test_folds", "jobs", "models", "overwrite", "out", "config")
+USAGE = "gtx tune TABLE --target-columns NAME --out FOLDER [options]"
+OWN = ("trials", "hours", "test_folds", "jobs", "models", "overwrite", "out")
 VARIED = ("model", "lr", "batch_molecules", "epochs")
 
 
-def add(parser: Parser) -> None:
-    """Options of the study, then those of `gtx train`."""
-    parser.usage = "gtx tune TABLE --target-columns NAME --out FOLDER [options]"
-    parser.examples, parser.epilog, parser.common = EXAMPLES, NOTES, COMMON
-    study = parser.add_argument_group("study")
-    study.add_argument("--trials", type=int, default=50, metavar="N", help="number of trials of the study")
-    study.add_argument(
-        "--hours", type=float, metavar="X", help="start no trial after X hours of trials, summed over all processes"
+@dataclass(frozen=True)
+class StudyOptions:
+    """Options of the study."""
+
+    trials: int = option(50, "number of trials of the study", common=True)
+    hours: AtLeastZero | None = option(
+        None, "start no trial after X hours of trials, summed over all processes", common=True
     )
-    study.add_argument(
-        "--test-folds",
-        type=int,
-        metavar="K",
-        help="also run K studies, each without one of K folds of the rows, and score the chosen settings on this fold",
+    test_folds: int | None = option(
+        None,
+        "also run N studies, each without one of N folds of the rows, and score the chosen settings on this fold",
+        common=True,
     )
-    study.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="number of trials at the same time, each in a process; with more than one, the chosen "
-        "settings depend on which "
+    jobs: int = option(
+        1,
+        "number of trials at the same time, each in a process; with more than one, the chosen settings depend on which "
         "trials end first",
+        common=True,
     )
-    study.add_argument(
-        "--models", nargs="+", metavar="NAME", help="the architectures to try; default: standard gps, or --model"
+    models: list[str] | None = option(None, "the architectures to try; default: standard gps, or --model", common=True)
+
+
+@dataclass(frozen=True)
+class StartOptions(RunOptions):
+    """Options of the start and the results of the trials."""
+
+    start: str | None = option(
+        None, "start every trial from this model file", flag="--from", metavar="MODEL", common=True
     )
-    add_table(parser)
-    add_task(parser, ["regression", "classification", "multiclass", "fractions"])
-    run = add_run(parser)
-    run.add_argument("--from", metavar="MODEL", help="start every trial from this model file")
-    add_parts(parser)
-    add_reading(parser)
-    add_settings(parser)
+
+
+OPTIONS = [
+    *options_of(StudyOptions, "study"),
+    *TABLE,
+    *task_options(["regression", "classification", "multiclass", "fractions"]),
+    *options_of(StartOptions, "results"),
+    *PARTS,
+    *MOLECULES,
+    *(replace(each, common=each.name in ("seed", "accelerator")) for each in training_options()),
+]
 
 
 def run(arguments: Namespace) -> int:
@@ -104,18 +95,17 @@ def run(arguments: Namespace) -> int:
     from gtx.workflow.tuning import tune
 
     values = vars(arguments)
-    parts = {name: values[name] for name in ("split_column", "val", "test")}
-    data, settings = settings_from(values, **parts, split_sizes=tuple(values["split_sizes"]))
-    how = {name: values[name] for name in ("trials", "hours", "test_folds", "jobs", "overwrite")}
-    how |= {"start": values["from"], "models": values["models"]}
+    data, settings = settings_from(values)
+    how = {name: values[name] for name in ("trials", "hours", "test_folds", "jobs", "overwrite", "start", "models")}
     chosen = [name for name in VARIED if name in arguments.chosen]
+    options = [each for each in OPTIONS if each.name in arguments.chosen and each.name not in OWN]
     tuned = tune(
         data,
         settings,
         values["out"],
         **how,
         chosen=chosen,
-        options=_chosen_options(arguments),
+        options={each.entry: values[each.name] for each in options},
         tell=_tell,
         describe=note,
     )
@@ -123,13 +113,6 @@ def run(arguments: Namespace) -> int:
         note(line)
     _print(tuned)
     return 0
-
-
-def _chosen_options(arguments: Namespace) -> dict[str, Any]:
-    """Return the options that the user set, without those of the study."""
-    values = vars(arguments)
-    options = {name: values[name] for name in sorted(arguments.chosen) if name not in OWN}
-    return {"table": values["data"], **{name: value for name, value in options.items() if name != "data"}}
 
 
 def _tell(study: str, trial: FrozenTrial, best: FrozenTrial | None) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import MISSING, dataclass
 
-from gtx.cli.parser import Parser
+from gtx.cli.parser import options_of
 from gtx.cli.printing import say, stages
+from gtx.settings.options import Name, option, word
 
 ABOUT = "write a trained model to an ONNX file, which runs without torch"
 EXAMPLES = """
@@ -24,18 +26,22 @@ Models that predict numbers or classes of molecules can be exported; docs/servin
 """
 
 
-def add(parser: Parser) -> None:
-    """Add the options."""
-    parser.usage = "gtx export MODEL --out FILE [options]"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("model", metavar="MODEL", help="a model file of gtx train")
-    parser.add_argument("--out", required=True, metavar="FILE", help="file to write: .onnx")
-    parser.add_argument("--check", metavar="TABLE", help="also compare the predictions for the molecules of this table")
-    parser.add_argument(
-        "--smiles-column",
-        metavar="NAME",
-        help="the column with the SMILES in the table of --check; default: as in the training table",
+USAGE = "gtx export MODEL --out FILE [options]"
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Options of the command."""
+
+    model: str = word("MODEL", "a model file of gtx train")
+    out: Name = option(MISSING, "file to write: .onnx", metavar="FILE")
+    check: str | None = option(None, "also compare the predictions for the molecules of this table", metavar="TABLE")
+    smiles_column: str | None = option(
+        None, "the column with the SMILES in the table of --check; default: as in the training table"
     )
+
+
+OPTIONS = options_of(ExportOptions, "options")
 
 
 def run(arguments: Namespace) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Literal
 
-from gtx.cli.parser import Parser
+from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
+from gtx.settings.options import Name, option, word
 
 if TYPE_CHECKING:
     from gtx.select.choosing import Replay
@@ -33,29 +35,30 @@ the simulation.
 """
 
 
-def add(parser: Parser) -> None:
-    """Add the options."""
-    parser.usage = "gtx select MODEL LIBRARY --number N --out FILE [options]"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("model", metavar="MODEL", help="a model file of gtx train")
-    parser.add_argument("library", metavar="LIBRARY", help="a table, a SMILES file or an SDF; or a folder of them")
-    parser.add_argument("--number", type=int, required=True, metavar="N", help="number of molecules to choose")
-    parser.add_argument("--out", required=True, metavar="FILE", help="table to write: .csv, .tsv or .parquet")
-    parser.add_argument(
-        "--for",
-        dest="goal",
-        choices=["accuracy", "best"],
-        default="accuracy",
-        help="accuracy: choose molecules that lower the error over the "
-        "library; best: choose molecules with the best values",
+USAGE = "gtx select MODEL LIBRARY --number N --out FILE [options]"
+
+
+@dataclass(frozen=True)
+class SelectOptions:
+    """Options of the command."""
+
+    model: str = word("MODEL", "a model file of gtx train")
+    library: str = word("LIBRARY", "a table, a SMILES file or an SDF; or a folder of them")
+    number: int = option(MISSING, "number of molecules to choose")
+    out: Name = option(MISSING, "table to write: .csv, .tsv or .parquet", metavar="FILE")
+    goal: Literal["accuracy", "best"] = option(
+        "accuracy",
+        "accuracy: choose molecules that lower the error over the library; best: choose molecules with the best values",
+        flag="--for",
     )
-    parser.add_argument("--lowest", action="store_true", help="with --for best: the lowest value is the best")
-    parser.add_argument("--target", metavar="NAME", help="the target, if the model has several")
-    parser.add_argument(
-        "--smiles-column", metavar="NAME", help="the column with the SMILES; default: as in the training table"
-    )
-    parser.add_argument("--figure", metavar="FILE", help="draw the simulation: .svg, .png or .pdf")
-    parser.add_argument("--workers", type=int, metavar="N", help="number of processes that read and predict")
+    lowest: bool = option(False, "with --for best: the lowest value is the best")
+    target: str | None = option(None, "the target, if the model has several")
+    smiles_column: str | None = option(None, "the column with the SMILES; default: as in the training table")
+    figure: str | None = option(None, "draw the simulation: .svg, .png or .pdf", metavar="FILE")
+    workers: int | None = option(None, "number of processes that read and predict")
+
+
+OPTIONS = options_of(SelectOptions, "options")
 
 
 def run(arguments: Namespace) -> int:

@@ -12,9 +12,9 @@ from gtx.settings.options import TaskEntry, option
 class SequenceOptions:
     """Options of `SequenceGenerationTask`."""
 
-    tokens: Literal["smiles", "characters"] = option("smiles", "Tokens of a sequence.")
-    max_tokens: int = option(256, "Maximum number of tokens; a longer sequence is an error.")
-    smoothing: float = option(0.1, "Label smoothing: fraction of a token's probability that is spread over all tokens.")
+    tokens: Literal["smiles", "characters"] = option("smiles", "tokens of a sequence")
+    max_tokens: int = option(256, "maximum number of tokens; a longer sequence is an error")
+    smoothing: float = option(0.1, "label smoothing: fraction of a token's probability that is spread over all tokens")
 
 
 TASK = TaskEntry("gtx.sequence.task", "SequenceGenerationTask", SequenceOptions, "texts that a model is to write")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import errno
 import socket
 from argparse import Namespace
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gtx.base.errors import InputError
 from gtx.base.termination import Terminated
-from gtx.cli.parser import Parser
+from gtx.cli.parser import options_of
 from gtx.cli.printing import note
 from gtx.serve.limits import ServiceLimits
+from gtx.settings.options import option, word
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -42,26 +43,21 @@ service answers the open requests, for at most --grace seconds, and ends with st
 """
 
 
-def add(parser: Parser) -> None:
-    """Add the options, one for every field of `ServiceLimits` among them."""
-    parser.usage = "gtx serve MODEL [options]"
-    parser.examples, parser.epilog = EXAMPLES, NOTES
-    parser.add_argument("model", metavar="MODEL", help="a model file, such as run/model.gtx")
-    parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="address of the service; 0.0.0.0: all network interfaces"
-    )
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="port; 0: any free port")
-    parser.add_argument("--device", metavar="NAME", help="device: cpu, cuda or cuda:1; default: a GPU if there is one")
-    parser.add_argument(
-        "--domain",
-        action="store_true",
-        help="also answer the band of similarity to the training rows, and the error in this band",
-    )
-    group = parser.add_argument_group("limits")
-    for field in fields(ServiceLimits):
-        kind, name = type(field.default), f"--{field.name.replace('_', '-')}"
-        metavar = "N" if kind is int else "X"
-        group.add_argument(name, type=kind, default=field.default, metavar=metavar, help=field.metadata["help"])
+USAGE = "gtx serve MODEL [options]"
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Options of the command, beside those of `ServiceLimits`."""
+
+    model: str = word("MODEL", "a model file, such as run/model.gtx")
+    host: str = option("127.0.0.1", "address of the service; 0.0.0.0: all network interfaces", metavar="ADDRESS")
+    port: int = option(8000, "port; 0: any free port")
+    device: str | None = option(None, "device: cpu, cuda or cuda:1; default: a GPU if there is one")
+    domain: bool = option(False, "also answer the band of similarity to the training rows, and the error in this band")
+
+
+OPTIONS = [*options_of(ServeOptions, "options"), *options_of(ServiceLimits, "limits")]
 
 
 def run(arguments: Namespace) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Annotated
 
-from gtx.base.errors import InputError
+from pydantic import Field
 
-Number = TypeVar("Number", int, float)
+from gtx.base.schema import check_fields
+from gtx.settings.options import option
+from gtx.settings.training import AtLeastZero
 
-
-def _limit(default: Number, about: str, least: float = 1) -> Number:
-    return field(default=default, metadata={"help": about, "least": least})
+AboveZero = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,18 @@ class ServiceLimits:
         InputError: one of them is too small.
     """
 
-    max_body: int = _limit(4 * 2**20, "bytes of a request")
-    max_molecules: int = _limit(10_000, "rows of a request")
-    max_smiles: int = _limit(2_000, "characters of a SMILES; a longer one is an error of its row")
-    max_connections: int = _limit(128, "open connections; requests on further ones get status 503", 2)
-    max_explained: int = _limit(60, "atoms of a molecule to explain")
-    timeout: float = _limit(60.0, "seconds for a request; then its work is ended", 0.01)
-    grace: int = _limit(5, "seconds for open requests when the service shuts down", 0)
-    wait: float = _limit(5.0, "milliseconds that a request waits to be batched with others", 0)
+    max_body: AboveZero = option(4 * 2**20, "bytes of a request")
+    max_molecules: AboveZero = option(10_000, "rows of a request")
+    max_smiles: AboveZero = option(2_000, "characters of a SMILES; a longer one is an error of its row")
+    max_connections: Annotated[int, Field(ge=2)] = option(
+        128, "open connections; requests on further ones get status 503"
+    )
+    max_explained: AboveZero = option(60, "atoms of a molecule to explain")
+    timeout: Annotated[float, Field(ge=0.01, allow_inf_nan=False)] = option(
+        60.0, "seconds for a request; then its work is ended"
+    )
+    grace: Annotated[int, Field(ge=0)] = option(5, "seconds for open requests when the service shuts down")
+    wait: AtLeastZero = option(5.0, "milliseconds that a request waits to be batched with others")
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value, least = getattr(self, one.name), one.metadata["least"]
-            if not least <= value < float("inf"):
-                raise InputError(f"{one.name}: expected a number of {least} or more, got {value}")
+        check_fields(self)

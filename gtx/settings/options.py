@@ -1,15 +1,46 @@
-"""Fields of tasks that users choose or that training fills in, and the table's entry of a task."""
+"""Fields of settings that are options of the command line, fields that training fills in, entries of tasks."""
 
 from __future__ import annotations
 
-from dataclasses import Field, field, fields
+from dataclasses import MISSING, Field, field, fields
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from gtx.base.schema import valid
+
+Name = Annotated[str, valid("a name", bool)]
 
 
-def option(default: Any, text: str) -> Any:
-    """Declare a field of a task that users choose; `text` is its help on the command line."""
-    return field(default=default, metadata={"help": text}, kw_only=True)
+def option(
+    default: Any,
+    text: str,
+    *,
+    metavar: str = "",
+    flag: str | None = None,
+    kind: Any = None,
+    common: bool = False,
+    harmless: bool = False,
+) -> Any:
+    """Declare a field that is an option of the command line, whose annotation has the limits of its value.
+
+    Args:
+        default: default value; `MISSING` for an option that must be set.
+        text: help text.
+        metavar: name of the value in the help; default: by its type.
+        flag: spelling on the command line; default: that of the field, such as `--batch-pairs` of `batch_pairs`.
+        kind: type of the value on the command line, where the annotation admits more.
+        common: True for an option in the short help.
+        harmless: True for an option that changes no result, so that it may differ when a run resumes.
+    """
+    metadata = {"help": text, "metavar": metavar, "flag": flag, "kind": kind, "common": common, "harmless": harmless}
+    if isinstance(default, (dict, list)):
+        return field(default_factory=type(default), metadata=metadata, kw_only=True)
+    return field(default=default, metadata=metadata, kw_only=True)
+
+
+def word(name: str, text: str) -> Any:
+    """Declare a field that is a word without dashes on the command line; `name` stands for it in the help."""
+    return option(MISSING, text, metavar=name, flag="", common=True)
 
 
 def learned() -> Any:
@@ -20,9 +51,9 @@ def learned() -> Any:
     return field(default=None, kw_only=True, repr=False, compare=False)
 
 
-def chosen(task: Any) -> list[Field[Any]]:
+def chosen(settings: Any) -> list[Field[Any]]:
     """List the fields of a task, or of a class of options, that users choose."""
-    return [each for each in fields(task) if "help" in each.metadata]
+    return [each for each in fields(settings) if "help" in each.metadata]
 
 
 class TaskEntry(NamedTuple):

@@ -15,7 +15,7 @@ class WeightOptions:
     """Options of every task of numbers or classes."""
 
     target_weights: dict[str, float] | None = option(
-        None, "Weights of the targets in the loss, by name, such as a=2 b=0.5; default: 1 each."
+        None, "weights of the targets in the loss, by name, such as a=2 b=0.5; default: 1 each"
     )
 
 
@@ -25,8 +25,8 @@ class CoverageOptions(WeightOptions):
 
     coverage: float = option(
         0.9,
-        "Fraction of molecules whose true value is in the interval, or in the set of classes; 0.9 needs 9 validation "
-        "values, 0.95 needs 19, 0.99 needs 99.",
+        "fraction of molecules whose true value is in the interval, or in the set of classes; 0.9 needs 9 validation "
+        "values, 0.95 needs 19, 0.99 needs 99",
     )
 
 
@@ -34,21 +34,21 @@ class CoverageOptions(WeightOptions):
 class NumberOptions(CoverageOptions):
     """Options of `Regression` of molecules."""
 
-    loss: str | Callable[..., Any] = option("mse", "Loss in scaled units: mse, mae or huber.")
+    loss: str | Callable[..., Any] = option("mse", "loss in scaled units: mse, mae or huber")
     uncertainty: Literal["none", "variance", "quantiles", "evidential", "similarity"] = option(
         "none",
-        "Method that estimates the standard deviation of each prediction and scales its interval: a second output "
+        "method that estimates the standard deviation of each prediction and scales its interval: a second output "
         "(variance), quantiles (pinball loss), evidential regression, or distance to the training molecules "
         "(similarity); none: all intervals have the same width. For classes, only evidential: the amount of evidence "
-        "for the probabilities.",
+        "for the probabilities",
     )
     element_reference: bool | None = option(
         None,
-        "Subtract from all targets, or from none, a reference per element, fitted to the training rows; default: from "
-        "extensive targets, for which the composition explains 95 % of the variance.",
+        "subtract from all targets, or from none, a reference per element, fitted to the training rows; default: from "
+        "extensive targets, for which the composition explains 95 % of the variance",
     )
     censored: bool | None = option(
-        None, "Also learn from bounds, such as >5 or <=0.1; by default, a row with a bound gets an error."
+        None, "also learn from bounds, such as >5 or <=0.1; by default, a row with a bound gets an error"
     )
 
 
@@ -57,7 +57,7 @@ class ClassWeightOptions:
     """Options of every task of classes."""
 
     class_weights: Literal["none", "balanced"] = option(
-        "none", "Weights of the classes in the loss; balanced: rarer classes have larger weights."
+        "none", "weights of the classes in the loss; balanced: rarer classes have larger weights"
     )
 
 
@@ -67,8 +67,8 @@ class PositiveClassOptions:
 
     positive: str | None = option(
         None,
-        "Positive one of two classes, whose probability is predicted; default: the larger number, or the label that "
-        "does not begin with non, not, no, in or un, nor end in a minus sign.",
+        "positive one of two classes, whose probability is predicted; default: the larger number, or the label that "
+        "does not begin with non, not, no, in or un, nor end in a minus sign",
     )
 
 
@@ -83,19 +83,19 @@ class ClassOptions(CoverageOptions, ClassWeightOptions):
 
     calibration: Literal["none", "temperature", "isotonic"] = option(
         "none",
-        "Calibration of probabilities on validation rows: one temperature per target, or a step function.",
+        "calibration of probabilities on validation rows: one temperature per target, or a step function",
     )
     uncertainty: Literal["none", "evidential"] = option(
         "none",
-        "Method that estimates the evidence for the classes of a molecule; evidential: a Dirichlet distribution.",
+        "method that estimates the evidence for the classes of a molecule; evidential: a Dirichlet distribution",
     )
     sets: bool = option(
-        False, "Also predict a set of classes, which holds the true class of the fraction --coverage of the molecules."
+        False, "also predict a set of classes, which holds the true class of the fraction --coverage of the molecules"
     )
     set_kind: Literal["smallest", "adaptive"] = option(
         "smallest",
-        "Kind of sets; smallest: the smallest sets on average; adaptive: smaller sets for easy "
-        "molecules, larger for hard ones.",
+        "kind of sets; smallest: the smallest sets on average; adaptive: smaller sets for easy "
+        "molecules, larger for hard ones",
     )
 
 
@@ -109,7 +109,7 @@ class FractionOptions(WeightOptions):
     """Options of `FractionRegression`."""
 
     normalise: bool = option(
-        False, "Divide the targets of a row by their sum; by default, the sum must be 1 within 0.01."
+        False, "divide the targets of a row by their sum; by default, the sum must be 1 within 0.01"
     )
 
 
@@ -117,7 +117,7 @@ class FractionOptions(WeightOptions):
 class LevelOptions:
     """Options of `Regression` of bonds."""
 
-    loss: Literal["mse", "mae", "huber"] = option("mse", "Loss in scaled units: mse, mae or huber.")
+    loss: Literal["mse", "mae", "huber"] = option("mse", "loss in scaled units: mse, mae or huber")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +126,8 @@ class TotalOptions:
 
     sum_to: str | float | None = option(
         None,
-        "Total of the values of a molecule's atoms: charge (its formal charge), a number, or one of the "
-        "--feature-columns; default: any total.",
+        "total of the values of a molecule's atoms: charge (its formal charge), a number, or one of the "
+        "--feature-columns; default: any total",
     )
 
 

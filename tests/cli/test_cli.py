@@ -157,7 +157,7 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
         (["train", "data.csv", "--target-columns", "gap", "--out", "x", "--val", "/dev/zero"], "/dev/zero is no file"),
         (
             ["train", "data.csv", "--out", "x", "--val", "0.1"],
-            "--val: expected a file, got the number '0.1'; --split-s",
+            "--val: expected a file (--split-sizes sets shares), got '0.1'",
         ),
         (["predict", "run/model.gtx", "dat.csv"], "no such file: dat.csv; did you mean 'data.csv'?"),
         (

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.cli import train
-from gtx.cli.parser import Parser
+from gtx.cli import load_command
 
 CONFIG = """
 table: data.csv
@@ -28,11 +27,9 @@ seed:
 """
 
 
-def read(words: list[str], config: str, command: object = train) -> Namespace:
+def read(words: list[str], config: str) -> Namespace:
     Path("options.yaml").write_text(config)
-    parser = Parser(f"gtx {command.__name__.rpartition('.')[2]}")
-    command.add(parser)
-    return parser.parse([*words, "--config", "options.yaml"])
+    return load_command("train").parse([*words, "--config", "options.yaml"])
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +42,8 @@ def test_a_file_says_what_words_would() -> None:
     words = "data.csv --target-columns y z --split-sizes 0.6 0.2 0.2 --out run --epochs 40 --lr 3e-4"
     words += " --blend no --coordinates --no-baselines --rates all=0.1 head=1"
     words += " --model-arguments channels=96 encodings=[bonds,path] cutoff=0.1"
-    parser = Parser("gtx train")
-    train.add(parser)
-    other = parser.parse([*words.split(), "--from", "foundation"])
-    assert given.chosen == other.chosen | {"data", "config"} and "seed" not in given.chosen
+    other = load_command("train").parse([*words.split(), "--from", "foundation"])
+    assert given.chosen == other.chosen | {"config"} and "seed" not in given.chosen
     assert vars(given) | {"config": None, "chosen": other.chosen} == vars(other)
 
 
@@ -66,8 +61,11 @@ def test_the_command_line_wins() -> None:
     [
         ("epoch: 3", "options.yaml: gtx train has no option 'epoch'; did you mean 'epochs'?"),
         ("epochs: many", "options.yaml: epochs: expected a whole number, got 'many'"),
-        ("coordinates: yes", "options.yaml: coordinates: expected true or false, got 'yes'"),
-        ("logger: os.abort", "options.yaml: logger: expected one of csv, tensorboard, wandb, mlflow, got 'os.abort'"),
+        ("coordinates: perhaps", "options.yaml: coordinates: expected true or false, got 'perhaps'"),
+        (
+            "logger: os.abort",
+            "options.yaml: logger: expected one of 'csv', 'tensorboard', 'wandb' or 'mlflow', got 'os.abort'",
+        ),
         ("epochs", "--config options.yaml: expected options by name, such as epochs: 40"),
         ("a: [", "--config options.yaml is no YAML"),
         ("settings: {}\nfeaturiser: {}", "notes of a run to know it again, not a file of options"),

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.cli import command_module, main, train
-from gtx.cli.options import SPLITS, TIME_SPLIT, settings_from
-from gtx.cli.parser import Parser
+from gtx.cli import load_command, main
+from gtx.cli.options import PARTS, settings_from
 from gtx.data import SPLIT_METHODS
 from gtx.data.public_datasets import PUBLIC_DATASETS
 from gtx.tasks import InferredTask, Regression, Task
@@ -20,17 +19,14 @@ from gtx.training_data import DataSettings
 pytestmark = pytest.mark.usefixtures("data_csv")
 
 
-def parser_of(command: str) -> Parser:
-    """The parser of a command with its options."""
-    parser = Parser(f"gtx {command}")
-    command_module(command).add(parser)
-    return parser
+def settings_of(command: str, *words: str) -> tuple[DataSettings, TrainSettings]:
+    """The settings that the words ask for."""
+    return settings_from(vars(load_command(command).parse(words)))
 
 
 def read(command: str, *words: str) -> tuple[DataSettings, TrainSettings]:
-    """What the options of a command ask for."""
-    words = ("data.csv", "--target-columns", "y", "--out", "run", *words)
-    return settings_from(vars(parser_of(command).parse(words)))
+    """The settings of a table of one target."""
+    return settings_of(command, "data.csv", "--target-columns", "y", "--out", "run", *words)
 
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])
@@ -59,8 +55,8 @@ def test_models_of_several_seeds_may_share_a_split(command: str) -> None:
     ],
 )
 def test_a_public_set_is_divided_as_it_says_unless_told_otherwise(words: list[str], column: str, split: str) -> None:
-    given, _ = train.settings_of(parser_of("train").parse(["xtb9", "--out=run", *words]))
-    assert (given.split_column, given.split) == (column, split)
+    data, _ = settings_of("train", "xtb9", "--out=run", *words)
+    assert (data.split_column, data.split) == (column, split)
 
 
 def test_without_options_the_settings_are_the_defaults() -> None:
@@ -69,12 +65,9 @@ def test_without_options_the_settings_are_the_defaults() -> None:
 
 def test_units_are_texts_of_targets() -> None:
     assert read("train", "--units", "y=1e-3 %")[0].units == {"y": "1e-3 %"}
-    words, xtb9 = (
-        ("xtb9", "--target-columns", "gap", "dipole", "--out", "run", "--units", "gap=Eh"),
-        PUBLIC_DATASETS["xtb9"].units,
-    )
-    data, _ = settings_from(vars(parser_of("benchmark").parse(words)))
-    assert data.units == {"gap": "Eh", "dipole": xtb9["dipole"]}
+    words = ("xtb9", "--target-columns", "gap", "dipole", "--out", "run", "--units", "gap=Eh")
+    data, _ = settings_of("benchmark", *words)
+    assert data.units == {"gap": "Eh", "dipole": PUBLIC_DATASETS["xtb9"].units["dipole"]}
     with pytest.raises(InputError, match=r"^--units: 'Y' is not predicted; did you mean 'y'\?"):
         read("train", "--units", "Y=eV")
     with pytest.raises(InputError, match="--units y: expected a text of 1 to 40 characters"):
@@ -88,7 +81,7 @@ def test_a_split_that_lacks_its_column_is_one_line(capsys: pytest.CaptureFixture
 
 def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     def task(*words: str) -> Task:
-        return settings_from(vars(parser_of("train").parse(["data.csv", "--out=o", *words])))[0].task
+        return settings_of("train", "data.csv", "--out=o", *words)[0].task
 
     assert vars(task("--atom-class-columns=site")) == vars(InferredTask("site", level="atom"))
     kinds = vars(InferredTask("kind", level="bond"))
@@ -123,7 +116,10 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
             ["--model-arguments", "heads=1000000000"],
             "gtx: model.arguments.heads: expected a number of at most 1,",
         ),
-        (["--model-arguments", "dropout=.inf"], "gtx: model_arguments.dropout: expected finite numbers of at most 64"),
+        (
+            ["--model-arguments", "dropout=.inf"],
+            "gtx: --model-arguments.dropout: expected finite numbers of at most 64",
+        ),
     ],
 )
 def test_what_no_machine_can_train_is_said_before_anything_is_read(
@@ -137,4 +133,5 @@ def test_what_no_machine_can_train_is_said_before_anything_is_read(
 
 
 def test_the_help_says_what_every_method_of_splitting_does() -> None:
-    assert set(re.findall(r"(\w+): ", f"{SPLITS}; {TIME_SPLIT}")) == set(SPLIT_METHODS)
+    (split,) = (each for each in PARTS if each.name == "split")
+    assert set(re.findall(r"(\w+): ", split.text)) - {"default"} == set(SPLIT_METHODS)
