@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ class MoleculeColumn(NamedTuple):
         cells = list(zip(*rows, strict=True)) or [()] * len(columns)
         named = self.candidates(columns)
         for group in named:
-            if likely := [i for i in group if any(map(is_input, cells[i]))]:
+            if likely := [i for i in group if any(map(is_molecule, cells[i]))]:
                 return likely, "several columns are called so"
             if columns[group[0]].strip().lower() in self.names and not any(map(str.strip, cells[group[0]])):
                 return group, "several columns are called so"  # blank in the first rows, as far as one can see
@@ -145,20 +145,14 @@ def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def is_molecule(text: str) -> bool:
-    """Return whether a text can be read as a SMILES, or is a mol block; long SMILES are not tried."""
-    from gtx.molecules import MoleculeError, read_smiles
+    """Return whether a text can be read as a SMILES or reaction SMILES, or is a mol block; long ones are not tried."""
+    from gtx.molecules import MoleculeError
+    from gtx.molecules.reactions import read_sides
 
     try:
-        return "M  END" in text or (len(text) <= _LONGEST and bool(read_smiles(text)))
+        return "M  END" in text or (len(text) <= _LONGEST and bool(read_sides(text)))
     except MoleculeError:
         return False
-
-
-def is_input(text: str) -> bool:
-    """Return whether a text can be read as a molecule or as a reaction SMILES; long texts are not tried."""
-    from gtx.molecules.reactions import is_reaction
-
-    return is_molecule(text) or (len(text) <= _LONGEST and is_reaction(text))
 
 
 def _are_molecules(cells: Sequence[str]) -> bool:
@@ -293,6 +287,34 @@ class Table:
     def index(self, column: str) -> int:
         """Return the position of a column; raise `InputError` if no column or several columns have the name."""
         return find_column(self.columns, column)
+
+
+ARROW = ">>"
+"""Arrow of a reaction, between the texts of its sides or the names of their columns."""
+
+
+def first_side(name: str | None) -> str | None:
+    """Return the column of reactants from the name `reactants>>products`; another name as it is."""
+    return name and name.partition(ARROW)[0]
+
+
+def join_sides(table: Table, requested: str | None, usual: str | None) -> Table:
+    """Return a table whose texts are those of two columns, the sides of reactions, if it is such a table.
+
+    Args:
+        table: table whose texts are those of the first column.
+        requested: `reactants>>products`, or another name.
+        usual: name in training, which counts if none is requested and the table has both columns.
+
+    Raises:
+        InputError: the table lacks a requested column, or has several of that name.
+    """
+    names = (requested or usual or "").split(ARROW)
+    if len(names) < 2 or not (requested or set(names) <= set(table.columns)):
+        return table
+    places = [table.index(name) for name in names]
+    rows = (row._replace(text=ARROW.join(row.cells[place] for place in places)) for row in table.rows)
+    return replace(table, smiles_column=ARROW.join(names), rows=rows)
 
 
 STRAY = "read as Windows-1252, of which Latin-1 is a part, and written as UTF-8"

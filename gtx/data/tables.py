@@ -26,12 +26,13 @@ from gtx.data.columns import (
     Table,
     damage,
     decode_stray_bytes,
+    first_side,
     is_molecule,
+    join_sides,
     molecule_columns,
     smiles_index,
 )
 from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
-from gtx.data.reaction_columns import ARROW, join_sides, reactants_column
 from gtx.data.table_writer import find_unused_column_name
 
 T = TypeVar("T")
@@ -72,11 +73,11 @@ def open_table(
         InputError: for a missing, unreadable or empty file, one without such a column, a SMILES that cannot be read,
             or a list with the name of a file.
     """
-    if ARROW in (name := smiles_column or usual_column or ""):
-        reactants = name.partition(ARROW)[0]
-        table = open_table(source, smiles_column and reactants, reactants)
-        return join_sides(table, name) if reactants_column(smiles_column, usual_column, table.columns) else table
-    wanted = MoleculeColumn(smiles_column, usual_column)
+    wanted = MoleculeColumn(first_side(smiles_column), first_side(usual_column))
+    return join_sides(_open(source, wanted), smiles_column, usual_column)
+
+
+def _open(source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader, wanted: MoleculeColumn) -> Table:
     if isinstance(source, io.BufferedReader):
         return _read_stream(source, wanted, "the table")
     if not isinstance(source, str | os.PathLike):

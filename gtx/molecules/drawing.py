@@ -12,10 +12,7 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.base.errors import InputError
-from gtx.molecules.coordinates import without_hydrogens
-from gtx.molecules.graphs import quietly
-from gtx.molecules.reactions import REACTION, condensed_molecule, is_reaction, read_reaction
-from gtx.molecules.reading import read_smiles
+from gtx.molecules.reactions import drawn_sides, read_graph
 
 Colour = tuple[float, float, float]
 
@@ -51,12 +48,12 @@ def draw_molecule(
         ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
-        drawing = _draw_input(read_input(molecule), title, size)
+        drawing = _draw(read_graph(molecule) if isinstance(molecule, str) else molecule, title, size)
         return drawing.svg(over=drawing.rings(ringed) + (drawing.numbers() if numbers else ""))
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
     colours = [_diverging(value / span) for value in values]
-    drawing = _draw_input(_with_atoms(molecule, len(values)), title, size, colours)
+    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours)
     over = drawing.rings(ringed) + (drawing.numbers() if numbers else "")
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
     return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks))
@@ -100,7 +97,7 @@ def draw_attention(
     low, high = (row.min(), row.max()) if ends is None else ends
     top, signed = float(max(abs(low), abs(high))) or 1.0, low < 0
     shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
-    drawing = _draw_input(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
+    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
     over = drawing.rings([receiver]) + (drawing.numbers() if numbers else "")
     return drawing.svg(over=over, scale=_colour_scale(size, shade, ticks))
 
@@ -121,13 +118,16 @@ def drawing_library() -> ModuleType:
     return rdMolDraw2D
 
 
-class _Drawing(NamedTuple):
-    """Drawn molecule: the elements of its SVG, its atoms and bonds, and the length of a bond, in pixels."""
+class _Side(NamedTuple):
+    """Drawn molecule: the elements of its SVG, its atoms and bonds, the length of a bond, in pixels, the numbers of the
+    atoms in the graph, and the size.
+    """
 
     body: str
     positions: list[tuple[float, float]]
     bonds: list[tuple[int, int]]
     bond_length: float
+    atoms: Sequence[int]
     size: tuple[int, int]
 
     @property
@@ -135,18 +135,14 @@ class _Drawing(NamedTuple):
         """Radius of the disc of an atom, in pixels."""
         return 0.36 * self.bond_length
 
-    def svg(self, over: str = "", scale: str = "") -> str:
-        return _svg(self.size[0], self.size[1] + (SCALE if scale else 0), self.body + over + scale)
-
     def rings(self, atoms: Sequence[int]) -> str:
         return "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" '
             f'stroke-width="{min(2.5, 0.4 * self.radius):.1f}"/>'
-            for x, y in (self.positions[atom] for atom in atoms)
+            for x, y in (self.positions[self.atoms.index(atom)] for atom in atoms if atom in self.atoms)
         )
 
-    def numbers(self, labels: Sequence[int] | None = None) -> str:
-        """Draw every atom's number beside it, from 0, or its label."""
+    def numbers(self) -> str:
         font = float(np.clip(0.36 * self.bond_length, 7, 11))
         paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
         letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
@@ -155,68 +151,53 @@ class _Drawing(NamedTuple):
         return "".join(
             f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
             f'font-size="{font:.1f}" fill="#444">{i}</text>'
-            for i, (x, y) in zip(labels or range(len(middles)), middles, strict=True)
+            for i, (x, y) in zip(self.atoms, middles, strict=True)
         )
 
 
-class _ReactionDrawing(NamedTuple):
-    """Drawn reaction: both sides, the places of the atoms of its graph on each, agents, a title and the size."""
+class _Drawing(NamedTuple):
+    """Drawn molecule, or both sides of a reaction with an arrow between them; and the size."""
 
-    sides: tuple[_Drawing, _Drawing]
-    places: np.ndarray
-    agents: str
-    title: str | None
+    sides: Sequence[_Side]
+    arrow: str
     size: tuple[int, int]
 
     def svg(self, over: str = "", scale: str = "") -> str:
-        (width, height), text = self.size, 'text-anchor="middle" font-family="sans-serif" fill="#111"'
-        middle, left, right = height / 2, 0.455 * width, 0.545 * width
-        longest = width // 6
-        agents = self.agents if len(self.agents) <= longest else f"{self.agents[: longest - 1]}…"
-        arrow = (
-            f'<path d="M{left:.1f} {middle}H{right:.1f}m-6 -4l6 4l-6 4" fill="none" stroke="#111" stroke-width="1.5"/>'
-            f'<text x="{width / 2}" y="11" font-size="10" {text}>{escape(agents)}</text>'
-            f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{escape(self.title or "")}</text>'
-        )
-        body = self._beside([side.body for side in self.sides]) + arrow
-        return _svg(width, height + (SCALE if scale else 0), body + over + scale)
+        body = self._beside([side.body for side in self.sides]) + self.arrow
+        return _svg(self.size[0], self.size[1] + (SCALE if scale else 0), body + over + scale)
+
+    def rings(self, atoms: Sequence[int]) -> str:
+        return self._beside([side.rings(atoms) for side in self.sides])
+
+    def numbers(self) -> str:
+        """Draw the number of each atom in the graph beside it, from 0."""
+        return self._beside([side.numbers() for side in self.sides])
 
     def _beside(self, parts: Sequence[str]) -> str:
         """Place a part of the picture on each side of the arrow."""
-        return f'{parts[0]}<g transform="translate({0.55 * self.size[0]:.1f})">{parts[1]}</g>'
-
-    def rings(self, atoms: Sequence[int]) -> str:
-        on_sides = [[int(place[atom]) for atom in atoms if place[atom] >= 0] for place in self.places]
-        return self._beside([side.rings(own) for side, own in zip(self.sides, on_sides, strict=True)])
-
-    def numbers(self) -> str:
-        """Draw beside every atom its number in the graph, from 0, on both sides."""
-        labels = [_in_order(place).tolist() for place in self.places]
-        return self._beside([side.numbers(own) for side, own in zip(self.sides, labels, strict=True)])
+        first, *others = parts
+        return first + "".join(f'<g transform="translate({0.55 * self.size[0]:.1f})">{part}</g>' for part in others)
 
 
-def _in_order(place: np.ndarray) -> np.ndarray:
-    """List the atoms of a graph that a side has, in the order of its own atoms."""
-    return place.argsort(kind="stable")[(place < 0).sum() :]
-
-
-def _draw_reaction(
-    text: str, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None
-) -> _ReactionDrawing:
-    """Draw a reaction; hydrogens are drawn only if the atoms of its graph have colours, one each."""
-    with quietly():
-        reaction = read_reaction(text)
-        if colours is not None and len(colours) != reaction.places.shape[1]:
-            reaction = read_reaction(text, agents=True)
-    drawings, places = [], reaction.places.copy()
-    for mol, place in zip(reaction.molecules, places, strict=True):
-        own = None if colours is None else [colours[atom] for atom in _in_order(place)]
-        if colours is None:
-            mol, order = without_hydrogens(mol)
-            back = {before: after for after, before in enumerate(order)}
-            place[:] = [back.get(atom, -1) for atom in place.tolist()]
-        drawings.append(_draw(mol, None, (int(0.45 * size[0]), size[1]), own))
-    return _ReactionDrawing((drawings[0], drawings[1]), places, reaction.agents, title, size)
+def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None) -> _Drawing:
+    """Draw a molecule that `read_graph` has read, with colours of its atoms."""
+    drawn = drawn_sides(mol, None if colours is None else len(colours))
+    if len(drawn.molecules) == 1:
+        return _Drawing([_draw_side(mol, drawn.atoms[0], title, size, colours)], "", size)
+    width, height = size
+    own = int(0.45 * width), height
+    sides = [
+        _draw_side(side, atoms, None, own, None if colours is None else [colours[atom] for atom in atoms])
+        for side, atoms in zip(drawn.molecules, drawn.atoms, strict=True)
+    ]
+    longest, text = width // 6, 'text-anchor="middle" font-family="sans-serif" fill="#111"'
+    agents = drawn.agents if len(drawn.agents) <= longest else f"{drawn.agents[: longest - 1]}…"
+    arrow = (
+        f'<path d="M{0.455 * width:.1f} {height / 2}H{0.545 * width:.1f}m-6 -4l6 4l-6 4" fill="none" stroke="#111" '
+        f'stroke-width="1.5"/><text x="{width / 2}" y="11" font-size="10" {text}>{escape(agents)}</text>'
+        f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{escape(title or "")}</text>'
+    )
+    return _Drawing(sides, arrow, size)
 
 
 def _corners(points: np.ndarray) -> np.ndarray:
@@ -226,28 +207,13 @@ def _corners(points: np.ndarray) -> np.ndarray:
     return np.array([(left, top), (right, top), (left, bottom), (right, bottom), middle])
 
 
-def read_input(molecule: str | Chem.Mol) -> Chem.Mol:
-    """Return the RDKit molecule of a SMILES, or that of the graph of a reaction."""
-    if not isinstance(molecule, str):
-        return molecule
-    return condensed_molecule(molecule) if is_reaction(molecule) else read_smiles(molecule)
-
-
-def _draw_input(
-    mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None
-) -> _Drawing | _ReactionDrawing:
-    """Draw a molecule, or the reaction from which an RDKit molecule was made."""
-    if mol.HasProp(REACTION):
-        return _draw_reaction(mol.GetProp(REACTION), title, size, colours)
-    return _draw(mol, title, size, colours)
-
-
-def _draw(
+def _draw_side(
     mol: Chem.Mol,
+    atoms: Sequence[int],
     title: str | None,
     size: tuple[int, int],
-    colours: Sequence[Colour] | None = None,
-) -> _Drawing:
+    colours: Sequence[Colour] | None,
+) -> _Side:
     library = drawing_library()
     drawer = library.MolDraw2DSVG(*size)
     options = drawer.drawOptions()
@@ -259,14 +225,14 @@ def _draw(
     options.atomHighlightsAreCircles = True
     options.highlightRadius = 0.5  # where a bond is 1.5 long
     options.updateAtomPalette(_DARKER)
-    atoms = {}
+    discs = {}
     if colours is not None:
         options.useBWAtomPalette()
-        atoms = dict(enumerate(colours))
+        discs = dict(enumerate(colours))
     with rdBase.BlockLogs():
         mol = _prepared(mol, library.PrepareMolForDrawing)
         drawer.DrawMolecule(
-            mol, legend=title or "", highlightAtoms=list(atoms), highlightAtomColors=atoms, highlightBonds=[]
+            mol, legend=title or "", highlightAtoms=list(discs), highlightAtomColors=discs, highlightBonds=[]
         )
     points = [drawer.GetDrawCoords(i) for i in range(mol.GetNumAtoms())]
     positions = [(point.x, point.y) for point in points]
@@ -275,7 +241,7 @@ def _draw(
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     lengths = [np.hypot(*np.subtract(positions[i], positions[j])) for i, j in bonds]
-    return _Drawing(body, positions, bonds, float(np.median(lengths or [_BOND])), size)
+    return _Side(body, positions, bonds, float(np.median(lengths or [_BOND])), atoms, size)
 
 
 def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
@@ -286,7 +252,7 @@ def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
 
 
 def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
-    mol = read_input(molecule)
+    mol = read_graph(molecule) if isinstance(molecule, str) else molecule
     if mol.GetNumAtoms() == count:
         return mol
     full = Chem.AddHs(mol)

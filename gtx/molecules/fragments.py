@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from rdkit.DataStructs import ExplicitBitVect
 from rdkit.ML.Cluster.Butina import ClusterData
 from scipy import sparse
 
-from gtx.molecules.reactions import is_reaction, read_sides
+from gtx.molecules.reactions import read_largest, read_sides
 from gtx.molecules.reading import MoleculeError, molecule_text
 
 # --- Fingerprints, for baselines and splits.
@@ -48,8 +50,7 @@ def morgan_bits(texts: Any) -> list[ExplicitBitVect]:
     prints = []
     for sides in _read(texts):
         generator = GetMorganGenerator(radius=2, fpSize=2048 // len(sides))
-        first, *others = map(generator.GetFingerprint, sides)
-        prints.append(first + others[0] if others else first)
+        prints.append(reduce(add, map(generator.GetFingerprint, sides)))
     return prints
 
 
@@ -79,9 +80,7 @@ def murcko_scaffold(molecule: str | Chem.Mol) -> str:
     Raises:
         MoleculeError: the SMILES cannot be read, or what is left of it is no molecule for RDKit.
     """
-    mol = read_sides(molecule)[0] if isinstance(molecule, str) else molecule
-    if isinstance(molecule, str) and is_reaction(molecule):
-        mol = max(Chem.GetMolFrags(mol, asMols=True), key=lambda one: (one.GetNumHeavyAtoms(), Chem.MolToSmiles(one)))
+    mol = read_largest(molecule) if isinstance(molecule, str) else molecule
     try:
         with rdBase.BlockLogs():
             return MurckoScaffoldSmiles(mol=mol)

@@ -38,7 +38,7 @@ from gtx.molecules.graphs import (
     quietly,
 )
 from gtx.molecules.reaction_graphs import describe_reaction
-from gtx.molecules.reactions import condensed_molecule, is_reaction
+from gtx.molecules.reactions import is_reaction, read_graph
 from gtx.molecules.reading import (
     NUMBER,
     RELATIVE_STEREO,
@@ -100,7 +100,7 @@ class Featuriser(Settings):
     def read(self, text: str, coordinates: np.ndarray | None = None) -> Chem.Mol:
         """Return the RDKit molecule whose atoms become nodes, with its coordinates as a conformer; as `__call__`."""
         if self.reaction and is_reaction(text):
-            return condensed_molecule(text, self.agents)
+            return read_graph(text, self.agents)
         with quietly():
             mol, _ = read_molecule(self, text, coordinates)
         return mol

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from rdkit import Chem
 
+from gtx.molecules.coordinates import without_hydrogens
 from gtx.molecules.graphs import quietly
 from gtx.molecules.reading import NUMBER, MoleculeError, parse_smiles, read_smiles, shortened, split_extension
 
@@ -68,6 +69,14 @@ def read_sides(text: str) -> tuple[Chem.Mol, ...]:
         return (read_smiles(text),)
     parts = _ARROW.split(text.strip())
     return read_smiles(parts[0]), read_smiles(parts[-1])
+
+
+def read_largest(text: str) -> Chem.Mol:
+    """Read the molecule of a SMILES, or the largest reactant of a reaction, as `read_sides`."""
+    mol = read_sides(text)[0]
+    if not is_reaction(text):
+        return mol
+    return max(Chem.GetMolFrags(mol, asMols=True), key=lambda one: (one.GetNumHeavyAtoms(), Chem.MolToSmiles(one)))
 
 
 def list_molecules(text: str) -> list[str]:
@@ -218,25 +227,67 @@ REACTION = "_reaction"
 """Property of an RDKit molecule made from a reaction: the text of the reaction."""
 
 
-def condensed_molecule(text: str, agents: bool = False) -> Chem.Mol:
-    """Return an RDKit molecule whose atoms are those of the graph; bonds of the products alone have no order."""
+def read_graph(text: str, agents: bool = False) -> Chem.Mol:
+    """Read the molecule of a SMILES; of a reaction a molecule with the atoms and bonds of both sides.
+
+    Bonds of the products alone have no order.
+    """
+    if not is_reaction(text):
+        return read_smiles(text)
     with quietly():
         reaction = read_reaction(text, agents)
         (before, after), places = reaction.molecules, reaction.places
         mol = Chem.RWMol(before)
+        at = {atom: i for atom, i in enumerate(places[0].tolist()) if i >= 0}
         node = {i: atom for atom, i in enumerate(places[1].tolist()) if i >= 0}
-        order = [i for i in places[0].tolist() if i >= 0]
-        place = {i: atom for atom, i in enumerate(places[0].tolist()) if i >= 0}
-        at = {place[i]: i for i in order}
-        for atom, j in enumerate(places[1].tolist()):
+        for i, atom in node.items():
             if atom not in at:
-                at[atom] = mol.AddAtom(after.GetAtomWithIdx(j))
+                at[atom] = mol.AddAtom(after.GetAtomWithIdx(i))
         for bond in after.GetBonds():
             ends = at[node[bond.GetBeginAtomIdx()]], at[node[bond.GetEndAtomIdx()]]
             if mol.GetBondBetweenAtoms(*ends) is None:
                 mol.AddBond(*ends, Chem.BondType.ZERO)
-        found = Chem.RenumberAtoms(mol.GetMol(), [at[atom] for atom in range(places.shape[1])])
-        found.UpdatePropertyCache(strict=False)
-        Chem.GetSymmSSSR(found)
-    found.SetProp(REACTION, text)
-    return found
+        graph = Chem.RenumberAtoms(mol.GetMol(), [at[atom] for atom in range(places.shape[1])])
+        graph.UpdatePropertyCache(strict=False)
+        Chem.GetSymmSSSR(graph)
+    graph.SetProp(REACTION, text)
+    return graph
+
+
+class DrawnSides(NamedTuple):
+    """What is drawn of a molecule: itself; of a reaction its two sides.
+
+    Attributes:
+        molecules: the molecules.
+        atoms: of each atom of each molecule, its number in the graph.
+        agents: agents over the arrow.
+    """
+
+    molecules: Sequence[Chem.Mol]
+    atoms: Sequence[Sequence[int]]
+    agents: str = ""
+
+
+def drawn_sides(graph: Chem.Mol, count: int | None = None) -> DrawnSides:
+    """Return what is drawn of a molecule that `read_graph` has read.
+
+    Args:
+        graph: the molecule.
+        count: number of atoms with a value; None for none, and then hydrogens of reactions are not drawn.
+    """
+    if not graph.HasProp(REACTION):
+        return DrawnSides([graph], [range(graph.GetNumAtoms())])
+    with quietly():
+        reaction = read_reaction(graph.GetProp(REACTION))
+        if count is not None and count != reaction.places.shape[1]:
+            reaction = read_reaction(graph.GetProp(REACTION), agents=True)
+    molecules: list[Chem.Mol] = []
+    atoms: list[list[int]] = []
+    for mol, place in zip(reaction.molecules, reaction.places, strict=True):
+        own = place.argsort(kind="stable")[(place < 0).sum() :].tolist()
+        if count is None:
+            mol, order = without_hydrogens(mol)
+            own = [own[i] for i in order]
+        molecules.append(mol)
+        atoms.append(own)
+    return DrawnSides(molecules, atoms, reaction.agents)

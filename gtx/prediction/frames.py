@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, smiles_index
+from gtx.data.columns import MoleculeColumn, Row, Table, damage, first_side, join_sides, smiles_index
 from gtx.data.feature_columns import cell_text
-from gtx.data.reaction_columns import join_sides, reactants_column
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import output_header
 from gtx.data.targets import add_component_columns
 from gtx.prediction.foundation import FOUNDATION_MODEL
+from gtx.prediction.inputs import first_cells
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.predictor import Predictor
@@ -75,21 +75,17 @@ class DataFramePredictor:
     def _table(self, frame: pd.DataFrame) -> Table:
         header: ModelFileHeader = self.predictor.header
         columns, components = list(map(str, frame.columns)), header.featuriser.components
-        cells = frame.astype(object).where(frame.notna(), "")
-        smiles_column = components[0] if components else self.smiles_column
-        first = cells.head(FIRST_ROWS).astype(str)
-        reactants = reactants_column(smiles_column, header.smiles_column, columns)
-        column = MoleculeColumn(reactants or smiles_column, header.smiles_column)
-        place = smiles_index(columns, column, lambda: first.to_numpy().tolist())
+        requested = components[0] if components else self.smiles_column
+        column = MoleculeColumn(first_side(requested), first_side(header.smiles_column))
+        place = smiles_index(columns, column, lambda: first_cells(frame))
 
         def rows() -> Iterator[Row]:
+            cells = frame.astype(object).where(frame.notna(), "")
             for number, values in enumerate(cells.itertuples(index=False, name=None), start=1):
                 texts = list(map(cell_text, values))
                 yield Row(number, texts, texts[place], error=damage(texts[place]))
 
-        table = Table(columns, columns[place], rows(), len(frame))
-        if reactants is not None:
-            table = join_sides(table, smiles_column or header.smiles_column)
+        table = join_sides(Table(columns, columns[place], rows(), len(frame)), requested, header.smiles_column)
         if components:
             table = add_component_columns(table, components[1:])
         return header.features.read_table(table) if header.features else table

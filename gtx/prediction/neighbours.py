@@ -22,7 +22,6 @@ from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
-    from gtx.prediction.predictor import Predictor
     from gtx.tasks import NumericTask
 
 
@@ -214,12 +213,15 @@ MOST_NEIGHBOURS = 1000
 
 @dataclass(frozen=True)
 class NeighbourColumns:
-    """Comparison with the most similar training molecules, see `gtx.prediction.Predictor.with_neighbours`."""
+    """Comparison with the most similar training molecules, see `gtx.prediction.Predictor.with_neighbours`.
+
+    The predictor, whose file imports this one, has no type here.
+    """
 
     count: int
     domain: bool
 
-    def named(self, predictor: Predictor) -> Iterator[tuple[str, type]]:
+    def named(self, predictor: Any) -> Iterator[tuple[str, type]]:
         yield "similarity", float
         if self.domain:
             yield "domain", str
@@ -231,7 +233,7 @@ class NeighbourColumns:
             for name, column in predictor.comparison.measured.items():
                 yield f"neighbour_{k}_{name}", float if column.dtype.kind == "f" else str
 
-    def values(self, predictor: Predictor, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
+    def values(self, predictor: Any, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
         comparison = predictor.comparison
         place, similarity = comparison.nearest(store, max(self.count, 1))
         blank = np.full((len(store), max(self.count, 1) - place.shape[1]), np.nan)
@@ -250,7 +252,7 @@ class NeighbourColumns:
         return columns
 
 
-def neighbour_lines(predictor: Predictor, smiles: str) -> list[str]:
+def neighbour_lines(predictor: Any, smiles: str) -> list[str]:
     """Describe the training molecules that are most similar to one molecule, in lines of text."""
     if predictor.header.training is None:
         return ["similar training molecules: the model file keeps no training rows"]

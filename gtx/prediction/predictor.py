@@ -29,11 +29,11 @@ from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, 
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import MOST_NEIGHBOURS, Domain, NeighbourColumns, Neighbours, graph_featuriser
+from gtx.prediction.streaming import NOT_FINITE, TableOutcome, predict_table
 from gtx.tasks.answers import Answers, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
-    from gtx.prediction.streaming import TableOutcome
 
 
 # --- Work on many batches, spread over threads.
@@ -73,7 +73,6 @@ than to compute hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are computed in float64: far outside most training sets, outputs can be so large that float32
 rounds them visibly, and differently for each order of the atoms."""
-NOT_FINITE = "the model's output is no finite number"
 
 
 class FurtherColumns(Protocol):
@@ -402,8 +401,6 @@ class Predictor:
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
         """Predict a table of any length and write the output table; see `gtx.prediction.predict_table`."""
-        from gtx.prediction.streaming import predict_table
-
         return predict_table(self, source, out, **options)
 
     def _featurise(self, smiles: Any, workers: int | None) -> tuple[list[Any], FeaturisationResult]:

@@ -14,14 +14,14 @@ from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from cloudpickle import dumps
 
 from gtx.base.errors import InputError
-from gtx.data import FeaturisationResult
+from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.columns import Row, RowFeatures, Table, find_column, find_columns
 from gtx.data.featurising import (
     default_chunk_size,
@@ -39,7 +39,6 @@ from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import Overlap
-from gtx.prediction.predictor import NOT_FINITE, Predictor
 from gtx.tasks.answers import Answers
 
 if TYPE_CHECKING:
@@ -113,7 +112,18 @@ def _apart(line: Line) -> Line:
 Chunk = tuple[Sequence[Text], Sequence[np.ndarray | None], Sequence[RowFeatures | None]]
 """Texts, their coordinates in Å or None, and their feature columns or None."""
 
+NOT_FINITE = "the model's output is no finite number"
 AT_ONCE = 8  # chunks that a GPU predicts at once: hundreds of molecules do not keep it busy, thousands do
+
+
+class Model(Protocol):
+    """What streams use of a `gtx.prediction.Predictor`."""
+
+    header: ModelFileHeader
+    device: torch.device
+
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]: ...
+    def predict_store(self, store: MoleculeStore) -> Answers: ...
 
 
 class ChunkAnswers(NamedTuple):
@@ -134,7 +144,7 @@ class ChunkAnswers(NamedTuple):
     smiles: Sequence[str | None] = ()
 
 
-def predict_chunk(predictor: Predictor, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
+def predict_chunk(predictor: Model, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
     """Read and predict a chunk in this process, on request with canonical SMILES."""
     texts, coordinates, features = chunk
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
@@ -142,7 +152,7 @@ def predict_chunk(predictor: Predictor, chunk: Chunk, smiles: bool = False) -> C
 
 
 def _predict_parts(
-    predictor: Predictor,
+    predictor: Model,
     parts: Sequence[FeaturisedMolecules],
     texts: Sequence[Text],
     features: Sequence[RowFeatures | None],
@@ -163,7 +173,7 @@ def _predict_in_worker(
 
 
 @lru_cache(maxsize=1)
-def _opened(file: Path) -> Predictor:
+def _opened(file: Path) -> Model:
     """Load the predictor of this worker process, once."""
     torch.set_num_threads(1)  # the workers themselves use the cores
     return pickle.loads(file.read_bytes())
@@ -199,7 +209,7 @@ class TableOutcome:
 
 
 def predict_table(
-    predictor: Predictor,
+    predictor: Model,
     source: str | Path | Sequence[str],
     out: str | Path,
     *,
@@ -233,9 +243,9 @@ def predict_table(
     if selection.top is not None:
         refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
-    row_log, scores = RowLog(on_error), predictor.task.answers.scores(table.columns)
-    training, scored = predictor.header.training, bool(find_columns(table.columns, predictor.task.targets))
-    overlap = Overlap(training, predictor.task, table.columns) if scored else None
+    row_log, scores = RowLog(on_error), predictor.header.task.answers.scores(table.columns)
+    training, scored = predictor.header.training, bool(find_columns(table.columns, predictor.header.task.targets))
+    overlap = Overlap(training, predictor.header.task, table.columns) if scored else None
     named = predictor.output_columns(table.columns)
     header = output_header(table.columns, list(named))
 
@@ -256,7 +266,7 @@ def predict_table(
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
-    repeated = [name for name in predictor.task.targets if table.columns.count(name) > 1]
+    repeated = [name for name in predictor.header.task.targets if table.columns.count(name) > 1]
     notes += [f"{name}: several columns are called so, and none is scored" for name in repeated]
     if selection.by is not None and not written:
         notes.append(f"column {selection.by!r} holds no numbers, so no row is selected")
@@ -278,7 +288,7 @@ def open_for_model(
 
 
 def predict_rows(
-    predictor: Predictor, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
+    predictor: Model, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
@@ -341,7 +351,7 @@ def record_answer(row_log: RowLog, column: str, row: Row, finite: bool, remarks:
 
 
 def _answered(
-    predictor: Predictor, table: Table, workers: int | None, smiles: bool
+    predictor: Model, table: Table, workers: int | None, smiles: bool
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
     """Yield rows with their answers, in order and in bounded memory, while workers read, or predict, the next ones.
 

@@ -22,8 +22,7 @@ from gtx.base.errors import InputError
 from gtx.data.columns import Table
 from gtx.explain.subject import list_explainable_outputs
 from gtx.molecules import MoleculeError, draw_molecule
-from gtx.molecules.drawing import read_input
-from gtx.molecules.reactions import is_reaction
+from gtx.molecules.reactions import is_reaction, read_graph
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
 from gtx.prediction import Predictor
 from gtx.serve.limits import ServiceLimits
@@ -176,7 +175,7 @@ def make_app(
     @app.get("/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
     def draw(smiles: str = smiles_in_url) -> Response:
         """Draw a molecule, or a reaction, as SVG."""
-        mol = read_input(smiles)
+        mol = read_graph(smiles)
         if mol.GetNumAtoms() > MOST_ATOMS:
             raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; a drawing may have {MOST_ATOMS}")
         svg = draw_molecule(mol, size=(420 if is_reaction(smiles) else 240, 150))
