@@ -9,13 +9,13 @@ from gtx.data.featurising import FeaturisationResult, featurise, from_pyg
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
 from gtx.data.row_log import RowLog
 from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
-from gtx.data.split_settings import SplitSettings
 from gtx.data.splits import (
     SPLIT_METHODS,
     Split,
+    SplitMethod,
+    SplitSettings,
     compute_group_labels,
     cross_validation_splits,
-    make_group_split_method,
     random_split,
     repeated_cross_validation_splits,
 )
@@ -35,6 +35,7 @@ __all__ = [
     "Row",
     "RowLog",
     "Split",
+    "SplitMethod",
     "SplitSettings",
     "Table",
     "TableWriter",
@@ -44,7 +45,6 @@ __all__ = [
     "find_nearest_training_molecules",
     "from_pyg",
     "load_public_dataset",
-    "make_group_split_method",
     "open_table",
     "random_split",
     "repeated_cross_validation_splits",

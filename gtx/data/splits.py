@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data.row_log import RowLog, plural
+from gtx.data.row_log import RowLog, format_row_message, plural
 from gtx.data.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ Labels = Sequence[str] | Sequence[int] | np.ndarray
 """A label for each row, such as its group or its class."""
 
 _SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid", "validation", "dev"), "val")
+
+# --- Groups of rows, none of which is divided, into train, val and test.
 
 
 def random_split(
@@ -48,69 +50,59 @@ def random_split(
     Raises:
         InputError: the sizes are not three numbers, or there are fewer groups than parts.
     """
-    members, parts = _grouped(range(n) if groups is None else groups), _count_parts(sizes)
-    if groups is not None and len(members) < parts:
-        rows = "1 row holds" if n == 1 else f"{n} rows hold"
-        raise InputError(f"a split needs at least {parts} different molecules, and the {rows} {len(members)}")
+    if groups is None:
+        members = list(np.arange(n)[:, None])
+    else:
+        _, first, group = np.unique(np.array(groups, dtype=object), return_index=True, return_inverse=True)
+        members, parts = _members(first[group]), _count_parts(sizes)  # in the order in which they first come
+        if len(members) < parts:
+            rows = "1 row holds" if n == 1 else f"{n} rows hold"
+            raise InputError(f"a split needs at least {parts} different molecules, and the {rows} {len(members)}")
     order = np.random.default_rng(seed).permutation(len(members))
-    return _filled([members[g] for g in order], split_counts(n, sizes), "train")
+    return _fill_parts([members[g] for g in order], sizes, "train")
 
 
-def scaffold_split(scaffolds: Sequence[str], sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Split by scaffold: molecules with the same scaffold stay in one part, and the most frequent scaffolds are for
-    training.
+def scaffold_split(scaffolds: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
+    """Split by scaffold: the scaffolds with most molecules train, of equal ones the first by name.
 
-    The groups of molecules with one scaffold are sorted by size, the largest first, and groups of equal size by their
-    scaffold. Each group goes to the first of train, val and test that has room for the group, or to test. The largest
-    group is always in train, and only a part of size 0 is empty. (Scaffolds: Bemis & Murcko 1996, https://doi.org/10.1021/jm9602928;
-    the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break ties by position.)
-
-    Args:
-        scaffolds: scaffold of each row, computed by `gtx.molecules.murcko_scaffold`. Molecules without a ring have the
-            empty scaffold.
-        sizes: as in `random_split`.
+    Each group goes to the first of train, val and test that has room for it, or to test. (Scaffolds: Bemis & Murcko
+    1996, https://doi.org/10.1021/jm9602928; the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break ties
+    by position.)
 
     Raises:
         InputError: for bad sizes, or fewer scaffolds than parts.
     """
-    groups, parts = _grouped(scaffolds), _count_parts(sizes)
+    groups, parts = _members(scaffolds), _count_parts(sizes)
     if len(groups) < parts:
         count = f"there are {len(groups)}: split at random"
         raise InputError(f"a scaffold split needs at least {parts} scaffolds, and {count}")
-    in_order = sorted(groups, key=lambda group: (-len(group), scaffolds[group[0]]))
     last = [part for part, size in zip(SPLIT_PARTS, sizes, strict=True) if size][-1]
-    return _filled(in_order, split_counts(len(scaffolds), sizes), last)
+    return _fill_parts(sorted(groups, key=len, reverse=True), sizes, last)
 
 
-def ordered_split(
-    groups: Sequence[Sequence[int] | np.ndarray], sizes: Sequence[float] = (0.8, 0.1, 0.1), noun: str = "groups"
-) -> Split:
-    """Split groups of rows in their given order: the first are for training, the next for validation, the last for
-    test.
-
-    Args:
-        groups: groups of rows; each cut is between two groups, as close to the sizes as possible.
-        sizes: as in `random_split`.
-        noun: name of the groups, for messages.
+def time_split(when: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
+    """Split by time: the oldest rows train, the next validate, the newest are test; rows of equal time stay together.
 
     Raises:
-        InputError: for bad sizes, or fewer groups than parts.
+        InputError: for bad sizes, or fewer different times than parts.
     """
-    counts, parts = split_counts(sum(map(len, groups)), sizes), _count_parts(sizes)
+    groups, counts, parts = _members(when), split_counts(len(when), sizes), _count_parts(sizes)
     if len(groups) < parts:
-        raise InputError(f"a split needs at least {parts} different {noun}, and there are {len(groups)}")
-    return dict(zip(SPLIT_PARTS, cut_in_order(groups, counts), strict=True))
+        raise InputError(f"a split needs at least {parts} different times, and there are {len(groups)}")
+    return dict(zip(SPLIT_PARTS, _cut_in_order(groups, counts), strict=True))
 
 
-def cut_in_order(groups: Sequence[Sequence[int] | np.ndarray], counts: Sequence[int]) -> list[np.ndarray]:
-    """Cut groups of rows, in their given order, into parts of about these numbers of rows.
+def _members(labels: Labels) -> list[np.ndarray]:
+    """Return the rows of each label, the labels in ascending order."""
+    _, group = np.unique(labels, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
-    Args:
-        groups: groups of rows, at least as many as there are parts that are not empty.
-        counts: number of rows of each part; 0 for an empty part.
 
-    Returns:
-        Row indices of each part, int64, ascending.
+def _cut_in_order(groups: Sequence[np.ndarray], counts: Sequence[int]) -> list[np.ndarray]:
+    """Cut groups of rows, in their order, into parts of about these numbers of rows, int64, ascending.
+
+    There are as many groups as parts that are not empty, or more; an empty part has a count of 0.
     """
     ends, used, left = np.cumsum([len(group) for group in groups]), 0, np.count_nonzero(counts)
     parts = []
@@ -122,6 +114,58 @@ def cut_in_order(groups: Sequence[Sequence[int] | np.ndarray], counts: Sequence[
         parts.append(np.sort(np.concatenate([np.zeros(0, np.int64), *groups[used:cut]])).astype(np.int64))
         used = cut
     return parts
+
+
+def _fill_parts(groups: Sequence[np.ndarray], sizes: Sequence[float], otherwise: str) -> Split:
+    """Put each group into the first part with room for it, or into `otherwise`; the first group is for training.
+
+    A part that should have rows, and got no group, takes one from the part with most groups.
+    """
+    counts = split_counts(sum(map(len, groups)), sizes)
+    room = dict(zip(SPLIT_PARTS, counts, strict=True))
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in SPLIT_PARTS}
+    for group in groups:
+        fitting = [name for name in SPLIT_PARTS if room[name] >= len(group)] if parts["train"] else ["train"]
+        part = next(iter(fitting), otherwise)
+        parts[part].append(group)
+        room[part] -= len(group)
+    for members, count in zip(parts.values(), counts, strict=True):
+        if count and not members:
+            members.append(max(parts.values(), key=len).pop())
+    return {name: np.sort(np.concatenate([np.zeros(0, np.int64), *members])) for name, members in parts.items()}
+
+
+def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
+    """Compute the numbers of train, val and test rows among n: integers that add up to n, 0 only for a size of 0."""
+    parts = _count_parts(sizes)
+    if n < parts:
+        raise InputError(f"{plural(n, 'row')} cannot be split into {plural(parts, 'part')}")
+    val, test = (max(1, round(n * size / sum(sizes))) if size else 0 for size in sizes[1:])
+    while n - val - test < 1:
+        val, test = (val - 1, test) if val >= test else (val, test - 1)
+    return [n - val - test, val, test]
+
+
+def check_split_shares(sizes: Sequence[float]) -> None:
+    """Raise InputError unless the shares of training, validation and test rows add up to 1 (to two decimals)."""
+    _count_parts(sizes)
+    if round(sum(sizes), 2) == 1:
+        return
+    shown, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
+    hint = " ".join(f"{size / total:.3g}" for size in sizes)
+    raise InputError(f"split sizes {shown} add up to {total:g}; shares must add up to 1, for instance {hint}")
+
+
+def _count_parts(sizes: Sequence[float]) -> int:
+    """Count the parts that are not empty; raise InputError unless the sizes are three numbers, the first above 0."""
+    if len(sizes) != len(SPLIT_PARTS) or not all(np.isfinite(size) and size >= 0 for size in sizes) or not sizes[0]:
+        raise InputError(
+            f"split sizes (train, val, test): expected three numbers of 0 or more, the first above 0, got {list(sizes)}"
+        )
+    return sum(size > 0 for size in sizes)
+
+
+# --- A split that a column of the table names; and a split as a table.
 
 
 def split_by_column(
@@ -140,7 +184,7 @@ def split_by_column(
     """
     parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
     for i, value in enumerate(values):
-        part = parse_split(value)
+        part = _SPELLINGS.get(value.strip().lower())
         if part:
             parts[part].append(i)
         elif row_log:
@@ -150,11 +194,6 @@ def split_by_column(
         seen = ", ".join(f"'{printable(value, 40)}' ({n})" for value, n in Counter(values).most_common(8))
         raise InputError(f"split column {column!r} names no row 'train'; it holds {seen or 'nothing'}")
     return {name: np.array(part, np.int64) for name, part in parts.items()}
-
-
-def parse_split(cell: str) -> str | None:
-    """Return the part that a cell names: train, val or test; None for any other text."""
-    return _SPELLINGS.get(cell.strip().lower())
 
 
 def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
@@ -183,71 +222,6 @@ def write_split(
             out.write([str(i + 1), part_of[i], *([fold_of.get(i, "")] if folds else [])])
 
 
-def check_split_shares(sizes: Sequence[float]) -> None:
-    """Raise InputError unless the shares of training, validation and test rows add up to 1 (to two decimals).
-
-    Raises:
-        InputError: the shares are not three numbers whose sum is 1, the first above 0.
-    """
-    _count_parts(sizes)
-    if round(sum(sizes), 2) == 1:
-        return
-    shown, total = " ".join(f"{size:g}" for size in sizes), sum(sizes)
-    hint = " ".join(f"{size / total:.3g}" for size in sizes)
-    raise InputError(f"split sizes {shown} add up to {total:g}; shares must add up to 1, for instance {hint}")
-
-
-def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
-    """Compute the numbers of train, val and test rows among n: integers that add up to n, 0 only for a size of 0."""
-    parts = _count_parts(sizes)
-    if n < parts:
-        raise InputError(f"{plural(n, 'row')} cannot be split into {plural(parts, 'part')}")
-    val, test = (max(1, round(n * size / sum(sizes))) if size else 0 for size in sizes[1:])
-    while n - val - test < 1:
-        val, test = (val - 1, test) if val >= test else (val, test - 1)
-    return [n - val - test, val, test]
-
-
-def _grouped(labels: Iterable[Hashable]) -> list[list[int]]:
-    """Return the rows of each label, in the order in which the labels first come."""
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for i, label in enumerate(labels):
-        groups[label].append(i)
-    return list(groups.values())
-
-
-def _filled(groups: Sequence[list[int]], counts: Sequence[int], otherwise: str) -> Split:
-    """Put each group into the first part with room for it, or into `otherwise`; the first group is for training.
-
-    A part that should have rows, and got no group, takes one from the part with most groups.
-    """
-    room = dict(zip(SPLIT_PARTS, counts, strict=True))
-    parts: dict[str, list[list[int]]] = {name: [] for name in SPLIT_PARTS}
-    for group in groups:
-        part = (
-            next((name for name in SPLIT_PARTS if room[name] >= len(group)), otherwise) if parts["train"] else "train"
-        )
-        parts[part].append(group)
-        room[part] -= len(group)
-    for members, count in zip(parts.values(), counts, strict=True):
-        if count and not members:
-            members.append(max(parts.values(), key=len).pop())
-    return {name: np.array(sorted(i for group in part for i in group), np.int64) for name, part in parts.items()}
-
-
-def _count_parts(sizes: Sequence[float]) -> int:
-    """Count the parts that are not empty.
-
-    Raises:
-        InputError: the sizes are not three numbers of 0 or more, the first above 0.
-    """
-    if len(sizes) != len(SPLIT_PARTS) or not all(np.isfinite(size) and size >= 0 for size in sizes) or not sizes[0]:
-        raise InputError(
-            f"split sizes (train, val, test): expected three numbers of 0 or more, the first above 0, got {list(sizes)}"
-        )
-    return sum(size > 0 for size in sizes)
-
-
 # --- Folds: every row is a test row once.
 
 INNER = 10  # of the rows that are not test, a tenth validates
@@ -256,7 +230,7 @@ INNER = 10  # of the rows that are not test, a tenth validates
 def assign_folds(
     groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[np.ndarray]:
-    """Assign rows to folds of similar size for a cross-validation, such that no group of rows is divided.
+    """Assign rows to folds of similar size, int64, ascending, such that no group of rows is divided.
 
     Groups are shuffled and sorted by size, the largest first. Each group goes to the fold that has the fewest rows so
     far. A group of more than `n / folds` rows makes its fold larger than the others.
@@ -267,9 +241,6 @@ def assign_folds(
         seed: seed of the shuffling.
         classes: class of each row. Each class is then distributed evenly over the folds, as far as groups allow; a
             group has the class of its first row.
-
-    Returns:
-        Row indices of each fold, int64, ascending. Each row is in one fold.
 
     Raises:
         InputError: fewer groups than folds, or fewer than 2 folds.
@@ -289,6 +260,18 @@ def assign_folds(
         fold[g] = np.lexsort((counts.sum(1), counts[:, class_of[g]]))[0]
         counts[fold[g], class_of[g]] += sizes[g]
     return [np.flatnonzero(fold[group] == f) for f in range(folds)]
+
+
+def time_folds(when: np.ndarray, folds: int) -> list[np.ndarray]:
+    """Divide rows into folds of consecutive times, of similar size, the oldest first; equal times stay together.
+
+    Raises:
+        InputError: fewer different times than folds.
+    """
+    groups = _members(when)
+    if len(groups) < folds:
+        raise InputError(f"{folds} folds need as many different times, and there are {len(groups)}")
+    return _cut_in_order(groups, [len(part) for part in np.array_split(when, folds)])
 
 
 def cross_validation_splits(
@@ -323,11 +306,11 @@ def repeated_cross_validation_splits(
     return [cross_validation_splits(groups, folds, (seed, repeat), classes) for repeat in range(repeats)]
 
 
-# --- Split by time: the oldest rows train, the newest are test.
+# --- Cells that a split method reads: times and labels. The functions return values, and a mask of the readable cells.
 
 
-def parse_times(cells: Sequence[str]) -> np.ndarray:
-    """Parse cells with dates or times as numbers: float64 `[n]`, NaN for cells that cannot be parsed.
+def parse_times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Parse cells with dates or times as numbers, float64 `[n]`, NaN for cells that cannot be parsed.
 
     All cells are read either as numbers, such as years, or as ISO 8601 dates (`2024`, `2024-05`, `2024-05-17`,
     `2024-05-17T08:30:00+02:00`), whichever more of the cells are. The date 03/04/2024 is not read, because it may be in
@@ -336,83 +319,23 @@ def parse_times(cells: Sequence[str]) -> np.ndarray:
     import pandas as pd
 
     texts = pd.Series([cell.strip() for cell in cells], dtype=str)
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(float)
-    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    times = pd.to_numeric(texts, errors="coerce").to_numpy(float)
+    usable = np.isfinite(times)
     dates = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
-    if dates.notna().sum() <= np.isfinite(numbers).sum():
-        return numbers
-    microseconds = dates.dt.as_unit("us").astype("int64").to_numpy(float)
-    return np.where(dates.notna(), microseconds, np.nan)
+    if dates.notna().sum() > usable.sum():
+        times, usable = dates.dt.as_unit("us").astype("int64").to_numpy(float), dates.notna().to_numpy()
+    return np.where(usable, times, np.nan), usable
 
 
-def time_split(when: np.ndarray, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Split by time: the oldest rows are for training, the next for validation, the newest for test.
-
-    Rows of equal time stay together.
-
-    Args:
-        when: time of each row, float `[n]`.
-        sizes: as in `random_split`; approximate, because rows of equal time are not divided.
-
-    Raises:
-        InputError: for bad sizes, or fewer different times than parts.
-    """
-    return ordered_split(_in_order_of_time(when), sizes, "times")
-
-
-def time_folds(when: np.ndarray, folds: int) -> list[np.ndarray]:
-    """Divide rows into folds of consecutive times, of similar size; rows of equal time stay together.
-
-    Args:
-        when: time of each row, float `[n]`.
-        folds: number of folds.
-
-    Returns:
-        Row indices of each fold, int64, ascending; the oldest rows are the first fold.
-
-    Raises:
-        InputError: fewer different times than folds.
-    """
-    groups = _in_order_of_time(when)
-    if len(groups) < folds:
-        raise InputError(f"{folds} folds need as many different times, and there are {len(groups)}")
-    return cut_in_order(groups, [len(part) for part in np.array_split(when, folds)])
-
-
-def _in_order_of_time(when: np.ndarray) -> list[np.ndarray]:
-    """Group rows of equal time, the oldest first."""
-    _, row = np.unique(when, return_inverse=True)
-    order = np.argsort(row, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(row[order])) + 1)
-
-
-# --- Clusters of similar molecules.
-
-MOST_COMPARED = 20_000
-"""Largest number of different molecules of which all pairs are compared: half a minute and 400 MB."""
-
-
-def group_by_butina(smiles: Sequence[str]) -> list[str]:
-    """Return the Butina cluster of each row (see `gtx.molecules.butina_clusters`), whatever the order of the rows.
-
-    Args:
-        smiles: canonical SMILES of each row.
-
-    Raises:
-        InputError: more than `MOST_COMPARED` different molecules.
-    """
-    from gtx.molecules import butina_clusters
-
-    molecules, row = np.unique(np.array(smiles, dtype=object), return_inverse=True)
-    if len(molecules) > MOST_COMPARED:
-        raise InputError(
-            f"split cluster: expected at most {MOST_COMPARED:,} different molecules, whose pairs are all compared, got "
-            f"{len(molecules):,}: split by 'scaffold'"
-        )
-    return [str(cluster) for cluster in butina_clusters(molecules.tolist())[row]]
+def _parse_labels(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    values = np.array([cell.strip() for cell in cells], dtype=object)
+    return values, values != ""
 
 
 # --- All ways to divide the rows of a table, by name. A new one is a function and a line of `SPLIT_METHODS`.
+
+MOST_COMPARED = 20_000
+"""Largest number of different molecules of which all pairs are compared: half a minute and 400 MB."""
 
 
 @dataclass(frozen=True)
@@ -435,50 +358,46 @@ class RowsToSplit:
     group_duplicates: bool = True
 
 
+def shuffle_groups(labels: Labels, rows: RowsToSplit) -> Split:
+    """Shuffle groups of rows; each goes to the first of train, val and test that has room for it, or to train."""
+    groups, parts = _members(np.asarray(labels, dtype=str)), _count_parts(rows.sizes)
+    if len(groups) < parts:
+        few = f"at least {parts} groups of rows that stay together, and there are {len(groups)}"
+        raise InputError(f"a split needs {few}")
+    order = np.random.default_rng(rows.seed).permutation(len(groups))
+    return _fill_parts([groups[g] for g in order], rows.sizes, "train")
+
+
 @dataclass(frozen=True)
 class SplitMethod:
-    """Method that divides rows into training, validation and test rows.
+    """Method that divides rows into training, validation and test rows, and into folds.
 
     Attributes:
-        divide: function that divides the rows in train, val and test.
-        groups: function that returns a label for each row; rows with the same label are in one part or fold. None for a
-            method without groups.
-        folds: function that divides the rows into a number of folds, for a method without groups.
+        groups: function that returns a label for each row; rows with the same label are in one part or fold.
+        rule: function that divides the groups, from the labels and the rows; by default groups are shuffled.
         reads: parser of the column that the method reads, if any. The parser takes n cells and returns n values, and a
             mask of the readable cells, bool `[n]`.
-        spreads: whether each class is distributed evenly over the folds.
         expects: expected content of a cell of the column, for messages.
+        spreads: whether each class is distributed evenly over the folds.
         seeded: whether the result depends on a seed.
+        in_order: whether folds are consecutive in the order of the labels; there is no cross-validation then.
     """
 
-    divide: Callable[[RowsToSplit], Split]
-    groups: Callable[[RowsToSplit], Sequence[str]] | None = None
-    folds: Callable[[RowsToSplit, int], list[np.ndarray]] | None = None
+    groups: Callable[[RowsToSplit], Labels]
+    rule: Callable[[Labels, RowsToSplit], Split] = shuffle_groups
     reads: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]] | None = None
     expects: str = "filled"
     spreads: bool = False
     seeded: bool = True
+    in_order: bool = False
+
+    def divide(self, rows: RowsToSplit) -> Split:
+        """Divide the rows in train, val and test."""
+        return self.rule(self.groups(rows), rows)
 
 
-def make_group_split_method(groups: Callable[[RowsToSplit], Sequence[str]], **more: Any) -> SplitMethod:
-    """Make a split method from a function that groups rows: groups are shuffled, and no group is divided.
-
-    Each group of rows goes to the first of train, val and test that has room for the group.
-    """
-
-    def divide(rows: RowsToSplit) -> Split:
-        labels, parts = groups(rows), _count_parts(rows.sizes)
-        if (count := len(set(labels))) < parts:
-            raise InputError(f"a split needs at least {parts} groups of rows that stay together, and there are {count}")
-        order = np.argsort(np.array(labels, dtype=str), kind="stable")  # not as rows come: that decides nothing
-        split = random_split(len(labels), rows.sizes, rows.seed, [labels[i] for i in order])
-        return {part: np.sort(order[index]) for part, index in split.items()}
-
-    return SplitMethod(divide, groups, **more)
-
-
-def _random(rows: RowsToSplit) -> Split:
-    return random_split(len(rows.smiles), rows.sizes, rows.seed, rows.smiles if rows.group_duplicates else None)
+def _random(molecules: Labels, rows: RowsToSplit) -> Split:
+    return random_split(len(molecules), rows.sizes, rows.seed, rows.smiles if rows.group_duplicates else None)
 
 
 def _scaffolds(rows: RowsToSplit) -> list[str]:
@@ -487,31 +406,31 @@ def _scaffolds(rows: RowsToSplit) -> list[str]:
     return [murcko_scaffold(text) for text in rows.smiles]
 
 
-def _labels(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    values = np.array([cell.strip() for cell in cells], dtype=object)
-    return values, values != ""
+def _clusters(rows: RowsToSplit) -> list[str]:
+    """Return the Butina cluster of each row (see `gtx.molecules.butina_clusters`), whatever the order of the rows."""
+    from gtx.molecules import butina_clusters
 
-
-def _times(cells: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    values = parse_times(cells)
-    return values, ~np.isnan(values)
+    molecules, row = np.unique(np.array(rows.smiles, dtype=object), return_inverse=True)
+    if len(molecules) > MOST_COMPARED:
+        raise InputError(
+            f"split cluster: expected at most {MOST_COMPARED:,} different molecules, whose pairs are all compared, got "
+            f"{len(molecules):,}: split by 'scaffold'"
+        )
+    return [str(cluster) for cluster in butina_clusters(molecules.tolist())[row]]
 
 
 SPLIT_METHODS = {
-    "random": SplitMethod(_random, lambda rows: rows.smiles, spreads=True),
-    "scaffold": SplitMethod(
-        lambda rows: scaffold_split(_scaffolds(rows), rows.sizes),
-        _scaffolds,
-        seeded=False,
-    ),
-    "cluster": make_group_split_method(lambda rows: group_by_butina(rows.smiles)),
-    "group": make_group_split_method(lambda rows: rows.values.tolist(), reads=_labels),
+    "random": SplitMethod(lambda rows: rows.smiles, _random, spreads=True),
+    "scaffold": SplitMethod(_scaffolds, lambda labels, rows: scaffold_split(labels, rows.sizes), seeded=False),
+    "cluster": SplitMethod(_clusters),
+    "group": SplitMethod(lambda rows: rows.values.tolist(), reads=_parse_labels),
     "time": SplitMethod(
-        lambda rows: time_split(rows.values, rows.sizes),
-        folds=lambda rows, count: time_folds(rows.values, count),
-        reads=_times,
+        lambda rows: rows.values,
+        lambda times, rows: time_split(times, rows.sizes),
+        reads=parse_times,
         expects="a number or a date such as 2024-05-17",
         seeded=False,
+        in_order=True,
     ),
 }
 """Split methods by the name that `--split` takes; add an entry to define a method of your own."""
@@ -550,8 +469,8 @@ def compute_group_labels(
     from gtx.molecules.reading import molecule_text
 
     method = get_split_method(name)
-    if method.groups is None or method.reads is not None:
-        able = ", ".join(key for key, one in SPLIT_METHODS.items() if one.groups and not one.reads)
+    if method.reads is not None:
+        able = ", ".join(key for key, one in SPLIT_METHODS.items() if not one.reads)
         raise InputError(f"split {name!r} makes no groups of molecules; these do: {able}")
     texts = [one if isinstance(one, tuple) else molecule_text(one) or "" for one in smiles]
     molecules = featurise_texts(replace(featuriser or Featuriser(), descriptors=False, molecule_features=()), texts)
@@ -559,3 +478,149 @@ def compute_group_labels(
         if error is not None:
             raise InputError(f"number {i}, counted from 0: {printable(repr(texts[i]))} {error}")
     return list(method.groups(RowsToSplit([text or "" for text in molecules.smiles], seed=seed)))
+
+
+# --- Settings of a split, and the split that follows from them.
+
+
+@dataclass(frozen=True)
+class SplitSettings:
+    """Settings of a split: the method, the sizes of the parts, the seed, and the column that the method reads.
+
+    Attributes:
+        split: name of the split method in `SPLIT_METHODS`.
+        by: column that the split method reads, if any.
+        sizes: shares of train, val and test, which add up to 1.
+        test_folds: number of folds of a cross-validation. One of them has the test rows, and a tenth of the other rows
+            are validation rows. None for a split by sizes.
+        test_fold: number of the fold with the test rows, 1 to `test_folds`.
+        seed: seed of random choices.
+        group_duplicates: whether a random split puts all rows of a molecule into one part.
+
+    Raises:
+        InputError: a setting is out of range, or two settings contradict each other.
+    """
+
+    split: str = "random"
+    by: str | None = None
+    sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    test_folds: int | None = None
+    test_fold: int = 1
+    seed: int = 0
+    group_duplicates: bool = True
+
+    def __post_init__(self) -> None:
+        method = self.method
+        check_split_shares(self.sizes)
+        if self.seed < 0:
+            raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
+        if self.by is not None and method.reads is None:
+            able = " and ".join(name for name, one in SPLIT_METHODS.items() if one.reads)
+            raise InputError(f"split {self.split} reads no column; --split-by goes with {able}")
+        if self.by is None and method.reads is not None:
+            raise InputError(f"split {self.split} reads a column: say which with --split-by")
+        if self.test_folds is not None:
+            if self.test_folds < 2:
+                raise InputError(f"test_folds: expected 2 or more, got {self.test_folds}")
+            self.check_cross_validation()
+        if not 1 <= self.test_fold <= (self.test_folds or 1):
+            expected = "only with test_folds" if self.test_folds is None else f"1 to {self.test_folds}"
+            raise InputError(f"test_fold: expected {expected}, got {self.test_fold}")
+
+    def check_cross_validation(self) -> None:
+        """Raise an `InputError` if the rows of the method have an order, so that not every fold can be the test."""
+        if self.method.in_order:
+            able = ", ".join(name for name, one in SPLIT_METHODS.items() if not one.in_order)
+            raise InputError(f"split {self.split} makes no folds; these do: {able}")
+
+    def without(self, parts: Collection[str]) -> Self:
+        """Return the settings without some parts, such as "test", to which the split then gives no rows."""
+        sizes = [0.0 if part in parts else size for part, size in zip(SPLIT_PARTS, self.sizes, strict=True)]
+        train, val, test = (size / sum(sizes) for size in sizes)
+        return replace(self, sizes=(train, val, test))
+
+    @property
+    def method(self) -> SplitMethod:
+        """Split method with the name `split`."""
+        return get_split_method(self.split)
+
+    def candidates(
+        self, cells: Sequence[str], numbers: Sequence[int], smiles: Sequence[str], row_log: RowLog
+    ) -> tuple[np.ndarray, RowsToSplit]:
+        """Select the rows that the method can divide: their indices, int64, and their molecules and values.
+
+        Args:
+            cells: cells of the column `by`, one per row; empty if the method reads no column.
+            numbers: numbers of the rows, from 1.
+            smiles: canonical SMILES of each row.
+            row_log: row log that gets a message for each row whose cell cannot be used; such a row is in no part of the
+                split.
+
+        Raises:
+            InputError: no cell can be used, or too few.
+        """
+        method, rows, values = self.method, np.arange(len(smiles)), np.zeros(0)
+        if method.reads is not None:
+            values, usable = method.reads(cells)
+            unread = np.flatnonzero(~usable).tolist()
+            for i in unread:
+                row_log.leave_out(numbers[i], self.by, cells[i], f"is not {method.expects}")
+            if not usable.any():
+                raise InputError(f"split {self.split}: no cell of column {self.by!r} is {method.expects}")
+            rows, values = rows[usable], values[usable]
+            bad = [i for i in unread if cells[i].strip()]
+            if bad and self.test_folds is None and len(set(values.tolist())) < len(SPLIT_PARTS):
+                first = format_row_message(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {method.expects}")
+                few = f"only {len(rows)} of the {len(cells)} cells of column {self.by!r} can be read"
+                raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
+        usable_smiles = [smiles[i] for i in rows.tolist()]
+        return rows, RowsToSplit(usable_smiles, self.sizes, self.seed, values, self.group_duplicates)
+
+    def divide(self, rows: RowsToSplit, classes: np.ndarray | None = None) -> Split:
+        """Make the split, by sizes or with one fold as test rows; for `classes`, see `repeated`."""
+        if self.test_folds is None:
+            return self.method.divide(rows)
+        return self.repeated(rows, self.test_folds, 1, classes)[0][self.test_fold - 1]
+
+    def repeated(
+        self, rows: RowsToSplit, folds: int, repeats: int, classes: np.ndarray | None = None
+    ) -> list[list[Split]]:
+        """Cross-validate the rows `repeats` times; all rows of a group, such as a scaffold, are in one fold.
+
+        A random split distributes each class, int `[n]`, evenly over the folds.
+        """
+        self.check_cross_validation()
+        groups, classes = self.method.groups(rows), classes if self.method.spreads else None
+        return repeated_cross_validation_splits(groups, folds, repeats, self.seed, classes)
+
+    def folds(self, rows: RowsToSplit, count: int, classes: np.ndarray | None = None) -> list[np.ndarray]:
+        """Divide rows into two folds or more by the rule of the split; times are consecutive.
+
+        Raises:
+            InputError: there are fewer groups of rows than folds.
+        """
+        if self.method.in_order:
+            return time_folds(rows.values, count)
+        return assign_folds(self.method.groups(rows), count, self.seed, classes if self.method.spreads else None)
+
+    def describe(self, smiles: Sequence[str], split: Split) -> str:
+        """Describe how rows with these SMILES were divided."""
+        parts = [self.split if self.by is None else f"{self.split} by column {self.by!r}"]
+        if self.test_folds is not None:
+            parts.append(f"fold {self.test_fold} of {self.test_folds}")
+        if self.method.seeded or self.test_folds is not None:
+            parts.append(f"seed {self.seed}")
+        if len(set(smiles)) < len(smiles) and not count_shared_molecules(smiles, split):
+            parts.append("each repeated molecule in one part")
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values; different splits have different ones."""
+        marks: dict[str, Any] = {"split": self.split, "split_sizes": list(self.sizes), "split_seed": self.seed}
+        if self.split == "random" and self.group_duplicates:
+            marks["group_duplicates"] = True
+        if self.by is not None:
+            marks["split_by"] = self.by
+        if self.test_folds is not None:
+            marks |= {"test_folds": self.test_folds, "test_fold": self.test_fold}
+        return marks

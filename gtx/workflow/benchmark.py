@@ -334,7 +334,7 @@ def benchmark(
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("test_folds", test_folds, 2)):
         if not least <= value <= MAX_COUNT:
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
-    data.split_settings.grouping()
+    data.split_settings.check_cross_validation()
     check_model_settings(settings, data.featuriser, data.features)
     with locked(out):
         claim(out, (*OUTPUTS, "cache", "splits"))
