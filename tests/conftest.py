@@ -56,21 +56,21 @@ def no_workers_unasked() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def write_picture() -> Iterator[Callable[..., Markup]]:
     """Pictures of reports are drawn but not written as SVG, most of the time of a small run; what does write them."""
-    import gtx.report.molecules
+    import gtx.report.gallery
 
-    written = gtx.report.molecules.inline
+    written = gtx.report.gallery.inline
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.report.molecules, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
+        patch.setattr(gtx.report.gallery, "inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
         yield written
 
 
 @pytest.fixture(scope="module")
 def written_pictures(write_picture: Callable[..., Markup]) -> Iterator[None]:
     """Reports of this module have their pictures."""
-    import gtx.report.molecules
+    import gtx.report.gallery
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gtx.report.molecules, "inline", write_picture)
+        patch.setattr(gtx.report.gallery, "inline", write_picture)
         yield
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gtx.data.row_log import plural
-from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
-from gtx.report.kinds import PARTS, kind_of, number
+from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules, sample_rows
+from gtx.report.kinds import PARTS, count, kind_of, number
 
 if TYPE_CHECKING:
     from gtx.data.store import MoleculeStore
@@ -42,15 +41,10 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True)
 class Attainable:
-    """Limits of the error of one numeric target.
-
-    Attributes:
-        noise: the noise of repeated measurements; None without enough of them.
-        curve: the learning curve of a kernel model on the training rows; None without a kernel or enough rows.
-    """
+    """Limits of the error of one numeric target; None where too few measurements are repeated, or without a kernel."""
 
     noise: MeasurementNoise | None = None
-    curve: LearningCurve | None = None
+    curve: LearningCurve | None = None  # of a kernel model on the training rows
 
     def __bool__(self) -> bool:
         return self.noise is not None or self.curve is not None
@@ -82,7 +76,7 @@ class Attainable:
         words = [f"RMSE {number(error)} {unit}".rstrip()]
         if self.noise is not None:
             same = f", {self.noise.identical} of them with identical values" if self.noise.identical else ""
-            of = f"{plural(self.noise.molecules, 'molecule')}{same}"
+            of = f"{count(self.noise.molecules, 'molecule')}{same}"
             words.append(f"repeated measurements have a standard deviation of {number(self.noise.sd)} ({of})")
         if self.curve is not None:
             double = self.forecast(error, 2)
@@ -99,35 +93,20 @@ class Attainable:
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """Summary of the data for the report: the origin of the molecules, and how many rows were read or failed.
+    """Summary of the data for the report: the origin of the molecules, and how many rows were read or failed."""
 
-    Attributes:
-        source: name of the table or of the public data set.
-        rows: number of rows of the table.
-        errors: number of rows that could not be used, which are in no part of the split.
-        summary: summary of the row log, one line.
-        first_errors: first few error messages of the row log.
-        warnings: number of rows with a warning, with the first few messages of the row log.
-        cautions: reasons why the scores may be misleading, one sentence each, shown above the scores.
-        repeated: text about repeated molecules and conflicting labels, or "".
-        leaked: number of molecules in two parts of the split, such as `{("train", "test"): 3}`.
-        split: description of the split, such as "random, seed 0" or "column split_random_0".
-        num_atoms: number of atoms of each molecule in the graph, int `[n]`.
-        elements: number of molecules that contain each element, by symbol.
-    """
-
-    source: str
-    rows: int
-    errors: int
-    summary: str
-    split: str
-    num_atoms: np.ndarray
-    elements: Mapping[str, int]
-    first_errors: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-    cautions: Sequence[str] = ()
-    repeated: str = ""
-    leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    source: str  # name of the table or of the public data set
+    rows: int  # of the table
+    errors: int  # rows that could not be used, which are in no part of the split
+    summary: str  # of the row log, one line
+    split: str  # such as "random, seed 0" or "column split_random_0"
+    num_atoms: np.ndarray  # of each molecule in the graph, int [n]
+    elements: Mapping[str, int]  # number of molecules that contain each, by symbol
+    first_errors: Sequence[str] = ()  # of the row log
+    warnings: Sequence[str] = ()  # first ones of the row log
+    cautions: Sequence[str] = ()  # why the scores may be misleading, a sentence each, shown above the scores
+    repeated: str = ""  # text about repeated molecules and conflicting labels
+    leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)  # molecules in two parts of the split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,51 +114,36 @@ class RunReport:
     """Content that the reports of all runs have in common, for n molecules.
 
     Attributes:
-        title: short name of the data, the heading of the page.
         smiles: SMILES of the n molecules that could be read, in the order of the arrays.
-        store: these molecules.
         split: row indices of "train", "val" and "test"; of a model of several folds "folds" in place of "val".
-        scores: scores of the model for each part of the split, as in `metrics.json`.
-        data: the data card.
-        histories: history of each network, with one row per epoch, as
-            `gtx.training.TrainedEnsembleMember.history`.
-        best_epochs: best epoch of each network, marked in figures if given.
-        settings: settings of the run, possibly nested mappings.
-        versions: versions of the libraries.
-        model_file: path of the model file, for the commands shown in the report.
-        model: short description of the model, such as "GraphTransformer, 4 layers of 128 channels, 1.1 million
-            weights".
-        row_numbers: row numbers of the molecules in the table, int `[n]`, from 1; None for 1 to n.
-        units: units of targets, by name.
-        baselines: scores of baselines as from `gtx.workflow.baselines.baselines`, or empty.
+        scores: scores of the model for each part of the split, as in `metrics.json`; those of `baselines`, and of the
+            network and the kernel model of a blend `alone`, have the same form by name.
+        histories: of each network, a row per epoch, as `gtx.training.TrainedEnsembleMember.history`.
         rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
-        alone: scores of network and kernel model of a blend, in the form of `baselines`, or empty.
         domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, validation and test, and band: the
-            number of rows with a value and the error of each target, None from too few rows; or empty.
-        attainable: how good the model can get at each target, by name; or empty.
-        footnotes: notes at the end of the page, such as the date and duration of the training.
+            number of rows with a value and the error of each target, None from too few rows.
     """
 
-    title: str
+    title: str  # short name of the data, the heading of the page
     smiles: Sequence[str]
     store: MoleculeStore
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
     data: DatasetCard
     histories: Sequence[Sequence[Mapping[str, float]]]
-    settings: Mapping[str, Any]
-    versions: Mapping[str, str]
-    model_file: str
-    model: str = "graph transformer"
-    best_epochs: Sequence[int] = ()
-    row_numbers: np.ndarray | None = None
-    units: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any]  # possibly nested
+    versions: Mapping[str, str]  # of the libraries
+    model_file: str  # path, for the commands shown in the report
+    model: str = "graph transformer"  # short description
+    best_epochs: Sequence[int] = ()  # of each network
+    row_numbers: np.ndarray | None = None  # of the molecules in the table, int [n], from 1; None for 1 to n
+    units: Mapping[str, str] = field(default_factory=dict)  # of targets, by name
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
-    attainable: Mapping[str, Attainable] = field(default_factory=dict)
-    footnotes: Sequence[str] = ()
+    attainable: Mapping[str, Attainable] = field(default_factory=dict)  # by target
+    footnotes: Sequence[str] = ()  # such as the date and duration of the training
 
     @property
     def parts(self) -> dict[str, str]:
@@ -208,6 +172,17 @@ class RunReport:
             return NearestTrainingMolecules(*(np.empty(0, kind) for kind in (int, float, int)))
         return find_nearest_training_molecules(self.store, self.split, self.judged)
 
+    @property
+    def compared(self) -> str:
+        """Description of the molecules whose similarity is compared."""
+        judged, trained = sample_rows(self.split, self.judged)
+        words = []
+        for part, drawn in ((self.judged, judged), ("train", trained)):
+            molecules = count(len(self.split[part]), f"{PARTS[part]} molecule")
+            every = len(drawn) == len(self.split[part])
+            words.append(molecules if every else f"{len(drawn):,} of {molecules}, drawn at random,")
+        return " with ".join(words).rstrip(",")
+
     def row_number(self, molecule: int) -> int:
         """Return the number of a molecule's row in the table."""
         return molecule + 1 if self.row_numbers is None else self.row_numbers[molecule]
@@ -215,76 +190,41 @@ class RunReport:
 
 @dataclass(frozen=True, kw_only=True)
 class NumericReport(RunReport):
-    """Content of the report of a run with T targets that are numbers, for `write_report`.
+    """Content of the report of a run with T targets that are numbers or classes, for `write_report`.
+
+    A row of the R rows is a molecule, or where the level of the task is another an atom or a bond.
 
     Attributes:
-        task: task of the model, with its metrics and the kind of target.
-        targets: names of the T targets.
-        y: measured values in the targets' own units, or classes 0 and 1, `[n, T]`; NaN for blanks.
-        prediction: predictions of the model in the targets' own units, or probabilities, `[n, P]`.
-        std: predicted standard deviations, `[n, P]`, or None.
-        low, high: limits of the prediction interval, `[n, T]`, or None.
+        task: task of the model, with its targets, metrics and level.
+        y: measured values in the targets' own units, or class numbers, `[R, T]`; NaN for blanks.
+        prediction: predictions of the model in the targets' own units, or probabilities, `[R, P]`.
+        std: predicted standard deviations, `[R, P]`, or None.
+        low, high: limits of the prediction interval, `[R, T]`, or None.
+        owner: molecule of each atom or bond, int `[R]`, ascending; None where a row is a molecule.
+        kinds: names of the kinds of atoms or bonds, `[R]` texts; None where a row is a molecule.
     """
 
     task: NumericTask
-    targets: Sequence[str]
     y: np.ndarray
     prediction: np.ndarray
     std: np.ndarray | None = None
     low: np.ndarray | None = None
     high: np.ndarray | None = None
-
-    @cached_property
-    def kind(self) -> Any:
-        """Wording and figures for this kind of target, see `gtx.report.kinds`."""
-        return kind_of(self.task)
+    owner: np.ndarray | None = None
+    kinds: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         widths = dict.fromkeys(("y", "low", "high"), len(self.targets))
         widths |= dict.fromkeys(("prediction", "std"), self.task.objective.num_predictions)
         for name, width in widths.items():
-            shape = (len(self.smiles), width)
+            shape = (len(self.smiles if self.owner is None else self.owner), width)
             array = getattr(self, name)
             if array is not None and np.shape(array) != shape:
-                raise ValueError(f"{name}: expected {list(shape)}, a row per molecule, got {list(np.shape(array))}")
-
-    def predicted(self, rows: np.ndarray, target: int) -> np.ndarray:
-        """Predictions of a target: `[m]`, or `[m, C]` of the probabilities of its classes."""
-        found = self.prediction[rows, self.task.objective.places[target].columns]
-        return found[:, 0] if found.shape[1] == 1 else found
-
-    def attainable_words(self, target: int) -> str:
-        """Describe how good the model can get at a target, beside its score; "" where nothing is known of it."""
-        name = self.targets[target]
-        limits, error = self.attainable.get(name), self.scores[self.judged]["per_target"][name].get("rmse")
-        return limits.describe(error, self.units.get(name, "")) if limits and error is not None else ""
-
-    def measured(self, part: str, target: int) -> np.ndarray:
-        """Row indices of a part where a target is measured."""
-        rows = self.split[part]
-        return rows[~np.isnan(self.y[rows, target])]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AtomBondReport(RunReport):
-    """Content of the report of a run with T targets of atoms or bonds, for `write_atom_bond_report`.
-
-    Attributes:
-        task: task of the model.
-        truth: measured values for each of n molecules, `[a, T]`, in the targets' own units, or class numbers; NaN for
-            blanks.
-        prediction: predictions for each molecule, `[a, P]`, in the targets' own units, or probabilities.
-        kinds: names of the atoms or bonds of each molecule, `[a]` texts.
-    """
-
-    task: NumericTask
-    truth: Sequence[np.ndarray]
-    prediction: Sequence[np.ndarray]
-    kinds: Sequence[np.ndarray]
+                raise ValueError(f"{name}: expected {list(shape)}, a row per {self.level}, got {list(np.shape(array))}")
 
     @cached_property
     def kind(self) -> Any:
-        """Wording and figures for this kind of target, see `gtx.report.kinds`."""
+        """Wording for this kind of target, see `gtx.report.kinds`."""
         return kind_of(self.task)
 
     @property
@@ -294,26 +234,26 @@ class AtomBondReport(RunReport):
 
     @property
     def level(self) -> str:
-        """Level of the targets: "atom" or "bond"."""
+        """Level of the targets: "molecule", "atom" or "bond"."""
         return self.task.level
 
-    def predicted(self, molecules: Sequence[int] | np.ndarray, t: int) -> np.ndarray:
-        """Predictions of a target for all atoms or bonds of some molecules: `[R]`, or `[R, C]` of the probabilities of
-        its classes.
-        """
-        none = np.empty((0, self.task.objective.places[-1].columns.stop))
-        found = np.concatenate([none, *(self.prediction[i] for i in molecules)])[
-            :, self.task.objective.places[t].columns
-        ]
-        return found[:, 0] if found.shape[1] == 1 else found
+    def predicted(self, rows: np.ndarray, target: int) -> np.ndarray:
+        """Predictions of a target: `[m]`, or `[m, C]` of the probabilities of its classes."""
+        columns = self.prediction[rows, self.task.objective.places[target].columns]
+        return columns[:, 0] if columns.shape[1] == 1 else columns
 
-    def known(self, part: str, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Measured values, predictions and kinds of the atoms or bonds of one part of the split, blanks left out."""
+    def attainable_words(self, target: int) -> str:
+        """Describe how good the model can get at a target, beside its score; "" where nothing is known of it."""
+        name = self.targets[target]
+        limits, error = self.attainable.get(name), self.scores[self.judged]["per_target"][name].get("rmse")
+        return limits.describe(error, self.units.get(name, "")) if limits and error is not None else ""
+
+    def measured(self, part: str, target: int) -> np.ndarray:
+        """Find the rows of a part where a target is measured."""
         rows = self.split[part]
-        y = np.concatenate([np.empty(0), *(self.truth[i][:, t] for i in rows)])
-        kinds = np.concatenate([np.empty(0, object), *(self.kinds[i] for i in rows)])
-        known = ~np.isnan(y)
-        return y[known], self.predicted(rows, t)[known], kinds[known]
+        if self.owner is not None:
+            rows = np.flatnonzero(np.isin(self.owner, rows))
+        return rows[~np.isnan(self.y[rows, target])]
 
 
 def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:

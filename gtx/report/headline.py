@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +19,7 @@ RESAMPLES, EVALUATIONS = 500, 6_000
 MOST_RESAMPLED = 20_000  # of more molecules the score hardly depends on which they are
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A score as a bar: whose, its value, its length as a share of the longest, and whether it is the model's."""
 
     name: str
@@ -30,8 +28,7 @@ class Bar:
     ours: bool
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """The leading score.
 
     Attributes:
@@ -45,64 +42,68 @@ class Headline:
 
     label: str
     text: str
-    difference: str
-    bars: list[Bar]
-    verdict: str
-    rival: str | None
+    difference: str = ""
+    bars: tuple[Bar, ...] = ()
+    verdict: str = ""
+    rival: str | None = None
 
 
 def headline(report: NumericReport) -> Headline:
     """Regression: the RMSE; of several targets, whose units differ, the mean over targets of its ratio to the mean
-    predictor's. Classification: the mean ROC-AUC.
+    predictor's. Classification: the mean ROC-AUC. Atoms and bonds: the score alone.
     """
     name, metric = next(iter(report.task.metrics.items()))
-    methods = {"model": report.scores, **report.baselines}
+    if report.level != "molecule":
+        several = f", mean of {len(report.targets)} targets" if len(report.targets) > 1 else ""
+        return Headline(metric.title + several, score(report.scores[report.judged][name], name))
     rows = report.split[report.judged]
-    leading = {method: _together(report, scores[report.judged], rows) for method, scores in methods.items()}
-    defined = {method: value for method, value in leading.items() if value is not None}
+    methods = {"model": report.scores, **report.baselines}
+    values = {method: _leading_score(report, scores[report.judged], rows) for method, scores in methods.items()}
+    defined = {method: value for method, value in values.items() if value is not None}
     order = sorted(defined, key=defined.__getitem__, reverse=not metric.lower)
     longest = max(defined.values(), default=1.0) or 1.0 if metric.lower else 1.0
     rival = next((method for method in order if method != "model"), None)
     span, difference = None, ""
     if rival is not None and "model" in defined and _enough(report):
         span = _span(report, rival)
-    if rival is not None and span is not None:
-        ends = " to ".join(signed(end) for end in span)
-        difference = f"{signed(defined['model'] - defined[rival])} to {TITLES[rival].lower()}, 95% interval {ends}"
+        if span is not None:
+            ends = " to ".join(signed(end) for end in span)
+            gap = signed(defined["model"] - defined[rival])
+            difference = f"{gap} to {TITLES[rival].lower()}, 95% interval {ends}"
     return Headline(
-        label=_label(report),
-        text=score(leading["model"], name),
+        label=_label(report, metric),
+        text=score(values["model"], name),
         difference=difference,
-        bars=[
+        bars=tuple(
             Bar(TITLES.get(method, "This model"), score(value, name), value / longest, method == "model")
             for method, value in ((method, defined[method]) for method in order)
-        ],
+        ),
         verdict=_verdict(report, defined, rival, span),
         rival=rival,
     )
 
 
-def _label(report: NumericReport) -> str:
-    metric, count = next(iter(report.task.metrics.values())), len(report.targets)
-    if count == 1:
+def _label(report: NumericReport, metric: Metric) -> str:
+    number = len(report.targets)
+    if number == 1:
         unit = report.units.get(report.targets[0], "")
         return metric.title + (f" in {unit}" if unit and metric.in_units else "")
     if metric.summed:
         return metric.title
     share = " as a share of the mean predictor’s" if metric.in_units else ""
-    return f"{metric.title}{share}, mean of {count} targets"
+    return f"{metric.title}{share}, mean of {number} targets"
 
 
-def _together(report: NumericReport, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:
+def _leading_score(report: NumericReport, scores: Mapping[str, Any], rows: np.ndarray) -> float | None:
     """Combine the scores of all targets on some rows into the leading score."""
     name, metric = next(iter(report.task.metrics.items()))
     if len(report.targets) == 1 or not metric.in_units:
         return scores[name]
     ratios = []
     for t, target in enumerate(report.targets):
-        score, plain = scores["per_target"][target][name], _score_of_mean(report, t, metric, rows)
-        if score is not None and plain > 0:
-            ratios.append(score / plain)
+        error, of_mean = scores["per_target"][target][name], _score_of_mean(report, t, metric, rows)
+        if error is not None and of_mean > 0:
+            ratios.append(error / of_mean)
     return float(np.mean(ratios)) if ratios else None
 
 
@@ -137,26 +138,26 @@ def _verdict(
         needed = f"{least} or more measured {part} molecules"
         if report.task.discrete:
             needed += f", of each class {least // 2}"
-        there = count(len(report.split[report.judged]), f"{part} molecule")
-        return f"No verdict: {there}; a comparison with the baselines needs {needed}."
+        judged = count(len(report.split[report.judged]), f"{part} molecule")
+        return f"No verdict: {judged}; a comparison with the baselines needs {needed}."
     if rival is None or "model" not in defined:
         return "No verdict: too few values are measured for a comparison with the baselines."
     metric = next(iter(report.task.metrics.values()))
     ours, theirs, best = defined["model"], defined[rival], f"the best baseline ({TITLES[rival].lower()})"
-    gap = f"{abs(1 - ours / theirs):.0%}" if metric.lower and theirs else f"{abs(ours - theirs):.3f}"
-    gap = f"its {metric.title} is {gap} {'lower' if ours < theirs else 'higher'}"
     if ours == theirs:
-        said = f"This model and {best} are equally good."
+        verdict = f"This model and {best} are equally good."
     elif span is None or span[0] <= 0 <= span[1]:
-        said = f"This model and {best} cannot be distinguished: the difference may be chance."
+        verdict = f"This model and {best} cannot be distinguished: the difference may be chance."
     else:
         better = "better" if (ours < theirs) == metric.lower else "worse"
-        said = f"This model is {better} than {best}: {gap}."
+        gap = f"{abs(1 - ours / theirs):.0%}" if metric.lower and theirs else f"{abs(ours - theirs):.3f}"
+        side = "lower" if ours < theirs else "higher"
+        verdict = f"This model is {better} than {best}: its {metric.title} is {gap} {side}."
     duels = list(_duels(report))
     if len(duels) > 1:
         won = sum(ours < theirs if metric.lower else ours > theirs for ours, theirs in duels)
-        said += f" Target by target, it scores better than the best baseline for {won} of {len(duels)}."
-    return said
+        verdict += f" Target by target, it scores better than the best baseline for {won} of {len(duels)}."
+    return verdict
 
 
 def _duels(report: NumericReport) -> Iterator[tuple[float, float]]:
@@ -182,16 +183,16 @@ def _span(report: NumericReport, rival: str) -> tuple[float, float] | None:
     if rival not in report.rivals or len(rows) > MOST_RESAMPLED:
         return None
     leading = [next(iter(report.task.metrics))]
-    random, found = np.random.default_rng(0), []
+    random, differences = np.random.default_rng(0), []
     for _ in range(int(np.clip(EVALUATIONS / len(report.targets), 60, RESAMPLES))):
         draw = random.choice(rows, len(rows))
         ours, theirs = (
-            _together(report, report.task.objective.evaluate(report.y[draw], said[draw], leading), draw)
-            for said in (report.prediction, report.rivals[rival])
+            _leading_score(report, report.task.objective.evaluate(report.y[draw], prediction[draw], leading), draw)
+            for prediction in (report.prediction, report.rivals[rival])
         )
         if ours is not None and theirs is not None:
-            found.append(ours - theirs)
-    if not found:
+            differences.append(ours - theirs)
+    if not differences:
         return None
-    low, high = np.percentile(found, [2.5, 97.5])
+    low, high = np.percentile(differences, [2.5, 97.5])
     return float(low), float(high)

@@ -130,8 +130,8 @@ class Numbers:
     def goodness(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
         """Summarise in words how good one or more predictions for one kind of atom or bond are."""
         error = prediction - y
-        found = {"mean measured": y.mean(), "RMSE": np.sqrt(np.square(error).mean()), "mean error": error.mean()}
-        return {name: number(float(value)) for name, value in found.items()}
+        means = {"mean measured": y.mean(), "RMSE": np.sqrt(np.square(error).mean()), "mean error": error.mean()}
+        return {name: number(float(value)) for name, value in means.items()}
 
 
 class Labels(Numbers):
@@ -146,29 +146,29 @@ class Labels(Numbers):
 
     def likeliest(self, prediction: np.ndarray) -> np.ndarray:
         """Find the number of the likeliest class of each molecule, `[m]`."""
-        return _whole(prediction).argmax(1)
+        return _of_each_class(prediction).argmax(1)
 
     def errors(self, t: int, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         """Compute 1 minus the probability of the measured class."""
         known = ~np.isnan(y)
         measured = np.where(known, y, 0).astype(int)[:, None]
-        return np.where(known, 1 - np.take_along_axis(_whole(prediction), measured, 1)[:, 0], np.nan)
+        return np.where(known, 1 - np.take_along_axis(_of_each_class(prediction), measured, 1)[:, 0], np.nan)
 
     def value_text(self, t: int, y: float) -> str:
         return self.labels(t)[int(y)]
 
     def prediction_text(self, t: int, prediction: Any) -> str:
-        p = _whole(np.asarray(prediction)[None])[0]
+        p = _of_each_class(np.asarray(prediction)[None])[0]
         return f"{self.labels(t)[int(p.argmax())]} ({p.max():.2f})"
 
-    def share_names(self, t: int) -> list[str]:
-        """Names of the classes whose shares are shown."""
+    def classes_shown(self, t: int) -> dict[int, str]:
+        """Names of the classes whose shares are shown, by number."""
         several = len(self.task.targets) > 1
-        return [f"{self.task.targets[t]} {name}" if several else name for name in self.labels(t)]
+        return {k: f"{self.task.targets[t]} {name}" if several else name for k, name in enumerate(self.labels(t))}
 
     def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
         counts = ", ".join(f"{name} {int((y == k).sum()):,}" for k, name in enumerate(self.labels(t)))
-        return {"molecules of each class": counts}
+        return {f"{self.task.level}s of each class": counts}
 
     def goodness(self, t: int, y: np.ndarray, prediction: np.ndarray) -> dict[str, str]:
         right = (self.likeliest(prediction) == y).mean()
@@ -190,10 +190,10 @@ class Probabilities(Labels):
     def prediction_text(self, t: int, prediction: Any) -> str:
         return number(float(prediction))
 
-    def share_names(self, t: int) -> list[str]:
+    def classes_shown(self, t: int) -> dict[int, str]:
         """Name the second class alone."""
         name = self.task.targets[t]
-        return [name if self.labels(t) == ZERO_ONE else f"{name} {self.labels(t)[1]}"]
+        return {1: name if self.labels(t) == ZERO_ONE else f"{name} {self.labels(t)[1]}"}
 
     def summary(self, t: int, y: np.ndarray) -> dict[str, str]:
         return {"share of the second class": number(y.mean() if len(y) else None)}
@@ -212,6 +212,6 @@ def coverage_of(task: Task) -> float:
     return getattr(task, "coverage", LEVEL)
 
 
-def _whole(prediction: np.ndarray) -> np.ndarray:
+def _of_each_class(prediction: np.ndarray) -> np.ndarray:
     """Return the probability of each class `[R, C]`, from that or from the second of two `[R]`."""
     return np.stack([1 - prediction, prediction], 1) if prediction.ndim == 1 else prediction

@@ -1,9 +1,9 @@
-"""The pages of a report: for numbers and classes, for atoms and bonds."""
+"""The pages of a report: one file each, which holds its pictures and its style and loads nothing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -13,30 +13,36 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gtx.base.files import write_text
-from gtx.report.context import AtomBondReport, NumericReport, RunReport
+from gtx.report.context import NumericReport, RunReport
+from gtx.report.gallery import Gallery
 from gtx.report.headline import headline
 from gtx.report.kinds import TITLES, count, flat, in_unit, number, score, sentence, signed, titles
-from gtx.report.molecules import MOST_ROWS, Gallery, group_scores, hovered, rows, scaffold_kinds, worst
 from gtx.report.panels import (
+    LOSS,
     MOST_PICTURED,
-    curves,
     data_panels,
+    learning_curves,
     learning_panels,
-    level_panels,
     size_panel,
     target_panels,
+)
+from gtx.report.tables import (
+    MOST_ROWS,
+    cards,
+    group_scores,
+    kind_scores,
+    measured_values,
+    outlines,
+    rows,
+    scaffold_kinds,
+    score_tables,
     thresholds,
 )
 from gtx.tasks import NumericTask, Task, TaskList
-from gtx.tasks.levels import lists_of
 from gtx.tasks.metrics import mean_scores
-from gtx.tasks.task import is_numeric
 
 if TYPE_CHECKING:
     from gtx.training_data import Dataset
-
-
-# --- A page as one file: it holds its pictures and its style, and loads nothing.
 
 TEMPLATES = Path(__file__).parent
 
@@ -60,7 +66,7 @@ def render(
         more: what else the template asks for.
 
     Returns:
-        The gallery's notes on what could not be drawn.
+        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
     """
     environment = Environment(
         loader=FileSystemLoader([folder, TEMPLATES]),
@@ -69,8 +75,8 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "score": score, "signed": signed, "in_unit": in_unit, "count": count}
-    environment.filters["sentence"] = sentence
+    filters = (number, score, signed, in_unit, count, sentence)
+    environment.filters |= {function.__name__: function for function in filters}
     html = environment.get_template(template).render(
         report=report,
         data=report.data,
@@ -85,24 +91,26 @@ def render(
     return [f"{path.name}: {note}" for note in gallery.notes()]
 
 
-# --- `report.html` of a model that predicts numbers.
-
-
 def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[str]:
-    """Write the report of a run with numeric targets as one self-contained HTML file, in light and dark mode.
+    """Write the report of a run whose targets are numbers or classes, of molecules, atoms or bonds.
 
     Args:
         path: the file, usually `report.html`; it appears whole or not at all.
         report: the content.
 
     Returns:
-        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
+        As `render`.
     """
     gallery, lead, pictured = Gallery(), headline(report), min(len(report.targets), MOST_PICTURED)
-    kinds = scaffold_kinds(report)
+    whole = report.level == "molecule"
+    kinds = scaffold_kinds(report) if whole else np.empty(0, object)
     predictions = [_target(report, t, gallery, kinds, MOST_ROWS // pictured) for t in range(pictured)]
     shown = [panel for target in predictions for panel in target["panels"]]
     shown += [f'data-molecule="{row["key"]}"' for target in predictions for row in target["rows"]]
+    worst = list(cards(report, pictured, gallery))
+    data_panels(gallery, report)
+    of_data = gallery.take_panels()
+    learning_panels(gallery, report)
     return render(
         path,
         "numbers.html",
@@ -111,155 +119,34 @@ def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[st
         several=len(report.targets) > 1,
         metrics=titles(report.task.metrics),
         headline=lead,
-        rival=TITLES.get(lead.rival) if lead.rival is not None else None,
-        scores=list(_scores(report)),
-        groups=group_scores(report, kinds, lead.rival),
+        rival=TITLES.get(lead.rival or ""),
+        scores=list(score_tables(report)),
+        groups=group_scores(report, kinds, lead.rival) if whole else [],
         read=next((b["settings"]["inputs"] for b in report.baselines.values() if b.get("settings")), "Morgan counts"),
         predictions=predictions,
-        worst=list(worst(report, pictured, gallery)),
-        measured=[_measured(report, t) for t in range(len(report.targets))],
-        data_panels=gallery.panels(data_panels(report)),
-        learning_panels=gallery.panels(learning_panels(report)),
-        molecules=hovered(report, shown),
+        worst=worst,
+        measured=[measured_values(report, t) for t in range(len(report.targets))],
+        data_panels=of_data,
+        learning_panels=gallery.take_panels(),
+        molecules=outlines(report, shown) if whole else {},
     )
 
 
 def _target(report: NumericReport, t: int, gallery: Gallery, kinds: np.ndarray, most: int) -> dict[str, Any]:
     """Collect the content of the section of one target."""
-    name, leading = report.targets[t], next(iter(report.task.metrics))
+    name, leading, whole = report.targets[t], next(iter(report.task.metrics)), report.level == "molecule"
+    target_panels(gallery, report, t)
     return {
         "name": name,
         "unit": report.units.get(name, ""),
         "score": report.scores[report.judged]["per_target"][name][leading],
-        "panels": gallery.panels(target_panels(report, t)),
+        "panels": gallery.take_panels(),
         "attainable": report.attainable_words(t),
         "thresholds": thresholds(report, t) if report.kind.has_thresholds else [],
-        "rows": rows(report, kinds, t, most),
+        "kinds": list(kind_scores(report, t)),
+        "rows": rows(report, kinds, t, most) if whole else [],
         "judged": len(report.measured(report.judged, t)),
     }
-
-
-def _scores(report: NumericReport) -> Iterator[dict[str, Any]]:
-    """By target: its unit, the scores of each method by part, the model's first, and who leads where it is judged."""
-    methods = {"This model": report.scores}
-    methods |= {f"Its {name} alone": scores for name, scores in report.alone.items()}
-    methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
-    kinds, several = report.task.metrics.values(), len(report.targets) > 1
-    names: list[str | None] = [*report.targets]
-    if several and not any(kind.in_units for kind in kinds):
-        names = [None, *names]
-    for name in names:  # None is all targets, which values in units of their own do not have
-        table = {
-            method: {part: scores[part]["per_target"][name] if name else scores[part] for part in report.parts}
-            for method, scores in methods.items()
-        }
-        judged = {method: scores[report.judged] for method, scores in table.items()}
-        best = {
-            metric: _best([scores[metric] for scores in judged.values()], kind.lower)
-            for metric, kind in report.task.metrics.items()
-        }
-        every = "All" if any(kind.summed for kind in kinds) else "Mean of"
-        title = name or f"{every} {len(report.targets)} targets"
-        yield {"target": title, "unit": report.units.get(name, "") if name else "", "methods": table, "best": best}
-
-
-def _best(values: list[float | None], lower: bool) -> float | None:
-    defined = [value for value in values if value is not None]
-    return (min if lower else max)(defined, default=None)
-
-
-def _measured(report: NumericReport, t: int) -> dict[str, Any]:
-    """Summarise the measured values of a target: their number in each part, blanks, and their distribution."""
-    target = report.targets[t]
-    counts = {part: len(report.measured(part, t)) for part in report.parts}
-    used = np.unique(np.concatenate([report.split[part] for part in report.parts]))
-    values = report.y[used, t]
-    values = values[~np.isnan(values)]
-    summary = report.kind.summary(t, values)
-    bounds = sum(report.scores[part]["per_target"][target].get("bounds", 0) for part in report.parts if part != "folds")
-    blanks = int(np.isnan(report.y[:, t]).sum()) - bounds  # of all that could be read, in a part or not
-    return {
-        "target": target,
-        "unit": report.units.get(target, ""),
-        "counts": counts,
-        "blanks": blanks,
-        "summary": summary,
-    }
-
-
-# --- `report.html` of a model that predicts targets of atoms or bonds.
-
-WORST = 12  # molecules drawn, shared by the targets
-CURVES = [
-    ("Loss", {"train_loss": "train", "val_loss": "val"}),
-    ("Validation score, mean over targets", {"val_score": "val"}),
-    ("Learning rate", {"lr": "train"}),
-]
-
-
-def write_atom_bond_report(path: str | os.PathLike[str], report: AtomBondReport) -> list[str]:
-    """Write the report of a run with targets of atoms or bonds as one HTML file.
-
-    Args:
-        path: the file, usually `report.html`; it appears whole or not at all.
-        report: the content.
-
-    Returns:
-        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
-    """
-    gallery = Gallery()
-    leading = next(iter(report.task.metrics))
-    return render(
-        path,
-        "levels.html",
-        report,
-        gallery,
-        metrics=titles(report.task.metrics),
-        methods={"This model": report.scores} | {TITLES[name]: report.baselines[name] for name in report.baselines},
-        leading=leading,
-        counts=[{part: len(report.known(part, t)[0]) for part in report.parts} for t in range(len(report.targets))],
-        predictions=[
-            (name, gallery.panels(level_panels(report, t)), list(_by_kind(report, t)))
-            for t, name in enumerate(report.targets[:MOST_PICTURED])
-        ],
-        worst=list(_worst(report, gallery)),
-        data_panels=gallery.panels([size_panel(report)]),
-        learning_panels=gallery.panels(curves(report, CURVES)),
-    )
-
-
-def _by_kind(report: AtomBondReport, t: int) -> Iterator[dict[str, Any]]:
-    """Yield the scores of each kind of atom or bond, the most frequent first."""
-    y, prediction, kinds = report.known(report.judged, t)
-    found, at = np.unique(kinds.astype(str), return_inverse=True)
-    sizes = np.bincount(at, minlength=len(found))
-    for k in np.argsort(-sizes, kind="stable"):
-        said = report.kind.goodness(t, y[at == k], prediction[at == k])
-        yield {"kind": found[k], "count": int(sizes[k]), "said": said}
-
-
-def _worst(report: AtomBondReport, gallery: Gallery) -> Iterator[dict[str, Any]]:
-    """Yield the judged molecules with the largest error of an atom or bond, as many for each target."""
-    for t, name in enumerate(report.targets[:MOST_PICTURED]):
-        found = []
-        for i in report.split[report.judged]:
-            error = report.kind.errors(t, report.truth[i][:, t], report.predicted([i], t))
-            if not np.isnan(error).all():
-                at = int(np.nanargmax(np.abs(error)))
-                found.append((abs(error[at]), error[at], i, at))
-        for _, error, i, at in sorted(found, key=lambda one: -one[0])[: max(1, WORST // len(report.targets))]:
-            row = report.row_number(i)
-            yield {
-                "target": name,
-                "unit": report.units.get(name, ""),
-                "row": row,
-                "smiles": report.smiles[i],
-                "place": f"{at}, {report.kinds[i][at]}",
-                "picture": gallery.molecule(report.smiles[i], f"The molecule of row {row}"),
-                "measured": report.kind.value_text(t, report.truth[i][at, t]),
-                "predicted": report.kind.prediction_text(t, report.predicted([i], t)[at]),
-                "error": float(error),
-            }
 
 
 # --- The report of a run, by what its task is.
@@ -282,38 +169,39 @@ def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, fac
         return import_module(task.page).write_run_report(task, path, dataset, answers, facts)
     if isinstance(task, TaskList):
         return _pages(task, path, dataset, answers, facts)
-    if is_numeric(task):
-        numbers = {"y": dataset.y, "prediction": answers.mean, "low": answers.low, "high": answers.high}
-        return write_report(
-            path, NumericReport(**vars(facts), **numbers, std=answers.std, task=task, targets=task.targets)
-        )
-    if isinstance(task, NumericTask):
-        store, level = dataset.store, task.objective.level
-        ptr = level.ptr(store).numpy() // level.rows_each
-        parts = {
-            "truth": lists_of(level.truth(store), ptr),
-            "prediction": answers.mean,
-            "kinds": lists_of(level.kinds(store), ptr),
+    if not isinstance(task, NumericTask):
+        return _plain(task, path, facts)
+    level, store = task.objective.level, dataset.store
+    if level.lists:
+        content: dict[str, Any] = {
+            "y": level.truth(store),
+            "prediction": np.concatenate(answers.mean),
+            "owner": level.owner(store).numpy()[:: level.rows_each],
+            "kinds": level.kinds(store),
         }
-        return write_atom_bond_report(path, AtomBondReport(**vars(facts), **parts, task=task))
-    return _plain(task, path, facts)
+    else:
+        content = {"y": dataset.y, "prediction": answers.mean, "std": answers.std}
+        content |= {"low": answers.low, "high": answers.high}
+    return write_report(path, NumericReport(**vars(facts), **content, task=task))
 
 
 def _plain(task: Task, path: Path, report: RunReport) -> list[str]:
     """Write the page of a task without a page of its own: scores, data and learning."""
-    gallery, metrics = Gallery(), titles(task.metrics)
-    columns = [("Loss", {"train_loss": "train", "val_loss": "val"}), ("Validation score", {"val_score": "val"})]
+    gallery = Gallery()
+    size_panel(gallery, report)
+    of_data = gallery.take_panels()
+    learning_curves(gallery, report, LOSS | {"Validation score": {"val_score": "val"}})
     return render(
         path,
         "plain.html",
         report,
         gallery,
         targets=task.targets,
-        metrics=metrics,
+        metrics=titles(task.metrics),
         methods={"This model": report.scores, **report.baselines},
         shown=[part for part in reversed(report.parts) if len(report.split[part])],
-        data_panels=gallery.panels([size_panel(report)]),
-        learning_panels=gallery.panels(curves(report, columns)),
+        data_panels=of_data,
+        learning_panels=gallery.take_panels(),
     )
 
 
@@ -337,13 +225,12 @@ def _pages(task: TaskList, path: Path, dataset: Dataset, answers: Any, facts: Ru
 def _facts_of(task: Task, facts: RunReport) -> RunReport:
     """Select the scores of one task's targets."""
 
-    def of(scores: Mapping[str, Any]) -> dict[str, Any]:
-        return mean_scores({name: scores["per_target"][name] for name in task.targets}, task.metrics)
+    def of_task(method: Mapping[str, Any]) -> dict[str, Any]:
+        own = {part: {name: scores["per_target"][name] for name in task.targets} for part, scores in method.items()}
+        return {part: mean_scores(per_target, task.metrics) for part, per_target in own.items()}
 
     def defined(method: Mapping[str, Any]) -> bool:
         return any(v is not None for name in task.targets for v in method["train"]["per_target"][name].values())
 
-    scores = {where: of(found) for where, found in facts.scores.items()}
-    methods = {name: each for name, each in facts.baselines.items() if defined(each)}
-    baselines = {name: {where: of(found) for where, found in each.items()} for name, each in methods.items()}
-    return replace(facts, scores=scores, baselines=baselines)
+    baselines = {name: of_task(method) for name, method in facts.baselines.items() if defined(method)}
+    return replace(facts, scores=of_task(facts.scores), baselines=baselines)

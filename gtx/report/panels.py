@@ -1,415 +1,602 @@
-"""Panels: the blocks of a report, by kind of target."""
+"""Panels: the pictures of a report, each with its sentence, drawn from arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
-from sklearn.metrics import (
-    balanced_accuracy_score,
-    f1_score,
-    precision_recall_curve,
-    precision_score,
-    recall_score,
-    roc_curve,
-)
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+from scipy.stats import binned_statistic
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from gtx.report import figures
-from gtx.report.context import AtomBondReport, NumericReport, RunReport
-from gtx.report.kinds import PARTS, Labels, Probabilities, count, coverage_of, in_unit, score, sentence, titles
-from gtx.report.molecules import Panel, compared
-
-# --- Probabilities become classes at a threshold: the scores at several thresholds.
-
-FIXED = (0.3, 0.5, 0.7)
-METRICS: dict[str, Callable[..., float]] = {
-    "precision": precision_score,
-    "recall": recall_score,
-    "F1": f1_score,
-    "balanced accuracy": balanced_accuracy_score,
-}
-
-
-class Threshold(NamedTuple):
-    """A threshold of one target, why it stands here, and the scores of the judged molecules by name."""
-
-    why: str
-    value: float
-    scores: dict[str, float]
-
-
-def thresholds(report: NumericReport, t: int) -> list[Threshold]:
-    """List fixed thresholds, and the best for the validation molecules; none if one class alone is judged.
-
-    A molecule belongs to class 1 if its probability is above the threshold.
-    """
-    y, probability = _measured(report, report.judged, t)
-    if len(np.unique(y)) < 2 or not np.isfinite(probability).all():
-        return []
-    rows = [*(("fixed", value) for value in FIXED), *_chosen(*_measured(report, report.held_out, t))]
-    return [Threshold(why, value, _scores(y, probability > value)) for why, value in rows]
-
-
-def _measured(report: NumericReport, part: str, t: int) -> tuple[np.ndarray, np.ndarray]:
-    rows = report.measured(part, t)
-    return report.y[rows, t], report.prediction[rows, t]
-
-
-def _scores(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    more = {"precision": {"zero_division": np.nan}}  # of no molecule in class 1
-    return {name: float(metric(y, predicted, **more.get(name, {}))) for name, metric in METRICS.items()}
-
-
-def _chosen(y: np.ndarray, probability: np.ndarray) -> Iterator[tuple[str, float]]:
-    if len(np.unique(y)) < 2 or not np.isfinite(probability).all():
-        return
-    precision, recall, levels = precision_recall_curve(y, probability)
-    with np.errstate(invalid="ignore"):
-        f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
-    yield "highest F1", _below(levels[np.argmax(f1[:-1])], probability)
-    false, true, levels = roc_curve(y, probability)
-    best = min(levels[np.argmax(true - false)], 1.0)  # infinite, where no molecule is best put into class 1
-    yield "highest Youden index", _below(best, probability)
-
-
-def _below(level: float, probability: np.ndarray) -> float:
-    """Halfway from a probability that is to be class 1 to the next lower one."""
-    lower = probability[probability < level]
-    return float((level + lower.max(initial=0.0)) / 2)
-
-
-# --- The list of pictures of a report, each with the arrays that it shows.
+from gtx.report.context import Attainable, NumericReport, RunReport
+from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of, mark_molecules
+from gtx.report.kinds import PARTS, count, coverage_of, in_unit, number, score, sentence, signed, titles
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""
+MOST_VECTORS = 400  # points drawn one by one; more become one image inside the picture
+MOST_POINTS = 5_000  # more become a density
+MOLECULES_A_BIN = 20  # or more, whose mean error is shown
+MOST_GROUPS = 10  # of molecules with similar standard deviations
+MOST_CELLS, MOST_NAMES = 6, 8  # classes whose counts and whose names a confusion matrix has room for
+MOST_SHARES = 30  # classes whose shares are bars
+MOST_LETTERS = 12  # of the name of a class
+MOST_INTERVALS = 150  # error bars that can be told apart
+
+Columns = Mapping[str, np.ndarray]
+"""One array per part of the split."""
+
+# --- The predictions of a target.
 
 
-ROC = "Receiver operating characteristic; the line is chance."
-RECALL = "Precision and recall; dotted: the precision of guessing."
-RELIABILITY = "Observed share of class 1 by predicted probability; on the line both are equal."
-CONFUSION = "Molecules by measured class (rows) and predicted class (columns); shade: share of the row."
-BY_SIMILARITY = (
-    "by Tanimoto similarity (Morgan counts) to the nearest training molecule: mean and standard error of molecules of "
-    "like similarity."
-)
-"""Captions."""
+class Intervals(NamedTuple):
+    """Prediction intervals of a target: their limits, `[n]` each, and the share of true values meant to be inside."""
+
+    low: np.ndarray
+    high: np.ndarray
+    level: float
+
+    def at(self, rows: np.ndarray) -> Intervals:
+        """Select those of some rows."""
+        return Intervals(self.low[rows], self.high[rows], self.level)
+
+    def contain(self, y: np.ndarray) -> np.ndarray:
+        """Tell for each value whether it is inside, bool `[n]`."""
+        return (self.low <= y) & (y <= self.high)
 
 
-def target_panels(report: NumericReport, t: int) -> Iterator[Panel]:
-    """Choose the panels of a target's predictions."""
-    of = {Probabilities: probability_panels, Labels: label_panels}
-    return of.get(type(report.kind), value_panels)(report, t)
+class TargetPredictions(NamedTuple):
+    """Predictions of one target in the parts where anything was measured: rows, values, predictions and scores."""
+
+    name: str
+    unit: str
+    rows: Columns
+    y: Columns
+    prediction: Columns
+    scores: Mapping[str, Mapping[str, Any]]
 
 
-def value_panels(report: NumericReport, t: int) -> Iterator[Panel]:
-    """Yield the panels of numbers: parity, errors, coverage of intervals, calibration of standard deviations, and
-    coverage and error by similarity to the training molecules.
-    """
-    name, unit = report.targets[t], report.units.get(report.targets[t], "")
-    rows, y, prediction, scores = _parts(report, t)
+def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
+    """Draw the predictions of a target for validation and test rows."""
+    name = report.targets[t]
+    measured = {part: report.measured(part, t) for part in (report.held_out, "test")}
+    rows = {part: index for part, index in measured.items() if len(index)}
     if not rows:
         return
-    reach, percent = _reach(report, t), f"{100 * coverage_of(report.task):g}%"
-    for part, index in rows.items():
-        lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
-        remarks = [count(len(index), "molecule")]
-        if bounds := scores[part].get("bounds"):
-            remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(bounds, 'bound')} kept")
-        low = high = None
-        if reach is not None and report.low is not None and report.high is not None:
-            low, high = report.low[index, t], report.high[index, t]
-            covered = np.mean((low <= y[part]) & (y[part] <= high))
-            remarks.append(f"{covered:.0%} in {percent} intervals")
-        yield Panel(
-            f"Predicted against measured {name}, {PARTS[part]}",
-            partial(
-                figures.parity,
-                y[part],
-                prediction[part],
-                part,
-                name + in_unit(unit),
-                lines,
-                remarks,
-                low,
-                high,
-                points=[f"{row}.{t}" for row in index],
-            ),
-            f"Predicted vs. measured {name} of {PARTS[part]} molecules; on the line they agree."
-            + (f" Vertical lines: {percent} prediction intervals." if reach is not None else ""),
-        )
-    error = {part: prediction[part] - y[part] for part in rows}
-    yield Panel(f"Errors of {name}", partial(figures.error_histogram, error, unit), "Distribution of the errors.")
-    if reach is not None and len(rows) == 2:
-        sides = {part: np.where(error[part] > 0, reach[0][index], reach[1][index]) for part, index in rows.items()}
-        yield Panel(
-            f"Coverage of the intervals of {name}",
-            partial(figures.coverage, sides, error, coverage_of(report.task)),
-            "Share of test molecules inside intervals of every level, calibrated on the "
-            f"{report.parts[report.held_out]} molecules. Grey band: range expected by chance.",
-        )
-    if report.std is not None and (report.std[:, t] > 0).all():
-        std = {part: report.std[index, t] for part, index in rows.items()}
-        yield Panel(
-            f"Calibration of {name}",
-            partial(figures.spread_reliability, std, error, unit),
-            "Error of molecules with similar predicted standard deviation; on the line both are equal.",
-        )
-    if reach is not None and report.judged in rows and report.has_similarity:
-        yield Panel(
-            f"Coverage of {name} by similarity",
-            partial(_coverage_by_similarity, report, t, unit),
-            f"Share of molecules inside their {percent} interval, by similarity to the nearest training molecule. Grey "
-            "band: range expected by chance.",
-        )
-    if report.judged in rows and report.has_similarity:
-        quantity = f"absolute error{in_unit(unit)}"
-        yield Panel(
-            f"Error of {name} by similarity",
-            partial(_by_similarity, report, t, quantity),
-            f"Absolute error {BY_SIMILARITY} {sentence(compared(report))}",
-        )
-    limits, error = report.attainable.get(name), scores.get(report.judged, {}).get("rmse")
-    if limits is not None and limits.curve is not None and error:
-        yield Panel(
-            f"RMSE of {name} by training rows",
-            partial(figures.attainable, limits, error, report.judged, unit),
-            "Dots: the kernel’s leave-one-out error on random samples of the training molecules, scaled to this "
-            "model’s error. Line and band: the forecast for more rows of the same kind, and its 90% interval."
-            + (" Dashed: standard deviation of repeated measurements." if limits.noise is not None else ""),
-        )
-    leading = next(metric for name, metric in report.task.metrics.items() if metric.lower)
-    yield from domain_panels(report, t, leading.title + (in_unit(unit) if leading.in_units else ""))
-
-
-def probability_panels(report: NumericReport, t: int) -> Iterator[Panel]:
-    """Yield the panels of the probability of one of two classes: ROC, precision and recall, calibration, and
-    `label_panels`.
-    """
-    name = report.targets[t]
-    rows, y, prediction, scores = _parts(report, t)
-    if not rows:
-        return
-    yield from curve_panels(name, y, prediction, scores)
-    yield from label_panels(report, t)
-
-
-def curve_panels(
-    name: str, y: figures.Columns, probability: figures.Columns, scores: Mapping[str, Any]
-) -> Iterator[Panel]:
-    """Yield the panels of a probability of one of two classes: ROC, precision and recall, and calibration."""
-    roc_auc, pr_auc = ({part: score(scores[part][m], m) for part in y} for m in ("roc_auc", "pr_auc"))
-    yield Panel(f"ROC curves of {name}", partial(figures.roc, y, probability, roc_auc), ROC)
-    yield Panel(f"Precision and recall of {name}", partial(figures.precision_recall, y, probability, pr_auc), RECALL)
-    yield Panel(f"Calibration of {name}", partial(figures.reliability, y, probability), RELIABILITY)
-
-
-def label_panels(report: NumericReport, t: int) -> Iterator[Panel]:
-    """Yield the panels of classes: the confusion matrix, and the share of wrong predictions by similarity to the
-    training molecules.
-    """
-    name = report.targets[t]
-    rows, y, prediction, _ = _parts(report, t)
-    if report.judged in rows:
-        judged, labels = report.judged, report.kind.labels(t)
-        predicted = report.kind.likeliest(prediction[judged])
-        yield Panel(f"Confusion of {name}", partial(figures.confusion, y[judged], predicted, labels), CONFUSION)
-        wrong = "share of wrong classes"
-        if report.has_similarity:
-            yield Panel(
-                f"Error of {name} by similarity",
-                partial(_by_similarity, report, t, wrong),
-                f"Share of wrong classes {BY_SIMILARITY} {sentence(compared(report))}",
-            )
-        yield from domain_panels(report, t, wrong)
-
-
-def domain_panels(report: NumericReport, t: int, quantity: str) -> Iterator[Panel]:
-    """Yield the panel of the error in each band of the domain, if the model has one."""
+    target = TargetPredictions(
+        name,
+        report.units.get(name, ""),
+        rows,
+        {part: report.y[index, t] for part, index in rows.items()},
+        {part: report.predicted(index, t) for part, index in rows.items()},
+        {part: report.scores[part]["per_target"][name] for part in rows},
+    )
+    if report.task.discrete:
+        class_panels(gallery, report, t, target)
+        quantity = "share of wrong classes"
+    else:
+        value_panels(gallery, report, t, target)
+        leading = next(metric for metric in report.task.metrics.values() if metric.lower)
+        quantity = leading.title + (in_unit(target.unit) if leading.in_units else "")
     if report.domain:
         errors = {
-            part: {band: (rows[t], found[t]) for band, (rows, found) in bands.items()}
+            part: {band: (rows[t], errors[t]) for band, (rows, errors) in bands.items()}
             for part, bands in report.domain.items()
         }
-        yield Panel(
-            f"Error of {report.targets[t]} by domain",
-            partial(figures.by_band, errors, quantity),
-            "Error by similarity to the training molecules, with the number of molecules. If asked for the domain, "
-            "gtx predict writes the error of a molecule's band as domain_error. No bar: too few molecules.",
+        by_band(gallery, errors, name, quantity)
+
+
+def value_panels(gallery: Gallery, report: NumericReport, t: int, target: TargetPredictions) -> None:
+    """Draw numbers: parity, errors, coverage of intervals, calibration of standard deviations, and coverage and error
+    by similarity to the training molecules.
+    """
+    name, unit, rows, y, prediction, scores = target
+    intervals = _intervals(report, t)
+    for part, index in rows.items():
+        lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
+        remarks = [count(len(index), report.level)]
+        if bounds := scores[part].get("bounds"):
+            remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(bounds, 'bound')} kept")
+        own = None if intervals is None else intervals.at(index)
+        if own is not None:
+            remarks.append(f"{own.contain(y[part]).mean():.0%} in {100 * own.level:g}% intervals")
+        keys = [f"{row}.{t}" for row in index] if report.level == "molecule" else None
+        whose = (
+            f"{PARTS[part]} molecules" if report.level == "molecule" else f"{report.level}s of {PARTS[part]} molecules"
         )
+        corners = "\n".join(lines), "\n".join(remarks)
+        parity(gallery, y[part], prediction[part], part, name, unit, whose, corners, own, keys)
+    error = {part: prediction[part] - y[part] for part in rows}
+    error_histogram(gallery, error, name, unit, report.level)
+    if intervals is not None and len(rows) == 2:
+        all_rows = report.prediction[:, t]
+        below, above = all_rows - intervals.low, intervals.high - all_rows
+        sides = {part: np.where(error[part] > 0, below[index], above[index]) for part, index in rows.items()}
+        coverage(gallery, sides, error, name, intervals.level)
+    if report.std is not None and (report.std[:, t] > 0).all():
+        spread_reliability(gallery, {part: report.std[index, t] for part, index in rows.items()}, error, name, unit)
+    if report.judged in rows and report.has_similarity and report.level == "molecule":
+        near, similarity = _compared_rows(report, t)
+        true = report.y[near, t]
+        if intervals is not None:
+            coverage_by_similarity(gallery, similarity, true, intervals.at(near), report.judged, name, unit)
+        wrong = np.abs(report.predicted(near, t) - true)
+        quantity = f"absolute error{in_unit(unit)}"
+        by_similarity(gallery, similarity, wrong, name, quantity, report.judged, report.compared)
+    limits_of_error, rmse = report.attainable.get(name), scores.get(report.judged, {}).get("rmse")
+    if limits_of_error is not None and limits_of_error.curve is not None and rmse:
+        attainable(gallery, limits_of_error, rmse, report.judged, name, unit)
 
 
-def _parts(report: NumericReport, t: int) -> tuple[dict, dict, dict, dict]:
-    """Rows, measured values, predictions and scores of validation and test molecules, where anything was measured."""
-    rows = {part: report.measured(part, t) for part in (report.held_out, "test")}
-    rows = {part: index for part, index in rows.items() if len(index)}
-    y = {part: report.y[index, t] for part, index in rows.items()}
-    prediction = {part: report.predicted(index, t) for part, index in rows.items()}
-    return rows, y, prediction, {part: report.scores[part]["per_target"][report.targets[t]] for part in rows}
+def class_panels(gallery: Gallery, report: NumericReport, t: int, target: TargetPredictions) -> None:
+    """Draw classes: for the probability of the second of two ROC, precision and recall, and calibration; the confusion
+    matrix, and the share of wrong classes by similarity to the training molecules.
+    """
+    name, _, rows, y, prediction, scores = target
+    if all(p.ndim == 1 for p in prediction.values()):
+        for draw, metric in ((roc, "roc_auc"), (precision_recall, "pr_auc")):
+            draw(gallery, y, prediction, {part: score(scores[part][metric], metric) for part in rows}, name)
+        reliability(gallery, y, prediction, name)
+    if (judged := report.judged) in rows:
+        labels, predicted = report.kind.labels(t), report.kind.likeliest(prediction[judged])
+        confusion(gallery, y[judged], predicted, name, labels, report.level)
+        if report.has_similarity and report.level == "molecule":
+            near, similarity = _compared_rows(report, t)
+            wrong = report.kind.likeliest(report.predicted(near, t)) != report.y[near, t]
+            quantity = "share of wrong classes"
+            by_similarity(gallery, similarity, wrong.astype(float), name, quantity, judged, report.compared)
 
 
-def _judged(report: NumericReport, t: int) -> tuple[np.ndarray, np.ndarray]:
+def _compared_rows(report: NumericReport, t: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the judged molecules with a value of a target, and how similar each is to a training molecule."""
     nearest = report.nearest
     measured = np.isin(nearest.rows, report.measured(report.judged, t))
     return nearest.rows[measured], nearest.similarity[measured]
 
 
-def _by_similarity(report: NumericReport, t: int, quantity: str) -> Figure:
-    rows, similarity = _judged(report, t)
-    y, prediction = report.y[rows, t], report.predicted(rows, t)
-    wrong = report.kind.likeliest(prediction) != y if report.task.discrete else np.abs(prediction - y)
-    return figures.by_similarity(similarity, wrong.astype(float), quantity, report.judged)
-
-
-def _coverage_by_similarity(report: NumericReport, t: int, unit: str) -> Figure:
-    rows, similarity = _judged(report, t)
-    if report.low is None or report.high is None:
-        raise ValueError("expected intervals")
-    low, y, high = report.low[rows, t], report.y[rows, t], report.high[rows, t]
-    inside = (low <= y) & (y <= high)
-    return figures.coverage_by_similarity(similarity, inside, high - low, coverage_of(report.task), report.judged, unit)
-
-
-def data_panels(report: NumericReport) -> Iterator[Panel]:
-    """Yield the panels of measured values and of the sizes of molecules, by part of the split."""
-    parts = [part for part in report.parts if part != "folds" and len(report.split[part])]
-    pictured = report.targets[:MOST_PICTURED]
-    if not report.task.discrete:
-        for t, name in enumerate(pictured):
-            values = {part: report.y[report.measured(part, t), t] for part in parts}
-            values = {part: column for part, column in values.items() if len(column)}  # no bounds, which have no value
-            if not values:
-                continue
-            quantity = name + in_unit(report.units.get(name, ""))
-            yield Panel(
-                f"Measured {name} in each part",
-                partial(figures.value_histogram, values, quantity),
-                f"Distribution of the measured values of {name}.",
-            )
-    else:
-        names = [name for t in range(len(pictured)) for name in report.kind.share_names(t)]
-        shares = {part: [s for t in range(len(pictured)) for s in _shares(report, part, t)] for part in parts}
-        yield Panel(
-            "Shares of the classes in each part", partial(figures.class_shares, shares, names), "Classes in each part."
-        )
-    yield size_panel(report)
-
-
-def size_panel(report: RunReport) -> Panel:
-    """Plot the sizes of molecules, by part of the split."""
-    sizes = {part: report.data.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
-    return Panel(
-        "Atoms in a molecule in each part",
-        partial(figures.size_histogram, sizes),
-        "Size of the molecules, as the model reads them.",
-    )
-
-
-def learning_panels(report: NumericReport) -> Iterator[Panel]:
-    """Losses, the leading score of the validation molecules, and the learning rate, epoch by epoch; in place of the
-    leading score that which chose the epoch, if the user named it.
-    """
-    named, kept_by = titles(report.task.metrics), report.settings.get("training", {}).get("keep_by")
-    if kept_by in named:
-        leading = (f"Validation {named[kept_by]}", {f"val_{kept_by}": "val"})
-    elif next(iter(report.task.metrics.values())).in_units and len(report.targets) > 1:
-        leading = ("Validation score, mean over targets", {"val_score": "val"})  # units of their own have no mean RMSE
-    else:
-        metric, title = next(iter(named.items()))
-        leading = (f"Validation {title}", {f"val_{metric}": "val"})
-    return curves(
-        report, [("Loss", {"train_loss": "train", "val_loss": "val"}), leading, ("Learning rate", {"lr": "train"})]
-    )
-
-
-def curves(report: RunReport, panels: Sequence[tuple[str, dict[str, str]]]) -> Iterator[Panel]:
-    """Plot the logged values by epoch; a panel is its title and the part of each column."""
-    histories = [rows for rows in report.histories if rows]
-    logged = {column for rows in histories for row in rows for column in row}
-    for title, columns in panels:
-        columns = {column: part for column, part in columns.items() if column in logged}
-        if columns:
-            log = title == "Loss"
-            draw = partial(figures.learning_curve, histories, columns, title, report.best_epochs, log=log)
-            kept = " Dotted: the epoch whose weights are kept." if report.best_epochs else ""
-            yield Panel(f"{title} by epoch", draw, f"{title} by epoch.{kept}")
-
-
-def _reach(report: NumericReport, t: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the distances from predictions to the lower and upper ends of intervals, `[n]` each; None for a target
-    without intervals.
-    """
+def _intervals(report: NumericReport, t: int) -> Intervals | None:
+    """Return the intervals of a target for all rows; None without, or where one is empty or infinite."""
     if report.low is None or report.high is None:
         return None
-    prediction = report.prediction[:, t]
-    reach = prediction - report.low[:, t], report.high[:, t] - prediction
-    return reach if all(np.isfinite(each).all() and (each > 0).all() for each in reach) else None
+    low, prediction, high = report.low[:, t], report.prediction[:, t], report.high[:, t]
+    ordered = (low < prediction).all() and (prediction < high).all() and np.isfinite(high - low).all()
+    return Intervals(low, high, coverage_of(report.task)) if ordered else None
 
 
-def _shares(report: NumericReport, part: str, t: int) -> list[float]:
-    """Compute the share of each class of `share_names` among the measured molecules."""
-    y, labels = report.y[report.measured(part, t), t], report.kind.labels(t)
-    shown = range(1, 2) if len(report.kind.share_names(t)) == 1 else range(len(labels))
-    return [float((y == k).mean()) if len(y) else np.nan for k in shown]
+def parity(
+    gallery: Gallery,
+    y: np.ndarray,
+    prediction: np.ndarray,
+    part: str,
+    name: str,
+    unit: str = "",
+    whose: str = "molecules",
+    corners: tuple[str, str] = ("", ""),
+    intervals: Intervals | None = None,
+    keys: Sequence[str] | None = None,
+) -> None:
+    """Plot predicted against measured values of one target, with the line where they are equal.
 
-
-# --- The pictures of predictions of atoms or bonds, each with the arrays that it shows.
-
-
-def level_panels(report: AtomBondReport, t: int) -> Iterator[Panel]:
-    """Choose the panels of a target's predictions."""
-    if isinstance(report.kind, Labels):
-        return class_panels(report, t, report.kind.labels(t))
-    return number_panels(report, t)
-
-
-def number_panels(report: AtomBondReport, t: int) -> Iterator[Panel]:
-    """Yield the panels of numbers of atoms or bonds: parity on validation and test rows, and the distribution of
-    errors.
+    `corners` are texts at the upper left and the lower right. Intervals are vertical lines if there are few points. By
+    `keys` the page knows the molecule of each point; of very many points, only of those with the largest errors.
     """
-    name, unit = report.targets[t], report.units.get(report.targets[t], "")
-    errors = {}
-    for part, (y, prediction) in _level_parts(report, t).items():
-        scores = report.scores[part]["per_target"][name]
-        lines = [f"{title} {score(scores[metric], metric)}" for metric, title in titles(report.task.metrics).items()]
-        remarks = [count(len(y), report.level)]
-        yield Panel(
-            f"Predicted against measured {name}, {PARTS[part]}",
-            partial(figures.parity, y, prediction, part, name + in_unit(unit), lines, remarks),
-            f"Predicted vs. measured {name} of {report.level}s of {PARTS[part]} molecules; on the line they agree.",
-        )
-        errors[part] = prediction - y
-    if errors:
-        yield Panel(
-            f"Errors of {name}",
-            partial(figures.error_histogram, errors, unit, report.level),
-            "Distribution of the errors.",
-        )
+    caption = f"Predicted vs. measured {name} of {whose}; on the line they agree."
+    if intervals is not None:
+        caption += f" Vertical lines: {100 * intervals.level:g}% prediction intervals."
+    label, quantity = f"Predicted against measured {name}, {PARTS[part]}", name + in_unit(unit)
+    labels = PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}"
+    with gallery.panel(label, caption, *labels, square=True) as axes:
+        colour = COLOURS[part]
+        if intervals is not None and len(y) <= MOST_INTERVALS:
+            axes.vlines(y, intervals.low, intervals.high, colors=colour, alpha=0.25, linewidth=1)
+        if len(y) > MOST_POINTS:
+            fade = _fade(colour, 0.12, 1.0)  # so that the page shows through
+            axes.hexbin(y, prediction, gridsize=70, bins="log", cmap=fade, linewidths=0, rasterized=True)
+        else:
+            faint = float(np.clip(8 / np.sqrt(len(y) + 1), 0.25, 0.75))
+            rasterized = len(y) > MOST_VECTORS
+            (dots,) = axes.plot(y, prediction, "o", color=colour, alpha=faint, ms=3.4, mew=0, rasterized=rasterized)
+        if keys is not None:
+            if len(y) > MOST_VECTORS:  # one image, on which the furthest off lie unseen
+                far = np.sort(np.argsort(-np.abs(prediction - y), kind="stable")[: MOST_VECTORS // 2])
+                (dots,) = axes.plot(y[far], prediction[far], "o", color=colour, alpha=0, ms=3.4, mew=0)
+                keys = [keys[i] for i in far]
+            mark_molecules(dots, keys)
+        _agreement(axes, _range(y, prediction))
+        words: dict[str, Any] = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
+        axes.text(0.04, 0.97, corners[0], va="top", **words)
+        axes.text(0.97, 0.03, corners[1], ha="right", **words)
 
 
-def class_panels(report: AtomBondReport, t: int, labels: tuple[str, ...]) -> Iterator[Panel]:
-    """Yield the panels of classes of atoms or bonds: the confusion matrix; for a probability of the second of two
-    classes first ROC, precision and recall, and calibration.
+def error_histogram(gallery: Gallery, errors: Columns, name: str, unit: str, of: str = "molecule") -> None:
+    """Plot the distribution of predicted minus measured values in each part of the split, with its mean."""
+    label, caption, x = f"Errors of {name}", "Distribution of the errors.", f"predicted − measured{in_unit(unit)}"
+    with gallery.panel(label, caption, "Errors", x, f"share of {of}s", height=3) as axes:
+        widest = np.percentile(np.abs(np.concatenate([*errors.values(), [0.0]])), 99.5) or 1.0
+        edges = np.linspace(-widest, widest, 36)
+        for part, error in errors.items():
+            _steps(axes, np.clip(error, -widest, widest), edges, part, f"{PARTS[part]}, mean {signed(error.mean())}")
+        axes.axvline(0, ymax=1 / 1.3, color=INK, linewidth=0.8)
+        axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
+        axes.legend(loc="upper left", handlelength=1)
+
+
+def coverage(gallery: Gallery, halfwidths: Columns, errors: Columns, name: str, level: float) -> None:
+    """Plot the share of test molecules inside intervals of every level, with widths set by the validation molecules.
+
+    The model's own level is marked; an interval of another level is a scaled interval of the model.
     """
-    name, found = report.targets[t], _level_parts(report, t)
-    if not found:
-        return
-    y, p = ({part: each[k] for part, each in found.items()} for k in range(2))
-    if all(each.ndim == 1 for each in p.values()):
-        yield from curve_panels(name, y, p, {part: report.scores[part]["per_target"][name] for part in found})
-    if (judged := report.judged) in found:
-        predicted = (p[judged] > 0.5).astype(int) if p[judged].ndim == 1 else p[judged].argmax(1)
-        yield Panel(
-            f"Confusion of {name}",
-            partial(figures.confusion, y[judged], predicted, labels),
-            CONFUSION.replace("Molecules", f"{report.level.capitalize()}s"),
-        )
+    ratios = {part: np.sort(np.abs(errors[part]) / halfwidths[part]) for part in errors}
+    (held_out,) = (part for part in errors if part != "test")
+    n, m = len(ratios[held_out]), len(ratios["test"])
+    levels = np.linspace(0, 1, 101)
+    places = np.ceil(levels * (n + 1)).astype(int) - 1  # the finite-sample quantile of split conformal prediction
+    widths = np.concatenate([ratios[held_out], [np.inf]])[np.clip(places, 0, n)]
+    inside = np.where(levels > 0, np.searchsorted(ratios["test"], widths, side="right") / m, 0)
+    caption = (
+        f"Share of test molecules inside intervals of every level, calibrated on the {PARTS[held_out]} molecules. Grey "
+        "band: range expected by chance."
+    )
+    labels = "Coverage of intervals", "level of the intervals", "share of test molecules inside"
+    with gallery.panel(f"Coverage of the intervals of {name}", caption, *labels, square=True) as axes:
+        spread = 1.96 * np.sqrt(levels * (1 - levels) / m)
+        axes.fill_between(levels, levels - spread, levels + spread, color=FAINT, alpha=0.7, linewidth=0)
+        axes.plot(levels, inside, color=COLOURS["test"], drawstyle="steps-post")
+        held = (ratios["test"] <= 1).mean()
+        axes.plot([level], [held], "o", color=COLOURS["test"], ms=5)
+        words = f"{held:.0%} in the {100 * level:g}% intervals"
+        axes.annotate(words, (level, held), (0.96, 0.06), ha="right", fontsize=SMALL)
+        _agreement(axes, (0, 1))
 
 
-def _level_parts(report: AtomBondReport, t: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Measured values and predictions of validation and test atoms or bonds, where anything was measured."""
-    found = {part: report.known(part, t)[:2] for part in (report.held_out, "test")}
-    return {part: each for part, each in found.items() if len(each[0])}
+def spread_reliability(gallery: Gallery, std: Columns, errors: Columns, name: str, unit: str) -> None:
+    """Plot the root mean square error of molecules of similar predicted standard deviation against that deviation."""
+    caption = "Error of molecules with similar predicted standard deviation; on the line both are equal."
+    labels = "Calibration", f"standard deviation{in_unit(unit)}", f"root mean square error{in_unit(unit)}"
+    with gallery.panel(f"Calibration of {name}", caption, *labels, square=True) as axes:
+        top = 0.0
+        for part, own in std.items():
+            groups = _groups(own, MOST_GROUPS)
+            predicted, observed = (
+                np.array([np.sqrt(np.mean(values[rows] ** 2)) for rows in groups]) for values in (own, errors[part])
+            )
+            reach = observed / np.sqrt(2 * len(own) / len(groups))  # the standard error of a root mean square
+            look: dict[str, Any] = {"ms": 3.5, "linewidth": 1.2, "color": COLOURS[part], "label": PARTS[part]}
+            axes.errorbar(predicted, observed, reach, fmt="o-", **look)
+            top = max(top, predicted.max(), (observed + reach).max())
+        axes.axline((0, 0), (1, 1), color=INK, linewidth=0.8, zorder=1.5)
+        axes.set(xlim=(0, 1.08 * top or 1), ylim=(0, 1.08 * top or 1))
+        axes.legend(loc="upper left")
+
+
+def coverage_by_similarity(
+    gallery: Gallery, similarity: np.ndarray, y: np.ndarray, intervals: Intervals, part: str, name: str, unit: str
+) -> None:
+    """Plot the share of molecules inside their intervals by similarity to the training molecules, with the range of
+    chance about the level; below, the mean width of the intervals.
+    """
+    groups, level = _groups(similarity, 5), intervals.level
+    columns = similarity, intervals.contain(y), intervals.high - intervals.low
+    place, share, wide = (np.array([values[rows].mean() for rows in groups]) for values in columns)
+    chance = 1.96 * np.sqrt(level * (1 - level) / min(map(len, groups)))
+    caption = (
+        f"Share of molecules inside their {100 * level:g}% interval, by similarity to the nearest training molecule. "
+        "Grey band: range expected by chance."
+    )
+    labels = "Coverage by similarity", "similarity to training molecules", "share inside its interval"
+    with gallery.panel(f"Coverage of {name} by similarity", caption, *labels, square=True) as axes:
+        axes.fill_between([-0.04, 1.04], level - chance, level + chance, color=FAINT, alpha=0.7, linewidth=0)
+        axes.axhline(level, color=INK, linewidth=0.8)
+        axes.plot(place, share, "o-", color=COLOURS[part], ms=4)
+        for x, mean in zip(place, wide, strict=True):
+            axes.text(x, 0.03, number(float(mean)), ha="center", fontsize=SMALL, rotation=90)
+        axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.04), aspect="auto")
+        axes.text(0.02, 0.26, f"mean width{in_unit(unit)}:", fontsize=SMALL)
+
+
+def by_similarity(
+    gallery: Gallery, similarity: np.ndarray, errors: np.ndarray, name: str, quantity: str, part: str, compared: str
+) -> None:
+    """Plot the mean error of molecules by their similarity to the training molecules, with its standard error."""
+    bins = int(np.clip(len(errors) // MOLECULES_A_BIN, 1, 6))
+    edges = np.unique(np.quantile(similarity, np.linspace(0, 1, bins + 1)))
+    if len(edges) == 1:
+        edges = edges[0] + np.array([-0.02, 0.02])
+    mean, sd, size = (binned_statistic(similarity, errors, how, edges)[0] for how in ("mean", "std", "count"))
+    place, reach = binned_statistic(similarity, similarity, "mean", edges)[0], sd / np.sqrt(size)
+    caption = (
+        f"{sentence(quantity.partition(' (')[0])[:-1]} by Tanimoto similarity (Morgan counts) to the nearest training "
+        f"molecule: mean and standard error of molecules of like similarity. {sentence(compared)}"
+    )
+    labels = "Error by similarity", "similarity to training molecules", quantity
+    with gallery.panel(f"Error of {name} by similarity", caption, *labels, square=True) as axes:
+        colour, top = COLOURS[part], np.nan_to_num(mean + reach).max()
+        if len(np.unique(errors)) > 2:  # a right class and a wrong one would be two rows of points
+            top, rasterized = errors.max(), len(errors) > MOST_VECTORS
+            axes.plot(similarity, errors, "o", color=colour, alpha=0.2, ms=2.6, mew=0, rasterized=rasterized)
+        axes.stairs(mean, edges, baseline=None, color=colour, linewidth=1.8)
+        axes.errorbar(place, mean, reach, fmt="o", color=colour, ms=4, linewidth=1.2)
+        axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.15 * top or 1), aspect="auto")
+
+
+def attainable(gallery: Gallery, limits: Attainable, error: float, part: str, name: str, unit: str) -> None:
+    """Plot the RMSE of a model by number of training rows: the kernel's learning curve, and the forecast."""
+    caption = (
+        "Dots: the kernel’s leave-one-out error on random samples of the training molecules, scaled to this model’s "
+        "error. Line and band: the forecast for more rows of the same kind, and its 90% interval."
+    )
+    if limits.noise is not None:
+        caption += " Dashed: standard deviation of repeated measurements."
+    labels = "RMSE with more molecules", "training molecules", f"RMSE{in_unit(unit)}"
+    with gallery.panel(f"RMSE of {name} by training rows", caption, *labels) as axes:
+        curve, colour = limits.curve, COLOURS[part]
+        if curve is None:
+            raise ValueError("expected a learning curve, got None")
+        now = curve.rows[-1]
+        more = [limits.forecast(error, times) for times in np.geomspace(1, 2, 13)]
+        rows = [now + each.rows for each in more]
+        low, high = [each.low for each in more], [each.high for each in more]
+        axes.fill_between(rows, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(rows, [each.error for each in more], color=colour, linewidth=1.3)
+        axes.plot(curve.rows, [error * each / curve.errors[-1] for each in curve.errors], "o", color=colour, ms=4)
+        if limits.noise is not None:
+            axes.axhline(limits.noise.sd, color=INK, linewidth=0.8, linestyle="--")
+        axes.set_xscale("log")
+        axes.set_xticks([*curve.rows, 2 * now], [f"{rows:,}" for rows in [*curve.rows, 2 * now]])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+        axes.set_xlim(0.9 * curve.rows[0], 2.2 * now)  # room for the first dot
+
+
+def by_band(
+    gallery: Gallery, errors: Mapping[str, Mapping[str, tuple[int, float | None]]], name: str, quantity: str
+) -> None:
+    """Plot the error in each band of the domain, with the number of molecules; a band of too few (None) has no bar."""
+    caption = (
+        "Error by similarity to the training molecules, with the number of molecules. If asked for the domain, gtx "
+        "predict writes the error of a molecule's band as domain_error. No bar: too few molecules."
+    )
+    with gallery.panel(f"Error of {name} by domain", caption, "Error by domain", "", quantity) as axes:
+        width, names = 0.8 / len(errors), list(next(iter(errors.values())))
+        for i, (part, bands) in enumerate(errors.items()):
+            place = np.arange(len(names)) + (i - (len(errors) - 1) / 2) * width
+            heights = [error or 0 for _, error in bands.values()]
+            bars = axes.bar(place, heights, width * 0.9, color=COLOURS[part], label=PARTS[part])
+            axes.bar_label(bars, [f"{rows:,}" for rows, _ in bands.values()], padding=2, fontsize=SMALL)
+        axes.set_xticks(np.arange(len(names)), names)
+        axes.margins(y=0.15)
+        axes.grid(visible=False, axis="x")
+        _legend_above(axes)
+
+
+def roc(gallery: Gallery, y: Columns, probability: Columns, notes: Mapping[str, str], name: str) -> None:
+    """Plot the rate of true positives against the rate of false positives, with a curve for each part of both classes.
+
+    `notes` stand in the legend after the name of each part.
+    """
+    caption = "Receiver operating characteristic; the line is chance."
+    labels = "ROC", "false positives", "true positives"
+    with gallery.panel(f"ROC curves of {name}", caption, *labels, square=True) as axes:
+        for part in _both_classes(y):
+            x, up, _ = roc_curve(y[part], probability[part])
+            axes.plot(x, up, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
+        _agreement(axes, (0, 1))
+        _legend(axes, "lower right")
+
+
+def precision_recall(gallery: Gallery, y: Columns, probability: Columns, notes: Mapping[str, str], name: str) -> None:
+    """Plot precision against recall of one target, and the precision of guessing; see `roc`."""
+    caption = "Precision and recall; dotted: the precision of guessing."
+    labels = "Precision and recall", "recall", "precision"
+    with gallery.panel(f"Precision and recall of {name}", caption, *labels, square=True) as axes:
+        for part in _both_classes(y):
+            precision, recall, _ = precision_recall_curve(y[part], probability[part], drop_intermediate=True)
+            axes.plot(recall, precision, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
+            axes.axhline(y[part].mean(), color=COLOURS[part], linewidth=0.8, linestyle=":")
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+        _legend(axes, "lower left")
+
+
+def reliability(gallery: Gallery, y: Columns, probability: Columns, name: str) -> None:
+    """Plot the share of class 1 among molecules of similar predicted probability."""
+    caption = "Observed share of class 1 by predicted probability; on the line both are equal."
+    labels = "Calibration", "predicted probability of 1", "share of 1"
+    with gallery.panel(f"Calibration of {name}", caption, *labels, square=True) as axes:
+        for part in _both_classes(y):
+            bins = int(np.clip(len(y[part]) // 20, 3, 10))
+            share, mean = calibration_curve(y[part], probability[part], n_bins=bins, strategy="quantile")
+            axes.plot(mean, share, "o-", color=COLOURS[part], ms=3.5, label=PARTS[part])
+        _agreement(axes, (0, 1))
+        _legend(axes, "lower right")
+
+
+def confusion(
+    gallery: Gallery, y: np.ndarray, predicted: np.ndarray, name: str, classes: Sequence[str], of: str = "molecule"
+) -> None:
+    """Plot the confusion matrix: numbers by true and predicted class, and their share of the true class."""
+    caption = f"{of.capitalize()}s by measured class (rows) and predicted class (columns); shade: share of the row."
+    labels = "Confusion", "predicted class", "measured class"
+    with gallery.panel(f"Confusion of {name}", caption, *labels, square=True) as axes:
+        counts = confusion_matrix(y, predicted, labels=range(len(classes)))
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        places, fade = np.arange(len(classes)), _fade(COLOURS["test"], 0.0, 0.55)
+        axes.pcolormesh(places, places, shares, cmap=fade, vmin=0, vmax=1, rasterized=shares.size > MOST_VECTORS)
+        if len(classes) <= MOST_CELLS:
+            for (row, column), cell in np.ndenumerate(counts):
+                share = f"\n{shares[row, column]:.0%}" if len(classes) < 4 else ""
+                axes.text(column, row, f"{cell:,}{share}", ha="center", va="center", fontsize=SMALL)
+        axes.invert_yaxis()
+        step = -(-len(classes) // MOST_NAMES)
+        names = [_short(each) for each in classes][::step]
+        upright = sum(map(len, names)) > LETTERS / 2
+        axes.set_xticks(places[::step], names, rotation=90 if upright else 0)
+        axes.set_yticks(places[::step], names)
+        axes.grid(visible=False)
+
+
+# --- The data and the training.
+
+
+def data_panels(gallery: Gallery, report: NumericReport) -> None:
+    """Draw the measured values and the sizes of molecules, by part of the split."""
+    parts = [part for part in report.parts if part != "folds" and len(report.split[part])]
+    shares: dict[str, list[float]] = {part: [] for part in parts}
+    for t, name in enumerate(report.targets[:MOST_PICTURED] if report.level == "molecule" else ()):
+        measured = {part: report.y[report.measured(part, t), t] for part in parts}
+        if report.task.discrete:
+            for part, y in measured.items():
+                shares[part] += [float((y == k).mean()) if len(y) else np.nan for k in report.kind.classes_shown(t)]
+        elif values := {part: y for part, y in measured.items() if len(y)}:  # no bounds, which have no value
+            value_histogram(gallery, values, name, report.units.get(name, ""))
+    if report.task.discrete and report.level == "molecule":
+        pictured = range(min(len(report.targets), MOST_PICTURED))
+        class_shares(gallery, shares, [name for t in pictured for name in report.kind.classes_shown(t).values()])
+    size_panel(gallery, report)
+
+
+def value_histogram(gallery: Gallery, values: Columns, name: str, unit: str = "") -> None:
+    """Plot the distribution of the measured values of a target in each part of the split."""
+    label, caption = f"Measured {name} in each part", f"Distribution of the measured values of {name}."
+    with gallery.panel(label, caption, "", name + in_unit(unit), "share of molecules") as axes:
+        edges = np.unique(np.linspace(*_range(*values.values()), 37))  # equal numbers, where there are few between
+        for part, column in values.items():
+            _steps(axes, column, edges, part, PARTS[part])
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        _legend_above(axes)
+
+
+def class_shares(gallery: Gallery, shares: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
+    """Plot the share of each class among the measured molecules of each part; of many classes the first."""
+    names, label = names[:MOST_SHARES], "Shares of the classes in each part"
+    with gallery.panel(label, "Classes in each part.", "", "share of the molecules", "") as axes:
+        figure_of(axes).set_figheight(1.1 + 0.34 * len(names))
+        height = 0.8 / len(shares)
+        for i, (part, share) in enumerate(shares.items()):
+            place = np.arange(len(names)) + i * height
+            axes.barh(place, share[:MOST_SHARES], height * 0.9, color=COLOURS[part], label=PARTS[part])
+        axes.set_yticks(np.arange(len(names)) + 0.8 / 2 - height / 2, [_short(name) for name in names])
+        axes.grid(visible=False, axis="y")
+        axes.invert_yaxis()
+        _legend_above(axes)
+
+
+def size_panel(gallery: Gallery, report: RunReport) -> None:
+    """Plot the distribution of the number of atoms per molecule in each part."""
+    caption = "Size of the molecules, as the model reads them."
+    labels = "", "atoms in a molecule", "share of molecules"
+    with gallery.panel("Atoms in a molecule in each part", caption, *labels) as axes:
+        num_atoms = {part: report.data.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
+        sizes = np.concatenate(list(num_atoms.values()))
+        step = max(1, int(np.ceil((sizes.max() - sizes.min() + 1) / 40)))
+        edges = np.arange(sizes.min(), sizes.max() + step + 1, step) - 0.5
+        for part, column in num_atoms.items():
+            _steps(axes, column, edges, part, PARTS[part])
+        axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        _legend_above(axes)
+
+
+def learning_panels(gallery: Gallery, report: NumericReport) -> None:
+    """Draw losses, the leading validation score and the learning rate, epoch by epoch; in place of the leading score
+    that which chose the epoch, if the user named it.
+    """
+    named, kept_by = titles(report.task.metrics), report.settings.get("training", {}).get("keep_by")
+    leading, metric = next(iter(report.task.metrics.items()))
+    if kept_by in named:
+        leading = kept_by
+    elif report.level != "molecule" or (metric.in_units and len(report.targets) > 1):
+        leading = "score"  # units of their own have no mean RMSE
+    title = named.get(leading, "score, mean over targets")
+    columns = {f"Validation {title}": {f"val_{leading}": "val"}}
+    learning_curves(gallery, report, LOSS | columns | RATE)
+
+
+LOSS, RATE = {"Loss": {"train_loss": "train", "val_loss": "val"}}, {"Learning rate": {"lr": "train"}}
+
+
+def learning_curves(gallery: Gallery, report: RunReport, curves: Mapping[str, Mapping[str, str]]) -> None:
+    """Plot logged values epoch by epoch, a line for each network and part; the best epochs are marked.
+
+    `curves` has, by title of a panel, the part of the split whose colour each column has.
+    """
+    histories = [rows for rows in report.histories if rows]
+    logged = {column for rows in histories for row in rows for column in row}
+    kept = " Dotted: the epoch whose weights are kept." if report.best_epochs else ""
+    for title, columns in curves.items():
+        columns = {column: part for column, part in columns.items() if column in logged}
+        if not columns:
+            continue
+        with gallery.panel(f"{title} by epoch", f"{title} by epoch.{kept}", title, "epoch", "") as axes:
+            for column, part in columns.items():
+                for i, rows in enumerate(histories):
+                    points = [(row["epoch"], row[column]) for row in rows if np.isfinite(row.get(column, np.nan))]
+                    label = PARTS[part] if not i else None
+                    axes.plot(*zip(*points, strict=True), color=COLOURS[part], linewidth=1.3, label=label)
+            for epoch in report.best_epochs:
+                axes.axvline(epoch, color=INK, linewidth=0.8, linestyle=":")
+            if title == "Loss":
+                axes.set_yscale("log")
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_formatter("{x:g}")
+                axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            if len(columns) > 1:
+                axes.legend()
+
+
+# --- What several panels have.
+
+
+def _steps(axes: Axes, values: np.ndarray, edges: np.ndarray, part: str, label: str) -> None:
+    shares = np.histogram(values, edges)[0] / max(len(values), 1)
+    colour = COLOURS[part]
+    if part == "train":
+        axes.stairs(shares, edges, fill=True, color=colour, alpha=0.2)
+    axes.stairs(shares, edges, color=colour, linewidth=1.3, label=label)
+
+
+def _fade(colour: str, low: float, high: float) -> LinearSegmentedColormap:
+    """Make a scale of one colour, from one opacity to another."""
+    return LinearSegmentedColormap.from_list("fade", [(*to_rgb(colour), low), (*to_rgb(colour), high)])
+
+
+def _short(name: str) -> str:
+    """Shorten the name of a class for a small panel."""
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+
+
+def _legend_above(axes: Axes) -> None:
+    figure_of(axes).legend(loc="outside upper left", ncols=3, handlelength=1.1, columnspacing=1)
+
+
+def _legend(axes: Axes, place: str) -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc=place)  # type: ignore[call-overload]
+
+
+def _agreement(axes: Axes, limits: tuple[float, float]) -> None:
+    """Draw the line where both values are equal, with both axes alike."""
+    axes.axline((limits[0], limits[0]), (limits[1], limits[1]), color=INK, linewidth=0.8, zorder=1.5)
+    margin = 0.04 * (limits[1] - limits[0])
+    axes.set(xlim=(limits[0] - margin, limits[1] + margin), ylim=(limits[0] - margin, limits[1] + margin))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _range(*arrays: np.ndarray) -> tuple[float, float]:
+    low, high = min(map(np.min, arrays)), max(map(np.max, arrays))
+    margin = max(1.0, 1e-6 * abs(low))  # 1 is nothing beside 1e17
+    return (low, high) if high > low else (low - margin, high + margin)
+
+
+def _both_classes(y: Columns) -> list[str]:
+    return [part for part, classes in y.items() if len(np.unique(classes)) == 2]
+
+
+def _groups(values: np.ndarray, most: int) -> list[np.ndarray]:
+    """Split the rows, ascending by value, into groups of `MOLECULES_A_BIN` or more, at most so many."""
+    return np.array_split(np.argsort(values, kind="stable"), int(np.clip(len(values) // MOLECULES_A_BIN, 1, most)))

@@ -110,12 +110,10 @@ def run(arguments: Namespace) -> int:
 
 def draw(replay: Replay, quantity: str, file: str) -> None:
     """Draw the curves of a replay."""
-    from gtx.report.molecules import panel
+    from gtx.report.gallery import figure_of, panel
 
     with panel("Simulation on known rows", "molecules measured", quantity) as axes:
         for strategy, heights in replay.curves.items():
             axes.plot(replay.measured, heights, label=strategy)
         axes.legend(frameon=False)
-    figure = axes.get_figure(root=True)
-    assert figure is not None  # of axes that `panel` made
-    figure.savefig(file)
+    figure_of(axes).savefig(file)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gtx.report.context import RunReport
+from gtx.report.gallery import Gallery
 from gtx.report.kinds import titles
-from gtx.report.molecules import Gallery
 from gtx.report.page import render
-from gtx.report.panels import curves, size_panel
+from gtx.report.panels import RATE, learning_curves, size_panel
 
 if TYPE_CHECKING:
     from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask
@@ -45,12 +45,12 @@ class SequenceReport(RunReport):
 
 SHOWN = 12  # texts that are wrong
 
-SEQUENCE_CURVES = [
-    ("Loss, nats per token", {"train_loss": "train", "val_loss": "val"}),
-    ("Validation perplexity", {"val_perplexity": "val"}),
-    ("Validation token accuracy", {"val_token_accuracy": "val"}),
-    ("Learning rate", {"lr": "train"}),
-]
+SEQUENCE_CURVES = {
+    "Loss, nats per token": {"train_loss": "train", "val_loss": "val"},
+    "Validation perplexity": {"val_perplexity": "val"},
+    "Validation token accuracy": {"val_token_accuracy": "val"},
+    **RATE,
+}
 
 
 def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) -> list[str]:
@@ -67,6 +67,9 @@ def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) 
     metrics = {name: title for name, title in titles(report.metrics).items() if name in scored}
     wrong = [molecule for molecule in report.split[report.judged].tolist() if not report.right[molecule]]
     gallery = Gallery()
+    size_panel(gallery, report)
+    of_data = gallery.take_panels()
+    learning_curves(gallery, report, SEQUENCE_CURVES)
     return render(
         path,
         "report.html",
@@ -77,8 +80,8 @@ def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) 
         leading=next(iter(metrics)),
         wrong=len(wrong),
         shown=[_shown(report, molecule, gallery) for molecule in wrong[:SHOWN]],
-        data_panels=gallery.panels([size_panel(report)]),
-        learning_panels=gallery.panels(curves(report, SEQUENCE_CURVES)),
+        data_panels=of_data,
+        learning_panels=gallery.take_panels(),
     )
 
 

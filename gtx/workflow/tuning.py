@@ -338,8 +338,7 @@ def write_trials(path: Path, studies: Mapping[str, Study]) -> None:
 
 def write_figure_of_trials(path: Path, trials: Sequence[FrozenTrial], importances: Mapping[str, float]) -> None:
     """Plot the importance of each setting, and the scores by trial."""
-    from gtx.report.comparison import write_figure
-    from gtx.report.figures import tuning_figure
+    from gtx.report.comparison import tuning_figure, write_figure
 
     scores = [(one.number, one.value, one.state.name == "COMPLETE") for one in trials if one.value is not None]
     default = next((one.value for one in trials if one.user_attrs.get("default") and one.value is not None), None)

@@ -65,7 +65,6 @@ def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
         settings = {
             "title": "Chains",
             "task": task,
-            "targets": targets,
             "smiles": SMILES,
             "y": measured,
             "prediction": prediction,

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
-from gtx.report import figures
-from gtx.report.molecules import COLOURS, inline
+from gtx.report import panels
+from gtx.report.gallery import COLOURS, Gallery
+from gtx.report.panels import Intervals
 from gtx.tasks.calibration import conformal_half_width
 
 
@@ -19,12 +25,35 @@ def random(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=n)
 
 
-def lines(figure) -> list[np.ndarray]:
-    return [line.get_xydata() for line in figure.axes[0].lines]
+class AxesGallery(Gallery):
+    """Keeps the axes of its panels, beside what becomes of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.axes: list[Axes] = []
+
+    @contextmanager
+    def panel(self, *words: str, **shape: Any) -> Iterator[Axes]:
+        with super().panel(*words, **shape) as axes:
+            self.axes.append(axes)
+            yield axes
+
+
+def draw(function: Callable[..., None], *arguments: object) -> tuple[Axes, str]:
+    """The axes of one panel, and its SVG."""
+    gallery = AxesGallery()
+    function(gallery, *arguments)
+    assert gallery.notes() == []
+    (axes,), (panel,) = gallery.axes, gallery.take_panels()
+    return axes, re.search("<svg.*</svg>", panel, re.DOTALL)[0]
+
+
+def lines(axes: Axes) -> list[np.ndarray]:
+    return [line.get_xydata() for line in axes.lines]
 
 
 def test_pictures_take_the_colours_and_the_font_of_the_page():
-    svg = inline(figures.parity(random(20), random(20, 1), "test", "y (eV)"), "parity")
+    svg = draw(panels.parity, random(20), random(20, 1), "test", "y", "eV")[1]
     assert "var(--test)" in svg and "var(--ink)" in svg
     assert not any(colour in svg for colour in COLOURS.values())
     assert "font-family" not in svg and "<style" not in svg
@@ -36,18 +65,18 @@ def test_pictures_take_the_colours_and_the_font_of_the_page():
 def test_any_name_is_shown_as_it_is(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        svg = inline(figures.parity(random(9), random(9, 1), "test", name), f"of {name}")
-    tree = parse(svg)
-    assert tree.get("aria-label") == f"of {name}"
+        tree = parse(draw(panels.parity, random(9), random(9, 1), "test", name)[1])
+    assert tree.get("aria-label") == f"Predicted against measured {name}, test"
     assert f"measured {name}" in [text.text for text in tree.iter("text")]
 
 
 @pytest.mark.parametrize("n", [1, 30_000])
 def test_a_parity_plot_stays_small_and_has_every_point_in_sight(n):
     y, prediction = random(n), random(n, 1)
-    figure = figures.parity(y, prediction, "test", "y", ["RMSE 1.41"], low=prediction - 1, high=prediction + 1)
-    assert len(inline(figure, "parity")) < 200_000
-    (left, right), (bottom, top) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    intervals = Intervals(prediction - 1, prediction + 1, 0.9)
+    axes, svg = draw(panels.parity, y, prediction, "test", "y", "", "molecules", ("RMSE 1.41", ""), intervals)
+    assert len(svg) < 200_000
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     assert (left, right) == (bottom, top)
     assert left < min(y.min(), prediction.min()) and right > max(y.max(), prediction.max())
 
@@ -55,7 +84,7 @@ def test_a_parity_plot_stays_small_and_has_every_point_in_sight(n):
 def test_coverage_agrees_with_split_conformal_intervals():
     errors = {"val": random(200), "test": 1.5 * random(300, 1)}
     ones = {part: np.full(len(error), 0.7) for part, error in errors.items()}
-    curve = lines(figures.coverage(ones, errors, 0.9))[0]
+    curve = lines(draw(panels.coverage, ones, errors, "y", 0.9)[0])[0]
     for level in (0.1, 0.5, 0.9, 0.95):
         width = conformal_half_width(errors["val"][:, None], np.zeros((200, 1)), level)[0]
         found = curve[np.isclose(curve[:, 0], level), 1]
@@ -67,19 +96,19 @@ def test_curves_of_classes_and_none_for_a_part_of_one_class():
     y = {"val": np.ones(30), "test": (random(60) > 0).astype(float)}
     probability = {"val": np.full(30, 0.5), "test": np.clip(0.5 + random(60) / 4, 0, 1)}
     notes = {"val": "–", "test": "1.000"}
-    roc = figures.roc(y, probability, notes)
-    assert roc.axes[0].get_legend_handles_labels()[1] == ["test 1.000"]
+    roc = draw(panels.roc, y, probability, notes, "y")[0]
+    assert roc.get_legend_handles_labels()[1] == ["test 1.000"]
     x, up = lines(roc)[0].T
     assert np.trapezoid(up, x) == pytest.approx(1.0)  # the probabilities follow what made the classes
-    for draw in (lambda: figures.precision_recall(y, probability, notes), lambda: figures.reliability(y, probability)):
-        assert parse(inline(draw(), "classes")) is not None
-    nothing = figures.roc({"val": y["val"]}, probability, notes)
-    assert nothing.axes[0].get_legend() is None
+    parse(draw(panels.precision_recall, y, probability, notes, "y")[1])
+    parse(draw(panels.reliability, y, probability, "y")[1])
+    assert draw(panels.roc, {"val": y["val"]}, probability, notes, "y")[0].get_legend() is None
 
 
 def test_a_confusion_matrix_counts_true_classes_in_rows():
-    figure = figures.confusion(np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1]), ["inactive", "active"])
-    texts = [text.text for text in parse(inline(figure, "confusion")).iter("text")]
+    y, predicted = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
+    svg = draw(panels.confusion, y, predicted, "y", ["inactive", "active"])[1]
+    texts = [text.text for text in parse(svg).iter("text")]
     cells = [words for words in texts if words and words[0].isdigit()]
     assert cells == ["3", "75%", "1", "25%", "0", "0%", "2", "100%"] and texts.count("inactive") == 2
 
@@ -89,21 +118,17 @@ def test_a_confusion_matrix_counts_true_classes_in_rows():
 def test_the_error_by_similarity_is_a_mean_in_bins_of_as_many(classes):
     similarity, errors = np.linspace(0.2, 1, 60), np.abs(random(60))
     errors = (errors > 1).astype(float) if classes else errors
-    outline = figures.by_similarity(similarity, errors, "error", "test").axes[0].patches[0].get_data()
+    outline = draw(panels.by_similarity, similarity, errors, "y", "error", "test", "")[0].patches[0].get_data()
     assert outline.values == pytest.approx(errors.reshape(3, 20).mean(axis=1))
     assert outline.edges[[0, -1]] == pytest.approx([0.2, 1])
     for same in (similarity[:1], np.ones(60)):
-        zero = figures.by_similarity(same, np.zeros(len(same)), "error", "test")
-        parse(inline(zero, "similarity"))
+        parse(draw(panels.by_similarity, same, np.zeros(len(same)), "y", "error", "test", "")[1])
 
 
 def test_histograms_are_shares_of_their_part():
     values = {"train": random(900), "val": random(50, 1), "test": np.array([0.0])}
-    for figure in (
-        figures.value_histogram(values, "y"),
-        figures.error_histogram(values, "eV"),
-        figures.size_histogram({part: np.round(10 * np.abs(column)) for part, column in values.items()}),
-    ):
-        outlines = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
+    for function, words in ((panels.value_histogram, ("y",)), (panels.error_histogram, ("y", "eV"))):
+        axes, svg = draw(function, values, *words)
+        outlines = [patch for patch in axes.patches if not patch.get_fill()]
         assert [patch.get_data().values.sum() for patch in outlines] == pytest.approx([1, 1, 1])
-        parse(inline(figure, "histogram"))
+        parse(svg)

@@ -73,7 +73,7 @@ def page(tmp_path):
 @pytest.fixture
 def words(page, monkeypatch):
     """The text of a page that has the labels of its pictures in their place, in a tenth of the time."""
-    monkeypatch.setattr("gtx.report.molecules.inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
+    monkeypatch.setattr("gtx.report.gallery.inline", lambda figure, label: Markup("<svg>{}</svg>").format(label))
     return lambda report: page(report).text
 
 

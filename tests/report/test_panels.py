@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,13 +11,13 @@ from sklearn.metrics import f1_score
 
 from gtx.data import similarity
 from gtx.molecules import murcko_scaffold
-from gtx.report import figures
 from gtx.report.comparison import MEAN, compare, comparison_figure, corrected_resampled_t, write_figure
 from gtx.report.context import count_atoms
+from gtx.report.gallery import Gallery
 from gtx.report.headline import headline
 from gtx.report.kinds import number
-from gtx.report.molecules import Gallery, Panel, compared, group_scores, groups, neighbours, scaffold_kinds
-from gtx.report.panels import thresholds
+from gtx.report.panels import error_histogram, parity, value_histogram
+from gtx.report.tables import group_scores, groups, neighbours, scaffold_kinds, thresholds
 from gtx.tasks import BinaryClassification, Regression
 from tests.molecules_for_tests import store
 
@@ -170,18 +169,16 @@ def test_arrays_of_another_shape_are_refused(make_report):
 # --- A picture that cannot be drawn is left out and said to be; nothing else of the page is lost.
 
 
-def fail(message: str) -> None:
-    raise ValueError(message)
-
-
 def test_a_picture_that_fails_leaves_a_sentence_and_the_others() -> None:
     gallery = Gallery()
-    good = partial(figures.value_histogram, {"test": np.arange(9.0)}, "y")
-    first, second, third = gallery.panels(
-        [Panel("One", good), Panel("Two of <y>", partial(fail, "too many bins")), Panel("Three", good)]
-    )
+    value_histogram(gallery, {"test": np.arange(9.0)}, "one")
+    with gallery.panel("Two of <y>", "Why.", "", "", ""):
+        raise ValueError("too many bins")
+    value_histogram(gallery, {"test": np.arange(9.0)}, "three")
+    first, second, third = gallery.take_panels()
     assert first.startswith("<figure><svg") and third.startswith("<figure><svg")
-    assert second == '<figure><p class="missing">Two of &lt;y&gt; could not be drawn.</p></figure>'
+    missing = '<p class="missing">Two of &lt;y&gt; could not be drawn.</p>'
+    assert second == f"<figure>{missing}<figcaption>Why.</figcaption></figure>" and gallery.take_panels() == []
     assert gallery.notes() == ["Two of <y> could not be drawn: ValueError: too many bins"]
 
 
@@ -209,13 +206,9 @@ def test_one_reason_is_said_once(undrawable: None) -> None:
 def test_any_finite_values_are_drawn(values: np.ndarray) -> None:
     parts = {"train": values, "test": values[:1]}
     gallery = Gallery()
-    gallery.panels(
-        [
-            Panel("Values", partial(figures.value_histogram, parts, "y")),
-            Panel("Parity", partial(figures.parity, values, np.full_like(values, values.mean()), "test", "y")),
-            Panel("Errors", partial(figures.error_histogram, {"test": values - values.mean()}, "")),
-        ]
-    )
+    value_histogram(gallery, parts, "y")
+    parity(gallery, values, np.full_like(values, values.mean()), "test", "y")
+    error_histogram(gallery, {"test": values - values.mean()}, "y", "")
     assert gallery.notes() == []
 
 
@@ -301,7 +294,7 @@ def test_what_is_not_defined_is_not_compared(make_report):
     found = headline(
         make_report(BinaryClassification, targets=("additive",), scores=scores, baselines={"mean": scores})
     )
-    assert found.text == "–" and found.bars == []
+    assert found.text == "–" and found.bars == ()
     assert found.verdict.startswith("No verdict: ")
 
 
@@ -323,7 +316,7 @@ def test_judged_molecules_are_compared_with_training_molecules(make_report) -> N
     assert found.rows.tolist() == sorted(SPLIT["test"])
     assert (found.similarity > 0).all() and (found.similarity <= 1).all()
     assert np.isin(found.neighbour, SPLIT["train"]).all()
-    assert compared(make_report()) == "20 test molecules with 80 training molecules"
+    assert make_report().compared == "20 test molecules with 80 training molecules"
 
 
 def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_report) -> None:

@@ -1,0 +1,288 @@
+"""Tables and cards of a report: scores by target and group, thresholds, and molecules one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    f1_score,
+    precision_recall_curve,
+    precision_score,
+    recall_score,
+    roc_curve,
+)
+
+from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules, sample_rows
+from gtx.report.context import NumericReport, RunReport
+from gtx.report.gallery import Gallery
+from gtx.report.kinds import TITLES
+
+# --- Scores of the methods, and the measured values.
+
+
+def score_tables(report: NumericReport) -> Iterator[dict[str, Any]]:
+    """By target: its unit, the scores of each method by part, the model's first, and who leads where it is judged."""
+    methods = {"This model": report.scores}
+    methods |= {f"Its {name} alone": scores for name, scores in report.alone.items()}
+    methods |= {TITLES[name]: report.baselines[name] for name in reversed(TITLES) if name in report.baselines}
+    metrics = report.task.metrics
+    names: list[str | None] = [*report.targets]
+    if len(names) > 1 and not any(metric.in_units for metric in metrics.values()):
+        names = [None, *names]
+    for name in names:  # None is all targets, which values in units of their own do not have
+        table = {
+            method: {part: scores[part]["per_target"][name] if name else scores[part] for part in report.parts}
+            for method, scores in methods.items()
+        }
+        judged = [scores[report.judged] for scores in table.values()]
+        best = {
+            key: (min if metric.lower else max)((s[key] for s in judged if s[key] is not None), default=None)
+            for key, metric in metrics.items()
+        }
+        every = "All" if any(metric.summed for metric in metrics.values()) else "Mean of"
+        title = name or f"{every} {len(report.targets)} targets"
+        yield {"target": title, "unit": report.units.get(name, "") if name else "", "methods": table, "best": best}
+
+
+def measured_values(report: NumericReport, t: int) -> dict[str, Any]:
+    """Summarise the measured values of a target: their number in each part, blanks, and their distribution."""
+    target = report.targets[t]
+    rows = {part: report.measured(part, t) for part in report.parts}
+    values = report.y[np.unique(np.concatenate(list(rows.values()))), t]
+    bounds = sum(report.scores[part]["per_target"][target].get("bounds", 0) for part in report.parts if part != "folds")
+    return {
+        "target": target,
+        "unit": report.units.get(target, ""),
+        "counts": {part: len(index) for part, index in rows.items()},
+        "blanks": int(np.isnan(report.y[:, t]).sum()) - bounds,  # of all that could be read, in a part or not
+        "summary": report.kind.summary(t, values),
+    }
+
+
+# --- Probabilities become classes at a threshold: the scores at several thresholds.
+
+FIXED = (0.3, 0.5, 0.7)
+METRICS: dict[str, Callable[..., float]] = {
+    "precision": precision_score,
+    "recall": recall_score,
+    "F1": f1_score,
+    "balanced accuracy": balanced_accuracy_score,
+}
+
+
+class Threshold(NamedTuple):
+    """A threshold of one target, why it stands here, and the scores of the judged molecules by name."""
+
+    why: str
+    value: float
+    scores: dict[str, float]
+
+
+def thresholds(report: NumericReport, t: int) -> list[Threshold]:
+    """List fixed thresholds, and the best for the validation molecules; none if one class alone is judged.
+
+    A molecule belongs to class 1 if its probability is above the threshold.
+    """
+
+    def measured(part: str) -> tuple[np.ndarray, np.ndarray] | None:
+        rows = report.measured(part, t)
+        y, probability = report.y[rows, t], report.prediction[rows, t]
+        return (y, probability) if len(np.unique(y)) == 2 and np.isfinite(probability).all() else None
+
+    judged, held_out = measured(report.judged), measured(report.held_out)
+    if judged is None:
+        return []
+    values = [("fixed", value) for value in FIXED] + ([] if held_out is None else list(_best_thresholds(*held_out)))
+    y, probability = judged
+    more = {"precision": {"zero_division": np.nan}}  # of no molecule in class 1
+    return [
+        Threshold(why, value, {k: float(of(y, probability > value, **more.get(k, {}))) for k, of in METRICS.items()})
+        for why, value in values
+    ]
+
+
+def _best_thresholds(y: np.ndarray, probability: np.ndarray) -> Iterator[tuple[str, float]]:
+    def below(level: float) -> float:
+        """Halfway from a probability that is to be class 1 to the next lower one."""
+        return float((level + probability[probability < level].max(initial=0.0)) / 2)
+
+    precision, recall, levels = precision_recall_curve(y, probability)
+    with np.errstate(invalid="ignore"):
+        f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
+    yield "highest F1", below(levels[np.argmax(f1[:-1])])
+    false, true, levels = roc_curve(y, probability)
+    best = min(levels[np.argmax(true - false)], 1.0)  # infinite, where no molecule is best put into class 1
+    yield "highest Youden index", below(best)
+
+
+# --- How near the judged molecules are to those of training, and how good predictions of nearer and farther ones are.
+
+BANDS = (0.3, 0.5, 0.7)
+"""Similarities that part the bands."""
+
+
+def scaffold_kinds(report: RunReport) -> np.ndarray:
+    """Classify the compared molecules: "no ring", or whether a training molecule has the same scaffold."""
+    from gtx.molecules import MoleculeError, murcko_scaffold
+
+    def scaffold(row: int) -> str | None:
+        try:
+            return murcko_scaffold(report.smiles[row])
+        except MoleculeError:
+            return None
+
+    known = {scaffold(row) for row in sample_rows(report.split, report.judged)[1]}
+    named = {"": "no ring", None: "without a scaffold"}
+    own = (scaffold(row) for row in report.nearest.rows)
+    return np.array([named.get(one, "known scaffold" if one in known else "new scaffold") for one in own], object)
+
+
+def groups(near: NearestTrainingMolecules, kinds: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Group the compared molecules by scaffold and by similarity to the nearest training molecule; empty groups are
+    left out.
+    """
+    for kind in ("known scaffold", "new scaffold", "no ring", "without a scaffold"):
+        if (rows := near.rows[kinds == kind]).size:
+            yield kind, rows
+    for low, high in pairwise((0.0, *BANDS, np.inf)):
+        if (rows := near.rows[(low <= near.similarity) & (near.similarity < high)]).size:
+            yield f"similarity {low} to {high}" if high < 1 else f"similarity {low} or more", rows
+
+
+def group_scores(report: NumericReport, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
+    """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
+
+    Args:
+        report: content of the report.
+        kinds: `scaffold_kinds` of the compared molecules.
+        best: name of the baseline.
+    """
+    leading, evaluate = next(iter(report.task.metrics)), report.task.objective.evaluate
+    rival = None if best is None else report.rivals.get(best)
+    return [
+        {
+            "name": name,
+            "molecules": len(rows),
+            "scores": evaluate(report.y[rows], report.prediction[rows]),
+            "rival": None if rival is None else evaluate(report.y[rows], rival[rows], [leading])[leading],
+        }
+        for name, rows in groups(report.nearest, kinds)
+    ]
+
+
+def kind_scores(report: NumericReport, t: int) -> Iterator[dict[str, Any]]:
+    """Yield the scores of each kind of atom or bond, the most frequent first."""
+    rows = report.measured(report.judged, t)
+    if report.kinds is None or not len(rows):
+        return
+    names, kind, sizes = np.unique(report.kinds[rows].astype(str), return_inverse=True, return_counts=True)
+    for k in np.argsort(-sizes, kind="stable"):
+        own = rows[kind == k]
+        scores = report.kind.goodness(t, report.y[own, t], report.predicted(own, t))
+        yield {"kind": names[k], "count": len(own), "scores": scores}
+
+
+# --- The judged molecules one by one: cards of the largest errors, a table of rows, and what is shown on hover.
+
+WORST = 12  # molecules drawn, shared by the targets
+MOST_ROWS = 300  # of tables, likewise
+
+
+def largest_errors(report: NumericReport, t: int, most: int) -> list[tuple[int, float]]:
+    """Find the judged rows with the largest errors of a target, one of each molecule, with these signed errors."""
+    rows = report.measured(report.judged, t)
+    errors = report.kind.errors(t, report.y[rows, t], report.predicted(rows, t))
+    order = np.argsort(-np.abs(errors), kind="stable")
+    if report.owner is not None:
+        order = order[np.sort(np.unique(report.owner[rows[order]], return_index=True)[1])]
+    return [(int(rows[i]), float(errors[i])) for i in order[:most]]
+
+
+def cards(report: NumericReport, pictured: int, gallery: Gallery) -> Iterator[dict[str, Any]]:
+    """Yield the molecules with the largest errors, as many for each target, with their nearest training molecule."""
+    each = max(1, WORST // len(report.targets))
+    worst = [(t, *one) for t in range(pictured) for one in largest_errors(report, t, each)]
+    nearest = neighbours(report, [row for _, row, _ in worst]) if report.owner is None else {}
+    for t, row, error in worst:
+        card = _texts(report, t, row) | {"target": report.targets[t], "unit": report.units.get(report.targets[t], "")}
+        card["picture"] = gallery.molecule(card["smiles"], f"The molecule of row {card['row']}")
+        if report.owner is not None and report.kinds is not None:
+            place = row - int(np.searchsorted(report.owner, report.owner[row]))
+            card["place"] = f"{place}, {report.kinds[row]}"
+        elif row in nearest:
+            other, similarity = nearest[row]
+            value, label = report.y[other, t], f"The training molecule nearest to that of row {card['row']}"
+            card["near"] = {
+                "row": report.row_number(other),
+                "similarity": similarity,
+                "smiles": report.smiles[other],
+                "measured": "–" if np.isnan(value) else report.kind.value_text(t, value),
+                "picture": gallery.molecule(report.smiles[other], label),
+            }
+        yield card | {"error": error}
+
+
+def neighbours(report: RunReport, rows: list[int]) -> dict[int, tuple[int, float]]:
+    """Find the nearest training molecule of some scored molecules, and its similarity, by number."""
+    parts, missing = [report.nearest], np.setdiff1d(rows, report.nearest.rows).astype(int)
+    if len(missing):
+        parts.append(find_nearest_training_molecules(report.store, report.split, report.judged, missing))
+    return {
+        row: (neighbour, similarity)
+        for near in parts
+        for row, neighbour, similarity in zip(near.rows, near.neighbour, near.similarity, strict=True)
+    }
+
+
+def rows(report: NumericReport, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
+    """At most so many judged molecules as rows of a table, the largest errors first.
+
+    Args:
+        report: content of the report.
+        kinds: `scaffold_kinds` of the compared molecules.
+        t: index of the target.
+        most: largest number of rows.
+    """
+    compared = dict(zip(report.nearest.rows.tolist(), zip(report.nearest.similarity, kinds, strict=True), strict=True))
+    shown = []
+    for row, error in largest_errors(report, t, most):
+        similarity, scaffold = compared.get(row, (None, "–"))
+        shown.append(_texts(report, t, row) | {"error": error, "similarity": similarity, "scaffold": scaffold})
+    return shown
+
+
+def _texts(report: NumericReport, t: int, row: int) -> dict[str, Any]:
+    molecule = row if report.owner is None else int(report.owner[row])
+    return {
+        "key": f"{row}.{t}",
+        "row": report.row_number(molecule),
+        "smiles": report.smiles[molecule],
+        "measured": report.kind.value_text(t, report.y[row, t]),
+        "predicted": report.kind.prediction_text(t, report.predicted(np.array([row]), t)[0]),
+    }
+
+
+def outlines(report: NumericReport, html: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """By key, `molecule.target`, what the page shows of each molecule that stands in its pictures and tables: a few
+    words, and what a small picture needs (`gtx.molecules.sketch.outline`).
+    """
+    from gtx.molecules import MoleculeError
+    from gtx.molecules.sketch import outline
+
+    molecules: dict[str, Any] = {}
+    for key in dict.fromkeys(key for part in html for key in re.findall(r'data-molecule="([\d.]+)"', part)):
+        row, t = map(int, key.split("."))
+        texts = _texts(report, t, row)
+        one = molecules.setdefault(str(row), {"smiles": texts["smiles"], "row": int(texts["row"]), "said": {}})
+        one["said"][t] = f"measured {texts['measured']}, predicted {texts['predicted']}"
+        if "atoms" not in one:
+            try:
+                one["atoms"], one["bonds"] = outline(texts["smiles"])
+            except MoleculeError:
+                one["atoms"], one["bonds"] = [], []
+    return molecules
