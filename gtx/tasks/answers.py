@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from gtx.data.columns import Row
 from gtx.data.feature_columns import list_text
 from gtx.data.table_writer import find_unused_column_name
-from gtx.tasks.calibration import Reach
 from gtx.tasks.columns import Columns
 from gtx.tasks.levels import lists_of
 from gtx.tasks.objective import NumericObjective
@@ -83,16 +82,13 @@ class Predictions:
 
     def subset(self, rows: np.ndarray) -> Predictions:
         """Select the molecules `rows`."""
+        optional = {name: getattr(self, name) for name in ("std", "low", "high", "distance", "vacuity")}
         return Predictions(
             self.mean[rows],
-            _rows(self.std, rows),
-            _rows(self.low, rows),
-            _rows(self.high, rows),
-            [self.warnings[i] for i in rows],
+            **{name: None if values is None else values[rows] for name, values in optional.items()},
+            warnings=[self.warnings[i] for i in rows],
             table=[column[rows] for column in self.table],
             reach=None if self.reach is None else (self.reach[0][rows], self.reach[1][rows]),
-            distance=_rows(self.distance, rows),
-            vacuity=_rows(self.vacuity, rows),
         )
 
     def columns(self) -> list[np.ndarray]:
@@ -101,10 +97,6 @@ class Predictions:
         """
         blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.table)
         return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
-
-
-def _rows(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if values is None else values[rows]
 
 
 @dataclass(frozen=True)
@@ -133,13 +125,13 @@ class ListPredictions:
 
     def columns(self) -> list[np.ndarray]:
         """Return JSON lists, `[m]` each, as `AnswerRules.output_columns` names them; None if not `finite`."""
-        return [self._texts(column) for column in self.table]
-
-    def _texts(self, lists: Sequence[np.ndarray]) -> np.ndarray:
-        texts = np.empty(len(lists), object)
-        for i, (items, finite) in enumerate(zip(lists, self.finite, strict=True)):
-            texts[i] = list_text(items) if finite else None
-        return texts
+        return [
+            np.array(
+                [list_text(items) if finite else None for items, finite in zip(column, self.finite, strict=True)],
+                object,
+            )
+            for column in self.table
+        ]
 
 
 # --- The rules by which outputs become answers.
@@ -189,10 +181,8 @@ class AnswerRules(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no predictions of single members")
 
     def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
-        """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`.
-
-        Returns:
-            The values as fields of the task.
+        """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`, and return the
+        values as fields of the task.
         """
         return {}
 
@@ -200,13 +190,7 @@ class AnswerRules(ABC):
     def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
     ) -> dict[str, Any]:
-        """Score the predictions for the molecules `rows` of a store, as in `metrics.json`.
-
-        Args:
-            members: networks of the model.
-            store: store of the molecules.
-            answers: result of `decode` for all molecules.
-            rows: indices of the molecules to score.
+        """Score the answers of networks for the molecules `rows` of a store, as in `metrics.json`.
 
         Returns:
             The means over targets, and `per_target`; None where a score is not defined.
@@ -268,32 +252,11 @@ class NumericAnswers(AnswerRules):
         """Name the quantity that a column of predictions holds."""
         return self.prediction_names[column]
 
-    def corrected(self, mean: np.ndarray) -> np.ndarray:
-        """Apply the calibration to predictions `[m, P]`; by default none."""
-        return mean
-
-    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
-        """Compute standard deviations `[m, P]` and the reach of intervals by the method of uncertainty.
-
-        Args:
-            outputs: `[m, members, C]`.
-
-        Returns:
-            Both, or None without a method.
-        """
-        return None
-
-    def vacuity(self, outputs: Tensor) -> np.ndarray | None:
-        """Compute the lack of evidence for each target's classes, `[m, T]`, 0 to 1; None for a task without evidence.
-
-        Args:
-            outputs: `[m, members, C]`.
-        """
-        return None
-
-    def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Compute intervals around predictions, low and high `[m, T]`, or None where there is none."""
-        return None, None
+    def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
+        """Convert outputs `[R, members, C]` to predictions of R molecules, atoms or bonds, without their table."""
+        members = self.objective.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
+        std = members.std(0, ddof=1) if len(members) > 1 else None
+        return Predictions(members.mean(0), std, None, None, [] if store is None else self.warnings(store))
 
     def warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Return warnings about each molecule's answer."""
@@ -316,23 +279,13 @@ class NumericAnswers(AnswerRules):
 
     def decode(self, outputs: Any, store: MoleculeStore) -> Any:
         if not self.objective.level.lists:
-            return self._decode(outputs, store)
+            answers = self.predictions(outputs, store)
+            return replace(answers, table=self.table(answers))
         none = torch.zeros(0, 1, self.objective.out_channels, dtype=torch.float64)
-        answers = self._decode(torch.cat(list(outputs)) if len(outputs) else none, None)
+        answers = self.predictions(torch.cat(list(outputs)) if len(outputs) else none, None)
         ptr = np.cumsum([0, *map(len, outputs)])
-        table = [lists_of(column, ptr) for column in answers.table]
+        table = [lists_of(column, ptr) for column in self.table(answers)]
         return ListPredictions(lists_of(answers.mean, ptr), table, self.warnings(store))
-
-    def _decode(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
-        """Convert outputs `[R, members, C]` to predictions of R molecules, atoms or bonds."""
-        members = self.objective.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
-        mean = self.corrected(members.mean(0))
-        std, reach = self.spread(outputs) or (members.std(0, ddof=1) if len(members) > 1 else None, None)
-        low, high = self.bounds(mean, reach)
-        warnings = [] if store is None else self.warnings(store)
-        vacuity = self.vacuity(outputs)
-        answers = Predictions(mean, std, low, high, warnings, reach=reach, vacuity=vacuity)
-        return replace(answers, table=self.table(answers))
 
     def member_columns(self, members: int) -> dict[str, type] | None:
         if self.objective.level.lists:

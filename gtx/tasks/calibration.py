@@ -24,10 +24,8 @@ Reach = tuple[np.ndarray, np.ndarray]
 
 
 def rank(rows: int, level: float) -> int:
-    r"""Return the rank of the held-out score that bounds intervals or sets of a level.
-
-    The rank is \(\lceil (n + 1) \cdot level \rceil\), counted from 1 in ascending order; a rank above n means that n
-    rows are too few.
+    r"""Return the rank \(\lceil (n + 1) \cdot level \rceil\), counted from 1 in ascending order, of the held-out score
+    that bounds intervals or sets of a level; a rank above n means that n rows are too few.
     """
     return math.ceil((rows + 1) * Fraction(str(level)))
 
@@ -74,17 +72,17 @@ def conformal_half_width(
         The half-width of each target in its units, float64 `[T]`, or with `reach` the factor; infinite if there are too
         few values for the level, see `fewest`.
     """
-    return np.array([_quantile(np.abs(r[~np.isnan(r)]), level) for r in relative(y - prediction, reach).T])
+    widths = np.full(y.shape[1], np.inf)
+    for t, errors in enumerate(relative(y - prediction, reach).T):
+        known = np.sort(np.abs(errors[~np.isnan(errors)]))
+        if (position := rank(len(known), level)) <= len(known):
+            widths[t] = known[position - 1]
+    return widths
 
 
 def relative(error: np.ndarray, reach: Reach | None) -> np.ndarray:
     """Divide signed errors `[n, T]` by the reach on their side."""
     return error if reach is None else error / np.maximum(np.where(error < 0, *reach), SMALLEST)
-
-
-def _quantile(residuals: np.ndarray, level: float) -> float:
-    position = rank(len(residuals), level)
-    return float(np.partition(residuals, position - 1)[position - 1]) if position <= len(residuals) else math.inf
 
 
 def conformal_interval(
@@ -107,7 +105,7 @@ def interval_words(interval: dict[str, Any], targets: Sequence[str], unit: str) 
 
 
 def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
-    r"""Score classes for prediction sets; classes with low scores are in the set.
+    r"""Score classes for prediction sets, `[n, C]`, 0 to 1; classes with low scores are in the set.
 
     A set has the classes whose score is at most a threshold: the score of the true class of held-out rows at the rank
     of `conformal_half_width`.
@@ -125,9 +123,6 @@ def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
     Args:
         p: probabilities of the classes, `[n, C]`.
         kind: one of `SET_KINDS`.
-
-    Returns:
-        `[n, C]`, from 0 to 1.
     """
     if kind == "smallest":
         return 1 - p
@@ -147,7 +142,7 @@ COOLEST, HOTTEST = 0.05, 20.0
 
 
 def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
-    r"""Fit the temperature T at which held-out rows are likeliest:
+    r"""Fit the temperature T, from 0.05 to 20, at which held-out rows are likeliest; 1 for fewer than 10 rows:
 
     \[ p'_c = p_c^{1 / T} \Big/ \sum_k p_k^{1 / T} \]
 
@@ -157,9 +152,6 @@ def fit_temperature(y: np.ndarray, p: np.ndarray) -> float:
     Args:
         y: int `[n]`, numbers of classes.
         p: `[n, C]`, probabilities.
-
-    Returns:
-        The temperature T, from 0.05 to 20; 1 for fewer than 10 rows.
     """
     if len(y) < FEWEST:
         return 1.0
@@ -182,15 +174,11 @@ def apply_temperature(p: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def fit_isotonic(y: np.ndarray, p: np.ndarray) -> list[list[list[float]]] | None:
-    """Fit an ascending step function per class to held-out rows by least squares, class against the rest.
+    """Fit an ascending step function per class to held-out rows by least squares, the class against the rest.
 
     Source: Zadrozny & Elkan 2002, https://doi.org/10.1145/775047.775151.
 
     For n rows, no calibrated probability is closer to 0 or 1 than 1 / (n + 2).
-
-    Args:
-        y: int `[n]`, numbers of classes.
-        p: `[n, C]`, probabilities.
 
     Returns:
         The knots `[before, after]` of the calibration curve of each class, which is linear between knots; None for
@@ -212,16 +200,11 @@ def apply_curves(p: np.ndarray, curves: list[list[list[float]]]) -> np.ndarray:
 
 
 def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
-    r"""Score probabilities.
+    r"""Score probabilities `[n, C]` of the true classes, int `[n]`, of one or more rows.
 
-    Args:
-        y: int `[n]`, numbers of classes, one or more rows.
-        p: `[n, C]`.
-
-    Returns:
-        `nll`, the mean of \(-\ln p_y\), in nats; `brier`, the mean of \(\sum_c (p_c - [c = y])^2\), 0 to 2; `ece`, of
-        ten groups by the probability of the likeliest class, the mean distance from that to the share that is right
-        (Guo et al. 2017); `auroc`, how well that probability tells right from wrong.
+    `nll` is the mean of \(-\ln p_y\), in nats; `brier` the mean of \(\sum_c (p_c - [c = y])^2\), 0 to 2; `ece`, of ten
+    groups by the probability of the likeliest class, the mean distance from that to the share that is right (Guo et al.
+    2017); `auroc` how well that probability tells right from wrong.
     """
     best, top = p.argmax(1), p.max(1)
     right = best == y
@@ -236,9 +219,7 @@ def evaluate_probabilities(y: np.ndarray, p: np.ndarray) -> dict[str, Any]:
 
 
 def ranking(positive: np.ndarray, score: np.ndarray) -> float | None:
-    """Compute the ROC-AUC of a score `[n]` for telling `positive` rows, bool `[n]`, from others; None if there
-    is only one kind.
-    """
+    """Compute the ROC-AUC of a score `[n]` for telling `positive` rows from others; None if there is only one kind."""
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(positive, score)) if 0 < positive.sum() < len(positive) else None

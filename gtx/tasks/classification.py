@@ -56,13 +56,11 @@ from gtx.tasks.levels import LEVELS
 from gtx.tasks.metrics import (
     Metric,
     accuracy,
-    average_precision,
     constants,
     has_values,
-    macro_f1,
-    matthews_correlation,
     mean_scores,
     roc_auc,
+    sklearn_score,
     varies,
 )
 from gtx.tasks.objective import NumericObjective
@@ -248,12 +246,12 @@ def evidence_loss(alpha: Tensor, y: Tensor) -> Tensor:
 METRICS = {
     "roc_auc": Metric("macro ROC-AUC", roc_auc, varies),
     "accuracy": Metric("accuracy", accuracy, has_values),
-    "f1": Metric("macro F1", macro_f1, has_values),
-    "mcc": Metric("Matthews", matthews_correlation, varies),
+    "f1": Metric("macro F1", sklearn_score("f1_score", of_classes=True, average="macro"), has_values),
+    "mcc": Metric("Matthews", sklearn_score("matthews_corrcoef", of_classes=True), varies),
 }
 BINARY_METRICS = {
     "roc_auc": Metric("ROC-AUC", roc_auc, varies),
-    "pr_auc": Metric("PR-AUC", average_precision, varies),
+    "pr_auc": Metric("PR-AUC", sklearn_score("average_precision_score"), varies),
     "accuracy": Metric("accuracy", accuracy, has_values),
 }
 
@@ -374,8 +372,8 @@ class CrossEntropy(NumericObjective):
         blank = y.isnan().repeat_interleave(torch.tensor(self.widths), dim=1)
         return torch.cat(parts, dim=1).masked_fill(blank, torch.nan)
 
-    def regressands(self, store: MoleculeStore) -> Tensor | None:
-        return None if self.level.lists else self.ideal(self.scaled(store))
+    def regressands(self, store: MoleculeStore) -> Tensor:
+        return self.ideal(self.scaled(store))
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Return the loss; of two classes 1 − ROC-AUC, which does not punish overconfidence, where it is defined."""
@@ -496,14 +494,20 @@ class ClassAnswers(NumericAnswers):
 
     # calibration
 
-    def vacuity(self, outputs: Tensor) -> np.ndarray | None:
-        r"""Compute the vacuity \(u = C / S\), the lack of evidence, averaged over members."""
-        if not self.objective.evidential:
-            return None
+    def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
+        answers = super().predictions(outputs, store)
+        vacuity = self.vacuity(outputs) if self.objective.evidential else None
+        return replace(answers, mean=self.corrected(answers.mean), vacuity=vacuity)
+
+    def vacuity(self, outputs: Tensor) -> np.ndarray:
+        r"""Compute the vacuity \(u = C / S\) of each target, the lack of evidence, `[m, T]`, from 0 to 1, averaged over
+        members.
+        """
         each = [alpha.shape[-1] / alpha.sum(-1) for alpha in self.objective.distributions(outputs)]
         return torch.stack(each, -1).mean(1).numpy()
 
     def corrected(self, mean: np.ndarray) -> np.ndarray:
+        """Apply the calibration to predictions `[m, P]`."""
         parts = []
         for t, place in enumerate(self.objective.places):
             p = own = mean[:, place.columns]

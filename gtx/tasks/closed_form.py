@@ -79,7 +79,7 @@ def over_batches(function: Callable[[Batch], Tensor], store: MoleculeStore) -> T
 
 def closed_form_targets(task: Task, train: MoleculeStore) -> Tensor | None:
     """Return the regression targets of a task that a closed-form model can fit, or None if there are none."""
-    if train.weights is not None or train.bounds is not None:
+    if train.weights is not None or train.bounds is not None or task.level != "molecule":
         return None
     return task.objective.regressands(train)
 

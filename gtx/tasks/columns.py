@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gtx.data.row_log import InputFile
 
 BAD_TARGET = "with a bad target"
+NO_NUMBER = f"is not a finite number, nor blank: {BLANK_WORDS}"
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,19 @@ class Columns:
     """T target columns whose cells are numbers, or, for atoms and bonds, lists of numbers.
 
     A subclass reads other cells: it overrides `values` (and `items`, the same for a list), `complaint`, and, if the
-    values of a row belong together, `joined`.
+    values of a row belong together, `joined` and `misfit`.
 
     Attributes:
         targets: names of the columns.
         level: level of the targets; a cell of atoms or bonds is a list.
+        censored: whether cells such as `>5` are bounds to learn from, or errors; None for values that have no bounds.
+        relation_column: column with the relation of each value of the one target, such as `>`, which makes it a bound.
     """
 
     targets: tuple[str, ...]
     level: Level = LEVELS["molecule"]
+    censored: bool | None = field(default=None, kw_only=True)
+    relation_column: str | None = field(default=None, kw_only=True)
 
     discrete: ClassVar[bool] = False
     """True if values are numbers of classes."""
@@ -51,7 +56,10 @@ class Columns:
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         """Parse the cells of a target, float64 `[n]`: NaN for blanks, infinity for any other text without a value."""
-        return np.array([parse_number(cell) for cell in cells], np.float64)
+        numbers = np.array([parse_number(cell) for cell in cells], np.float64)
+        if self.censored:
+            numbers[[i for i in np.flatnonzero(np.isinf(numbers)).tolist() if parse_bound(cells[i])]] = np.nan
+        return numbers
 
     def items(self, target: int, cell: str) -> np.ndarray | None:
         """Parse the list of a cell, float64 `[a]`, NaN for blanks; None for a blank cell.
@@ -63,36 +71,49 @@ class Columns:
 
     def complaint(self, target: int, cell: str) -> str:
         """Describe the error of a cell that is not a value of a target."""
-        return f"is not a finite number, nor blank: {BLANK_WORDS}"
+        if self.censored is False and parse_bound(cell):
+            return "is a bound, not a number; --censored learns from bounds too"
+        if self.relation_column is not None:
+            relation = f"the relation of column {self.relation_column!r} before it: {RELATION_WORDS}"
+            return f"{NO_NUMBER}; expected a number, and {relation}"
+        return NO_NUMBER
 
     def unread_words(self, target: int, cell: str) -> str:
         """Say what a cell has that is not a value of a target, after "have"."""
         if self.level.lists:
             return f"no list of {self.nouns[1]}"
+        if self.censored is not None and parse_bound(cell):
+            return "a bound in place of a number"
         return "no number" if np.isinf(parse_number(cell)) else f"a number beyond {LARGEST:g}"
 
     def joined(self, y: np.ndarray) -> np.ndarray:
         """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
         return y
 
-    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
-        """Parse the bounds in the cells of a target, lower and upper, float64 `[n, 2]`; None without bounds."""
-        return None
-
-    def relations(self, columns: Sequence[str]) -> RelationColumns:
-        """Return the columns of a table that may hold relations of the targets; none for columns without bounds."""
-        return RelationColumns((), ())
+    def misfit(self, y: np.ndarray) -> str:
+        """Say why `joined` refuses the values of a row, `[T]`."""
+        return self.joint_words
 
     # what follows from it
 
     def cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-        """Return the cells of a target; blank for broken rows.
+        """Return the cells of a target, with their relations; blank for broken rows.
 
         Raises:
             InputError: there is no such column, or several.
         """
         place = find_column(columns, self.targets[target])
-        return ["" if row.error else row.cells[place] for row in rows]
+        cells = ["" if row.error else row.cells[place] for row in rows]
+        for at in find_columns(columns, [self.relation_column] if self.relation_column else []).values():
+            pairs = zip(rows, cells, strict=True)
+            cells = ["" if row.error else join_relation(cell, row.cells[at]) for row, cell in pairs]
+        return cells
+
+    def relations(self, columns: Sequence[str]) -> RelationColumns:
+        """Return the columns of a table that may hold relations of the targets; none for columns without bounds."""
+        if self.censored is None or self.level.lists:
+            return RelationColumns((), ())
+        return RelationColumns(columns, self.targets, self.relation_column)
 
     def infer(self, files: Sequence[InputFile]) -> dict[str, Any]:
         """Return the fields of the task that depend on the cells of the tables, such as the names of classes.
@@ -110,10 +131,8 @@ class Columns:
                         f"one {self.nouns[0]} for each {self.level.name} was expected"
                     )
             elif not np.isfinite(values := self.values(t, cells)).any():
-                usual = Columns.complaint(self, t, "")
-                refused = (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value))
-                for cell in refused:
-                    if (complaint := self.complaint(t, cell)) != usual:
+                for cell in (cell for cell, value in zip(cells, values, strict=True) if np.isinf(value)):
+                    if (complaint := self.complaint(t, cell)) != NO_NUMBER:
                         raise InputError(f"target column {name!r} holds no value: '{printable(cell)}' {complaint}")
                 raise InputError(no_numbers(cells, name))
         return {}
@@ -132,6 +151,8 @@ class Columns:
         """
         if self.level.lists:
             return self._means(rows, columns, row_log)
+        if self.relation_column is not None:
+            find_column(columns, self.relation_column)
         cells = [self.cells(t, rows, columns) for t in range(len(self.targets))]
         y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
         bad = np.isinf(y)
@@ -142,31 +163,33 @@ class Columns:
             reason = self.complaint(t, cell) + (advice[t] if has_comma(cell) else "")
             row_log.error(rows[i].number, self.targets[t], cell, reason, category=BAD_TARGET)
         y[bad.any(axis=1)] = np.nan
-        return y
+        if place := too_large(y):
+            row, name, cell = rows[place[0]], self.targets[place[1]], cells[place[1]][place[0]]
+            raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
+        joined = self.joined(y)
+        for i in np.flatnonzero(np.isinf(joined).any(1)).tolist():
+            row_log.error(rows[i].number, None, None, self.misfit(y[i]), category=BAD_TARGET)
+        return np.where(np.isinf(joined), np.nan, joined)
 
     def _means(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
         y = np.full((len(rows), len(self.targets)), np.nan)
-        positions = [find_column(columns, name) for name in self.targets]
+        places = [find_column(columns, name) for name in self.targets]
         for i, row in enumerate(rows):
-            if row.error:
-                continue
             means: list[float] = []
-            for t, position in enumerate(positions):
+            for t, place in enumerate(() if row.error else places):
+                cell = row.cells[place]
                 try:
-                    means.append(_mean(self.items(t, row.cells[position])))
+                    means.append(_mean(self.items(t, cell)))
                 except InputError as reason:
-                    row_log.error(row.number, self.targets[t], row.cells[position], str(reason), category=BAD_TARGET)
+                    row_log.error(row.number, self.targets[t], cell, str(reason), category=BAD_TARGET)
                     break
-                if number := self._bounds_in_list(row.cells[position]):
+                number = 0 if self.discrete else sum(parse_bound(item) is not None for item in split_list(cell))
+                if number:
                     words = f"left out as blank: of {self.level.name}s only exact values are learned"
-                    row_log.warn(row.number, self.targets[t], row.cells[position], f"{plural(number, 'bound')} {words}")
-            else:
+                    row_log.warn(row.number, self.targets[t], cell, f"{plural(number, 'bound')} {words}")
+            if len(means) == len(places):
                 y[i] = means
         return y
-
-    def _bounds_in_list(self, cell: str) -> int:
-        """Count the bounds in the list of a cell, such as `>1`, which are read as blanks."""
-        return 0 if self.discrete else sum(parse_bound(item) is not None for item in split_list(cell))
 
     def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
         """Parse bounds of values that were not measured, see `bounds_in`."""
@@ -177,20 +200,21 @@ class Columns:
 
         None if the columns have no bounds.
         """
-        parts = [self.bounds_of(cells) for cells in columns]
-        known = [part for part in parts if part is not None]
-        return np.concatenate([part[:, [side]] for side in (0, 1) for part in known], axis=1) if known else None
+        if not self.censored:
+            return None
+        return np.stack([read_bounds(cells) for cells in columns], axis=2).reshape(len(columns[0]), -1)
 
     def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
         """Parse the lists of each row by target, float64 `[a]`; None if cells are no lists."""
         if not self.level.lists:
             return None
-        positions = {t: find_column(columns, name) for t, name in enumerate(self.targets)}
+        places = [find_column(columns, name) for name in self.targets]
         parts: list[dict[str, np.ndarray]] = []
         for row in rows:
-            cells = {} if row.error else {t: row.cells[position] for t, position in positions.items()}
-            items = {self.targets[t]: self.items_or_none(t, cell) for t, cell in cells.items()}
-            parts.append({name: values for name, values in items.items() if values is not None})
+            cells = [] if row.error else [row.cells[place] for place in places]
+            items = [self.items_or_none(t, cell) for t, cell in enumerate(cells)]
+            pairs = zip(self.targets, items, strict=False)  # a broken row has none
+            parts.append({name: values for name, values in pairs if values is not None})
         return parts
 
     def attach_lists(
@@ -210,64 +234,3 @@ def _mean(values: np.ndarray | None) -> float:
     """Average the known values, independent of the order of the atoms; NaN if none is known."""
     measured = np.empty(0) if values is None else np.sort(values[~np.isnan(values)])
     return float(measured.mean()) if len(measured) else np.nan
-
-
-@dataclass(frozen=True)
-class NumberColumns(Columns):
-    """Columns of numbers, or, if they are `censored`, of numbers and bounds such as `>5`.
-
-    Attributes:
-        censored: whether bounds are learned from.
-        relation_column: column with the relation of each value of the one target, such as `>`, which makes it a bound.
-    """
-
-    censored: bool | None = None
-    relation_column: str | None = None
-
-    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        numbers = super().values(target, cells)
-        if self.censored:
-            for i in np.flatnonzero(np.isinf(numbers)).tolist():
-                if parse_bound(cells[i]):
-                    numbers[i] = np.nan
-        return numbers
-
-    def cells(self, target: int, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-        cells = super().cells(target, rows, columns)
-        for place in find_columns(columns, [self.relation_column] if self.relation_column else []).values():
-            cells = [
-                "" if row.error else join_relation(cell, row.cells[place])
-                for row, cell in zip(rows, cells, strict=True)
-            ]
-        return cells
-
-    def relations(self, columns: Sequence[str]) -> RelationColumns:
-        if self.level.lists:
-            return super().relations(columns)
-        return RelationColumns(columns, self.targets, self.relation_column)
-
-    def bounds_of(self, cells: Sequence[str]) -> np.ndarray | None:
-        return read_bounds(cells) if self.censored else None
-
-    def unread_words(self, target: int, cell: str) -> str:
-        if parse_bound(cell) and not self.level.lists:
-            return "a bound in place of a number"
-        return super().unread_words(target, cell)
-
-    def complaint(self, target: int, cell: str) -> str:
-        if not self.censored and parse_bound(cell):
-            return "is a bound, not a number; --censored learns from bounds too"
-        if self.relation_column is not None:
-            relation = f"the relation of column {self.relation_column!r} before it: {RELATION_WORDS}"
-            return f"{super().complaint(target, cell)}; expected a number, and {relation}"
-        return super().complaint(target, cell)
-
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        if self.relation_column is not None:
-            find_column(columns, self.relation_column)
-        y = super().parse(rows, columns, row_log)
-        if not self.level.lists and (position := too_large(y)):
-            row, name = rows[position[0]], self.targets[position[1]]
-            (cell,) = self.cells(position[1], [row], columns)
-            raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
-        return y

@@ -13,12 +13,10 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.base.schema import entries
-from gtx.data.columns import Row
 from gtx.data.delimited import LARGEST
-from gtx.data.row_log import RowLog
 from gtx.settings.tasks import FractionOptions
 from gtx.tasks.answers import NumericAnswers
-from gtx.tasks.columns import BAD_TARGET, Columns
+from gtx.tasks.columns import Columns
 from gtx.tasks.metrics import Metric, has_values, mean_absolute_error, root_mean_squared_error
 from gtx.tasks.objective import NumericObjective
 from gtx.tasks.task import NumericTask, Task
@@ -57,28 +55,19 @@ class FractionColumns(Columns):
     def complaint(self, target: int, cell: str) -> str:
         return "is not a number of 0 or more, nor blank"
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        y = super().parse(rows, columns, row_log)
-        fractions = self.joined(y)
-        for i in np.flatnonzero(np.isinf(fractions).any(1)).tolist():
-            row_log.error(rows[i].number, None, None, self.fault(y[i]), category=BAD_TARGET)
-        fractions[np.isinf(fractions)] = np.nan
-        return fractions
-
     def joined(self, y: np.ndarray) -> np.ndarray:
         total = y.sum(axis=1, keepdims=True)  # NaN where one is blank
         valid = total > 0 if self.normalise else np.abs(total - 1) <= TOLERANCE
         fractions = y / np.where(valid, total, 1)
         return np.where(valid, fractions, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
 
-    def fault(self, y: np.ndarray) -> str:
-        """Describe why the values of a row `[T]` are no fractions."""
+    def misfit(self, y: np.ndarray) -> str:
         named = f"the {len(self.targets)} fractions from {self.targets[0]!r} to {self.targets[-1]!r}"
         if np.isnan(y).any():
             blank = self.targets[int(np.isnan(y).argmax())]
             return f"{named} are incomplete: {blank!r} is blank; write 0 for nothing, or leave all of them blank"
-        fault = f"{named} add up to {y.sum():g}, not to 1"
-        return fault if self.normalise else f"{fault}; --normalise divides each by that"
+        total = f"{named} add up to {y.sum():g}, not to 1"
+        return total if self.normalise else f"{total}; --normalise divides each by that"
 
 
 @dataclass(frozen=True)
@@ -106,7 +95,7 @@ class Divergence(NumericObjective):
         y = self.level.targets(train).cpu().numpy()
         measured = ~np.isnan(y).all(1)
         for i in np.flatnonzero(measured & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
-            raise InputError(f"training molecule {i}, counted from 0: {self.columns.fault(y[i])}, or one is negative")
+            raise InputError(f"training molecule {i}, counted from 0: {self.columns.misfit(y[i])}, or one is negative")
         return {}
 
     def regressands(self, store: MoleculeStore) -> Tensor:
@@ -128,7 +117,6 @@ class Divergence(NumericObjective):
         return output.double().softmax(-1)
 
 
-@dataclass(frozen=True)
 class FractionAnswers(NumericAnswers):
     """Fractions, one for each target."""
 

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """Cells of a target column, by which its kind is inferred.
-
-    Attributes:
-        name: name of the column.
-        cells: its cells.
-    """
+    """Cells of a target column, by which its kind is inferred."""
 
     name: str
     cells: Sequence[str]
@@ -50,11 +45,6 @@ class TargetColumn:
     def classes(self) -> tuple[str, ...]:
         """Labels apart from odd cells, in order."""
         return in_order(main_labels(self.counts))
-
-    @property
-    def odd(self) -> Counter[str]:
-        """Number of cells with each label that is not among the classes."""
-        return Counter({name: number for name, number in self.counts.items() if name not in self.classes})
 
     def has_two_classes(self) -> bool:
         """Return whether the column is learned as two classes, rather than as numbers.
@@ -93,9 +83,9 @@ class TargetColumn:
         if len(self.classes) != 2:
             return None
         one, other = self.classes
-        odd = ""
-        if number := self.odd.total():
-            holds = f"{'holds' if number == 1 else 'hold'} something else, such as {in_order(self.odd)[0]!r}"
+        others, odd = [name for name in self.counts if name not in self.classes], ""
+        if number := sum(self.counts[name] for name in others):
+            holds = f"{'holds' if number == 1 else 'hold'} something else, such as {in_order(others)[0]!r}"
             odd = f"{number} of {self.counts.total()} cells {holds}"
         if classes and odd:
             outcome = "and their rows are left out as errors; for more classes say --task multiclass"
@@ -153,27 +143,23 @@ class InferredTask:
         Raises:
             InputError: a column is missing, blank, or holds texts that are not two classes.
         """
-        if self.level != "molecule":
-            return self._classes_of(files)
-        classes = all([column.has_two_classes() for column in self._columns(files)])
-        name = BinaryClassification.name if classes else Regression.name
+        options = self.options
+        if self.level == "molecule":
+            classes = all([column.has_two_classes() for column in self._columns(files)])
+            name = BinaryClassification.name if classes else Regression.name
+        else:
+            columns = ClassColumns(self.targets, LEVELS[self.level])
+            labels = [columns.classes_of(each, files[0].cells(each)) for each in self.targets]
+            name = (BinaryClassification if all(len(own) == 2 for own in labels) else MulticlassClassification).name
+            if name == MulticlassClassification.name and options.get("positive") is not None:
+                raise InputError(f"positive: expected targets of two classes, got {listed(max(labels, key=len))}")
         try:
-            task: Task = make_task(name, self.targets, self.options)
+            task: Task = make_task(name, self.targets, options, self.level)
         except InputError as error:
+            if self.level != "molecule":
+                raise
             raise InputError(f"{error}, or say with --task that it is not {name}") from None
         return task.infer_from_table(files)
-
-    def _classes_of(self, files: Sequence[InputFile]) -> Task:
-        columns = ClassColumns(self.targets, LEVELS[self.level])
-        classes = [columns.classes_of(name, files[0].cells(name)) for name in self.targets]
-        options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
-        if all(len(labels) == 2 for labels in classes):
-            return BinaryClassification(self.targets, level=self.level, **options).infer_from_table(files)
-        positive = options.pop("positive", None)
-        task = MulticlassClassification(self.targets, level=self.level, **options).infer_from_table(files)
-        if positive is not None:
-            raise InputError(f"positive: expected targets of two classes, got {listed(max(classes, key=len))}")
-        return task
 
     def remarks(self, files: Sequence[InputFile]) -> list[str]:
         """Say why a column with two different values is learned as classes, or as numbers, where this may surprise."""
@@ -194,8 +180,10 @@ class InferredTask:
         return [TargetColumn(name, files[0].cells(name)) for name in self.targets]
 
 
-def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any]) -> Any:
+def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any], level: LevelName | None = None) -> Any:
     """Make a task from its name in `gtx.settings.tasks.TASKS`, its targets and those options that are not None.
+
+    The level is that of the name, or another one.
 
     Raises:
         InputError: the task does not have one of them.
@@ -204,4 +192,4 @@ def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any]) -> 
     values = {option: value for option, value in options.items() if value is not None}
     if unknown := values.keys() - {field.name for field in chosen(entry.options)}:
         raise InputError(f"{min(unknown)}: {name} has no such option; leave it out")
-    return entry.load()(tuple(targets), level=entry.level, **values)
+    return entry.load()(tuple(targets), level=level or entry.level, **values)

@@ -83,11 +83,7 @@ def in_order(labels: Iterable[str | None], positive: str | None = None) -> tuple
     """Sort the distinct labels: numbers by size, then texts; of two classes, the positive one comes last.
 
     Of two labels that are not both numbers, the positive one has the higher `polarity`, or is the one that the other
-    negates. Of more classes, a label of `POSITIVE` comes last.
-
-    Args:
-        labels: labels, None for blanks.
-        positive: the positive class of two; by default the one that the rule finds.
+    negates; `positive` names another one. Of more classes, a label of `POSITIVE` comes last.
     """
     names = list(count_labels(labels))
     numbers = {name: parse_number(name) for name in names}
@@ -134,9 +130,6 @@ def main_labels(counts: Counter[str]) -> list[str]:
     return list(counts)
 
 
-# --- The index of each label among the classes.
-
-
 def label_indices(names: Iterable[str | None], labels: Sequence[str]) -> np.ndarray:
     """Look up the index of each label among `labels`, float64 `[n]`: NaN for None, infinity for unknown labels."""
     index = {same_label(name): float(i) for i, name in enumerate(labels)}
@@ -144,16 +137,8 @@ def label_indices(names: Iterable[str | None], labels: Sequence[str]) -> np.ndar
 
 
 def check_count(labels: Sequence[str], name: str, task: str, hint: str = "") -> None:
-    """Check that a target column has two classes or more, not too many, and texts that a model file can store.
-
-    Args:
-        labels: labels of the column, one or more.
-        name: name of the column.
-        task: name of the task.
-        hint: text after the error of too many classes.
-
-    Raises:
-        InputError: a condition does not hold.
+    """Raise an `InputError` unless a column has two classes or more, not too many (`hint` ends that message), and texts
+    that a model file can store.
     """
     if len(labels) < 2:
         raise InputError(f"target column {name!r} holds only the class {labels[0]!r}; {task} needs two or more")

@@ -22,15 +22,13 @@ def masked_mean(
 ) -> Tensor:
     """Average a loss over the entries that were observed.
 
+    A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to exchange.
+
     Args:
         elementwise: function of outputs and targets that returns the loss of each entry, `[B, T]`.
         output: `[B, ...]`, as `elementwise` takes it.
         target: `[B, T]`, NaN for blanks.
         weights: weight of each entry, 0 or more, broadcastable to `[B, T]`; default: uniform.
-
-    Returns:
-        A number. A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to
-        exchange.
     """
     observed = ~target.isnan()
     # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked
@@ -44,12 +42,12 @@ def masked_mean(
 
 
 def constants(values: Sequence[float], like: Tensor) -> Tensor:
-    """Make a tensor `[n]` of plain numbers on the device of `like`, without a copy from the host (for CUDA graphs)."""
+    """Make a tensor `[n]` of numbers on the device of `like`, without a copy from the host (for CUDA graphs)."""
     return torch.stack([like.new_full((), value) for value in values])
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:
-    r"""Compute the mean cross-entropy to targets of which a share is spread evenly over all classes.
+    r"""Compute the mean cross-entropy, in nats, to targets of which a share is spread evenly over all classes.
 
     \[ L = -\sum_w t_w \ln p_w, \qquad t_w = (1 - \varepsilon)\, [w = y] + \varepsilon / V \]
 
@@ -60,17 +58,11 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
 
     Args:
         logits: `[N, V]`.
-        labels: y, int64 `[N]`; -100 for padding, which is left out.
+        labels: y, int64 `[N]`; -100 for padding, which is left out; the result is 0 if all are padding.
         smoothing: \(\varepsilon\), 0 to 1.
-
-    Returns:
-        The mean over the labels without padding, in nats; 0 if all are padding.
     """
-    labelled = labels >= 0
-    log_p = logits.log_softmax(-1)
-    likely = log_p.gather(1, labels.clamp(min=0)[:, None]).squeeze(1)
-    each = -(1 - smoothing) * likely - smoothing * log_p.mean(-1)
-    return torch.where(labelled, each, 0.0).sum() / labelled.sum().clamp(min=1)
+    total = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+    return total / (labels >= 0).sum().clamp(min=1)
 
 
 # --- Scores of predictions `[n]`, or probabilities `[n]` or `[n, C]`. Prediction needs no scikit-learn, slow to import.
@@ -86,17 +78,13 @@ def root_mean_squared_error(prediction: Tensor, y: Tensor) -> Tensor:
     return (prediction - y).square().mean().sqrt()
 
 
-def r2_score(prediction: Tensor, y: Tensor) -> float:
-    """Compute the coefficient of determination."""
-    from sklearn.metrics import r2_score
-
-    return r2_score(y.numpy(), prediction.numpy())
-
-
 def accuracy(p: Tensor, y: Tensor) -> Tensor:
     """Compute the share of rows whose likeliest class is the true one."""
-    likeliest = p > 0.5 if p.dim() == 1 else p.argmax(1)
-    return (likeliest == y).double().mean()
+    return (_likeliest(p) == y).double().mean()
+
+
+def _likeliest(p: Tensor) -> Tensor:
+    return p > 0.5 if p.dim() == 1 else p.argmax(1)
 
 
 def roc_auc(p: Tensor, y: Tensor) -> float:
@@ -112,25 +100,16 @@ def roc_auc(p: Tensor, y: Tensor) -> float:
     return sum(roc_auc_score((y == k).numpy(), p[:, k].numpy()) for k in classes) / len(classes)
 
 
-def average_precision(p: Tensor, y: Tensor) -> float:
-    """Compute the average precision, the area under the curve of precision and recall."""
-    from sklearn.metrics import average_precision_score
+def sklearn_score(name: str, of_classes: bool = False, **options: Any) -> Callable[[Tensor, Tensor], float]:
+    """Return a score of `sklearn.metrics` as a function of predictions and true values, or of the likeliest classes."""
 
-    return average_precision_score(y.numpy(), p.numpy())
+    def score(prediction: Tensor, y: Tensor) -> float:
+        import sklearn.metrics
 
+        predicted = _likeliest(prediction) if of_classes else prediction
+        return getattr(sklearn.metrics, name)(y.numpy(), predicted.numpy(), **options)
 
-def macro_f1(p: Tensor, y: Tensor) -> float:
-    """Compute the mean F1 score of the classes that occur or are predicted."""
-    from sklearn.metrics import f1_score
-
-    return f1_score(y.numpy(), p.argmax(1).numpy(), average="macro")
-
-
-def matthews_correlation(p: Tensor, y: Tensor) -> float:
-    """Compute the correlation of true and likeliest classes."""
-    from sklearn.metrics import matthews_corrcoef
-
-    return matthews_corrcoef(y.numpy(), p.argmax(1).numpy())
+    return score
 
 
 # --- Scores by name, in the targets' own units.
@@ -168,12 +147,7 @@ def varies(y: Tensor) -> bool:
 
 
 class Target(NamedTuple):
-    """Target, with the columns that the predictions for this target have.
-
-    Attributes:
-        name: name of the target.
-        columns: columns of the predictions `[n, P]` for the target.
-    """
+    """Target, with the columns that the predictions `[n, P]` for this target have."""
 
     name: str
     columns: slice
@@ -182,13 +156,7 @@ class Target(NamedTuple):
 def evaluate(
     y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, metrics: Mapping[str, Metric], targets: Sequence[Target]
 ) -> dict[str, Any]:
-    """Score predictions against what was measured, target by target; blanks are left out.
-
-    Args:
-        y: `[n, T]` measured values in the targets' own units, or numbers of classes; NaN for blanks.
-        prediction: `[n, P]`: one column per target, or one per class of each target.
-        metrics: the scores by name.
-        targets: the T targets.
+    """Score predictions `[n, P]` against what was measured `[n, T]`, target by target; blanks (NaN) are left out.
 
     Returns:
         The metrics as plain floats, each a mean over the targets where it is defined, or their sum, and `per_target`,
@@ -200,52 +168,35 @@ def evaluate(
     if y.dim() != 2 or y.shape[1] != len(targets) or prediction.shape != (len(y), width):
         shapes = f"{list(y.shape)} and {list(prediction.shape)}"
         raise ValueError(f"expected y [n, {len(targets)}] and predictions [n, {width}], got {shapes}")
-    per_target = {
-        target.name: _evaluate_one(y[:, t], prediction[:, target.columns].squeeze(1), metrics)
-        for t, target in enumerate(targets)
-    }
-    all_targets = {
-        name: _joint((scores[name] for scores in per_target.values()), metric.summed)
-        for name, metric in metrics.items()
-    }
-    return {**all_targets, "per_target": per_target}
+    per_target: dict[str, dict[str, float | None]] = {}
+    for target, truth in zip(targets, y.T, strict=True):
+        observed = ~truth.isnan()
+        own, truth = prediction[observed][:, target.columns].squeeze(1), truth[observed]
+        scores: dict[str, float | None] = dict.fromkeys(metrics)
+        for name, metric in metrics.items():
+            if metric.function and metric.defined and metric.defined(truth) and own.isfinite().all():
+                score = float(metric.function(own, truth))
+                scores[name] = score if math.isfinite(score) else None
+        per_target[target.name] = scores
+    joint = mean_scores(per_target, metrics)
+    for name, metric in metrics.items():
+        if metric.summed:
+            parts = [scores[name] for scores in per_target.values()]
+            joint[name] = None if None in parts else sum(parts)  # type: ignore[arg-type]
+    return joint
 
 
 def mean_scores(
     per_target: Mapping[str, Mapping[str, float | None]], names: Iterable[str] | None = None
 ) -> dict[str, Any]:
-    """Average scores over the targets where they are defined.
-
-    Args:
-        per_target: scores by name, for each target.
-        names: the scores to average; default: those of the first target.
+    """Average the scores `names`, by default those of the first target, over the targets where they are defined.
 
     Returns:
         The means by name, and `per_target`.
     """
-    names = next(iter(per_target.values())) if names is None else names
-    means = {name: _joint((scores.get(name) for scores in per_target.values()), summed=False) for name in names}
+    means: dict[str, Any] = {}
+    for name in next(iter(per_target.values())) if names is None else names:
+        own = [scores.get(name) for scores in per_target.values()]
+        defined = [score for score in own if score is not None]
+        means[name] = sum(defined) / len(defined) if defined else None
     return {**means, "per_target": per_target}
-
-
-def _evaluate_one(y: Tensor, prediction: Tensor, metrics: Mapping[str, Metric]) -> dict[str, float | None]:
-    observed = ~y.isnan()
-    y, prediction = y[observed], prediction[observed]
-    scores: dict[str, float | None] = dict.fromkeys(metrics)
-    for name, metric in metrics.items():
-        if metric.function and metric.defined and metric.defined(y) and prediction.isfinite().all():
-            scores[name] = _plain(metric.function(prediction, y))
-    return scores
-
-
-def _plain(value: Tensor | float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _joint(scores: Iterable[float | None], summed: bool) -> float | None:
-    """Average the scores that are defined; or sum them, if all are."""
-    every = list(scores)
-    defined = [score for score in every if score is not None]
-    if summed:
-        return sum(defined) if len(defined) == len(every) else None
-    return sum(defined) / len(defined) if defined else None

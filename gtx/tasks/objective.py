@@ -106,7 +106,11 @@ class Objective(ABC):
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
         """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
-        return torch.stack([member(batch).double() for member in members], dim=1).cpu()
+        return self.collected([member(batch) for member in members], batch)
+
+    def collected(self, outputs: Sequence[Any], batch: Any) -> Any:
+        """Collect what each member returns for a batch as `predict` returns it."""
+        return torch.stack([self.settled(output.double(), batch) for output in outputs], dim=1).cpu()
 
     def regressands(self, store: MoleculeStore) -> Tensor | None:
         """Return targets for a least-squares fit, float64 `[M, P]`, NaN for blanks.
@@ -191,14 +195,10 @@ class NumericObjective(Objective):
         return self
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
-        """Compute the negative log-likelihood `[T]`, up to a constant.
-
-        Args:
-            output: `[m, P]`.
-            scaled: targets `[m, T]`, NaN for blanks.
+        """Compute the negative log-likelihood `[T]`, up to a constant, of outputs `[m, P]` for scaled targets
+        `[m, T]`, NaN for blanks.
         """
-        measured = ~scaled.isnan()
-        return (self.point.elementwise(output, scaled.nan_to_num()) * measured).sum(0)
+        return (self.point.elementwise(output, scaled.nan_to_num()) * ~scaled.isnan()).sum(0)
 
     # what follows from it
 
@@ -220,10 +220,10 @@ class NumericObjective(Objective):
         return blocks[:, self.places[target].columns].flatten()
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
-        among = f"the {self.level.name}s of the training molecules" if self.level.lists else "the training molecules"
+        items = f"the {self.level.name}s of " if self.level.lists else ""
         for name, blank in zip(self.targets, self.level.targets(train).isnan().all(0).tolist(), strict=True):
             if blank:
-                raise InputError(f"target {name!r} has no value among {among}")
+                raise InputError(f"target {name!r} has no value among {items}the training molecules")
         return {}
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
@@ -234,24 +234,24 @@ class NumericObjective(Objective):
 
     def _loss_weights(self, examples: Any) -> Tensor | None:
         """Return the weights of the loss per row and target, broadcastable to `[R, T]`; None for uniform weights."""
-        rows, targets = self.level.weights(examples), None
-        if self.target_weights:
-            weights = [self.target_weights.get(name, 1.0) for name in self.targets]
-            targets = constants(weights, self.level.targets(examples))[None]
-        if rows is None:
-            return targets
-        return rows[:, None] if targets is None else rows[:, None] * targets
+        rows = self.level.weights(examples)
+        rows = None if rows is None else rows[:, None]
+        if not self.target_weights:
+            return rows
+        weights = [self.target_weights.get(name, 1.0) for name in self.targets]
+        targets = constants(weights, self.level.targets(examples))[None]
+        return targets if rows is None else rows * targets
 
     @cached_property
     def validation(self) -> Validation:
         return (ItemValidation if self.level.lists else MoleculeValidation)(self)
 
-    def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
-        outputs = torch.stack([self.settled(network(batch).double(), batch) for network in members], dim=1).cpu()
+    def collected(self, outputs: Sequence[Tensor], batch: Any) -> Any:
+        stacked = super().collected(outputs, batch)
         if not self.level.lists:
-            return outputs
+            return stacked
         sizes = torch.bincount(self.level.owner(batch), minlength=batch.num_graphs)
-        return [part[:: self.level.rows_each] for part in outputs.split(sizes.tolist())]
+        return [part[:: self.level.rows_each] for part in stacked.split(sizes.tolist())]
 
     def evaluate(
         self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, names: Sequence[str] | None = None
@@ -267,11 +267,7 @@ class NumericObjective(Objective):
 
 
 class MoleculeValidation(Validation):
-    """Validation of targets of molecules: all outputs are collected, and scored by every metric.
-
-    Args:
-        objective: objective of the task.
-    """
+    """Validation of targets of molecules: all outputs are collected, and scored by every metric."""
 
     def __init__(self, objective: NumericObjective) -> None:
         self.objective = objective
@@ -298,9 +294,6 @@ class ItemValidation(Validation):
 
     The sums are, for each target, the number of values and the measures of the objective. Scores that need all outputs
     at once, such as ROC-AUC, are left out.
-
-    Args:
-        objective: objective of the task.
     """
 
     def __init__(self, objective: NumericObjective) -> None:

@@ -22,7 +22,7 @@ from gtx.settings.tasks import NumberOptions, TotalOptions
 from gtx.tasks.answers import NumericAnswers, Predictions
 from gtx.tasks.bounds import censored_squares, with_bounds
 from gtx.tasks.calibration import BETWEEN_0_AND_1, LEVEL, Reach, conformal_interval, interval_words
-from gtx.tasks.columns import NumberColumns
+from gtx.tasks.columns import Columns
 from gtx.tasks.levels import LEVELS
 from gtx.tasks.metrics import (
     LOSSES,
@@ -31,8 +31,8 @@ from gtx.tasks.metrics import (
     has_values,
     masked_mean,
     mean_absolute_error,
-    r2_score,
     root_mean_squared_error,
+    sklearn_score,
     varies,
 )
 from gtx.tasks.objective import NumericObjective
@@ -83,29 +83,23 @@ class AtomTotal:
     place: int | None = None
 
     def of(self, atoms: Tensor, descriptors: Tensor, molecule: Tensor, like: Tensor) -> Tensor:
-        """Compute the total of each molecule, `[B]`; NaN if a charge has no code or the column is blank.
-
-        Args:
-            atoms: codes `[N, A]`.
-            descriptors: `[B, D]`.
-            molecule: the molecule of each atom, int64 `[N]`.
-            like: tensor of the dtype and device of the result.
+        """Compute the total of each molecule, `[B, 1]` of the dtype of `like`, from the codes `[N, A]` and the molecule
+        of each atom, and descriptors `[B, D]`; NaN if a charge has no code or the column is blank.
         """
-        count = len(descriptors)
         if self.place is not None:
-            return descriptors[:, self.place].to(like.dtype)
+            return descriptors[:, self.place, None].to(like.dtype)
         if isinstance(self.sum_to, (int, float)):
-            return like.new_full((count,), self.sum_to)
+            return like.new_full((len(descriptors), 1), self.sum_to)
         code = atoms[:, ATOM_INDEX[CHARGE]].to(like.dtype)
         formal = torch.where(code > 0, code - 1 + ATOM_FEATURE_VALUES[CHARGE][0], torch.nan)
-        return like.new_zeros(count).index_add(0, molecule, formal)
+        return like.new_zeros(len(descriptors)).index_add(0, molecule, formal)[:, None]
 
     def settle(self, output: Tensor, batch: Any, scaler: TargetScaler) -> Tensor:
         """Convert outputs `[N, 2T]`, scaled numbers and logits, to scaled numbers `[N, T]` that sum to the total."""
         scaled, logits = output.chunk(2, dim=1)
         molecule, count = batch.batch, batch.num_graphs
         mean, sd = (constants(each.tolist(), scaled) for each in (scaler.mean, scaler.sd))
-        total = self.of(batch.x, batch.u, molecule, scaled)[:, None]
+        total = self.of(batch.x, batch.u, molecule, scaled)
         predicted = scaled.new_zeros(count, scaled.shape[1]).index_add(0, molecule, scaled * sd + mean)
         missing = torch.where(total.isnan(), 0.0, total - predicted) * torch.where(sd > 0, 1 / sd, 0.0)
         return scaled + softmax(logits, molecule, num_nodes=count) * missing[molecule]
@@ -119,14 +113,14 @@ class AtomTotal:
         if self.sum_to == CHARGE and store.atom_columns[ATOM_INDEX[CHARGE] :][:1] != (CHARGE,):
             columns = list(store.atom_columns)
             raise InputError(f"sum_to: expected molecules with formal charges, got atoms with {columns}")
-        total = self.of(store.atoms.cpu(), store.descriptors.cpu(), owner, y)[:, None]
+        total = self.of(store.atoms.cpu(), store.descriptors.cpu(), owner, y)
         off = (y.new_zeros(len(store), y.shape[1]).index_add(0, owner, y) - total).abs()
         return None if off.isnan().all() else float(off.nanmean())
 
     def warn(self, store: MoleculeStore, owner: Tensor, warnings: list[list[str]]) -> None:
         """Add a warning to each molecule whose total is not known."""
         why = "an atom's formal charge is beyond ±4" if self.sum_to == CHARGE else f"{self.sum_to!r} is blank"
-        unknown = self.of(store.atoms, store.descriptors, owner, torch.zeros(0)).isnan()
+        unknown = self.of(store.atoms, store.descriptors, owner, torch.zeros(0)).isnan()[:, 0]
         for i in unknown.nonzero().flatten().tolist():
             warnings[i].append(f"the values of its atoms sum to no total: {why}")
 
@@ -167,7 +161,7 @@ class NumberObjective(NumericObjective):
     metrics: ClassVar[dict[str, Metric]] = {
         "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True, in_units=True),
         "mae": Metric("MAE", mean_absolute_error, has_values, lower=True, in_units=True),
-        "r2": Metric("R²", r2_score, varies),
+        "r2": Metric("R²", sklearn_score("r2_score"), varies),
     }
     num_measures: ClassVar[int] = 2
     item_metrics: ClassVar[Sequence[str]] = ("rmse", "mae", "r2")
@@ -182,20 +176,19 @@ class NumberObjective(NumericObjective):
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
-        y = self.level.targets(train).cpu()
-        if self.level.lists:
-            fitted: dict[str, Any] = {} if self.scaler is not None else {"scaler": TargetScaler.fit(y)}
-            if self.total is not None and self.gap is None:
-                fitted["gap"] = self.total.gap(train, y.double(), self.level.owner(train).cpu())
-            return fitted
-        refuse_too_large(self.targets, y, "training")
-        if self.scaler is not None:
-            return {}
-        reference = self.element_reference
-        y, _ = with_bounds(y, train.bounds)  # a bound counts as the value
-        if reference is False or (reference is None and not has_element_column(train)):
-            return {"scaler": TargetScaler.fit(y)}
-        return {"scaler": TargetScaler.fit(y, count_elements(train), None if reference else EXTENSIVE)}
+        y, lists, reference = self.level.targets(train).cpu(), self.level.lists, self.element_reference
+        if not lists:
+            refuse_too_large(self.targets, y, "training")
+        fitted: dict[str, Any] = {}
+        if self.total is not None and self.gap is None:
+            fitted["gap"] = self.total.gap(train, y.double(), self.level.owner(train).cpu())
+        if self.scaler is None:
+            y = y if lists else with_bounds(y, train.bounds)[0]  # a bound counts as the value
+            if lists or reference is False or (reference is None and not has_element_column(train)):
+                fitted["scaler"] = TargetScaler.fit(y)
+            else:
+                fitted["scaler"] = TargetScaler.fit(y, count_elements(train), None if reference else EXTENSIVE)
+        return fitted
 
     def examples(self, store: MoleculeStore) -> MoleculeStore:
         if not self.level.lists:  # those of training rows were looked at when the scales were fitted
@@ -237,8 +230,8 @@ class NumberObjective(NumericObjective):
     def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         return self.scaler.unscale(self.numbers(output), self.composition(store))
 
-    def regressands(self, store: MoleculeStore) -> Tensor | None:
-        return None if self.level.lists else self.scaled(store).double()
+    def regressands(self, store: MoleculeStore) -> Tensor:
+        return self.scaled(store).double()
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """Compute it for Gaussian errors of one unknown size: per value half the logarithm of their mean square."""
@@ -327,9 +320,18 @@ class NumberAnswers(NumericAnswers):
             suffixes["std"] = float
         return suffixes | {"low": float, "high": float} if self.has_intervals else suffixes
 
-    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach] | None:
-        if not self.has_std:
-            return None
+    def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
+        answers = super().predictions(outputs, store)
+        if self.reads_similarity:
+            answers = replace(answers, distance=outputs[:, 0, -1].numpy())
+        if self.has_std:
+            std, reach = self.spread(outputs)
+            answers = replace(answers, std=std, reach=reach)
+        low, high = self.bounds(answers.mean, answers.reach)
+        return replace(answers, low=low, high=high)
+
+    def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach]:
+        """Compute standard deviations `[m, T]` and the reach of intervals from outputs `[m, members, C]`."""
         ones = [1.0] * len(self.objective.targets)
         unit = self.objective.scaler.sd * torch.tensor(self.std_factor or ones, dtype=torch.float64)
         if self.reads_similarity:
@@ -340,17 +342,12 @@ class NumberAnswers(NumericAnswers):
         return std, (below, above)
 
     def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Compute intervals around predictions, low and high `[m, T]`, or None where there is none."""
         if self.interval is None or not self.has_intervals:
             return None, None
         half = np.array([np.nan if width is None else width for width in self.interval["half_width"]])
         below, above = (half, half) if reach is None else (half * each for each in reach)
         return mean - below, mean + above
-
-    def decode(self, outputs: Any, store: MoleculeStore) -> Any:
-        answers = super().decode(outputs, store)
-        if self.reads_similarity and isinstance(answers, Predictions):
-            return replace(answers, distance=outputs[:, 0, -1].numpy())
-        return answers
 
     def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
         """Fit the size of standard deviations, and split-conformal intervals."""
@@ -361,9 +358,8 @@ class NumberAnswers(NumericAnswers):
         fitted: dict[str, Any] = {}
         if answers.distance is not None and self.std_slope is None:
             fitted["std_slope"] = tuple(distance_slopes(y - answers.mean, answers.distance).tolist())
-            spread = replace(self, **fitted).spread(torch.from_numpy(answers.distance)[:, None, None])
-            if spread is not None:
-                answers = replace(answers, std=spread[0], reach=spread[1])
+            std, reach = replace(self, **fitted).spread(torch.from_numpy(answers.distance)[:, None, None])
+            answers = replace(answers, std=std, reach=reach)
         factor = std_factors(y, answers.mean, answers.std)
         below, above = answers.reach
         interval = conformal_interval(y, answers.mean, self.coverage, (below * factor, above * factor))
@@ -379,9 +375,13 @@ class NumberAnswers(NumericAnswers):
         if objective.total is not None:
             objective.total.warn(store, objective.level.owner(store), warnings)
         if objective.scaler.reference is not None:
+            targets = ", ".join(objective.targets[t] for t in objective.scaler.extensive)
             lacking = objective.scaler.without_reference(count_elements(store))
             for i in lacking.any(dim=1).nonzero().flatten().tolist():
-                warnings[i].append(self._name_lacking(lacking[i]))
+                codes = lacking[i].nonzero().flatten().tolist()
+                symbols = ", ".join(name_code("atom", ATOM_INDEX["element"], code) for code in codes)
+                why = f"without what {symbols} contributes, which training did not show: not to be relied on"
+                warnings[i].append(f"{targets}: {why}")
         return warnings
 
     def notes(self) -> list[str]:
@@ -393,14 +393,6 @@ class NumberAnswers(NumericAnswers):
         if self.interval:
             lines.append(interval_words(self.interval, targets, " standard deviations" if self.has_std else ""))
         return lines
-
-    def _name_lacking(self, elements: Tensor) -> str:
-        """Name the elements of a molecule, bool `[119]`, that have no reference value."""
-        targets = ", ".join(self.objective.targets[t] for t in self.objective.scaler.extensive)
-        symbols = ", ".join(
-            name_code("atom", ATOM_INDEX["element"], code) for code in elements.nonzero().flatten().tolist()
-        )
-        return f"{targets}: without what {symbols} contributes, which training did not show: not to be relied on"
 
 
 # --- The task.
@@ -474,8 +466,9 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
 
     @cached_property
-    def columns(self) -> NumberColumns:
-        return NumberColumns(self.targets, LEVELS[self.level], self.censored, self.relation_column)
+    def columns(self) -> Columns:
+        censored = bool(self.censored)
+        return Columns(self.targets, LEVELS[self.level], censored=censored, relation_column=self.relation_column)
 
     @cached_property
     def objective(self) -> NumberObjective:

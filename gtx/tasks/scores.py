@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,27 +11,20 @@ import numpy as np
 from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, find_columns
 from gtx.data.delimited import LARGEST
-from gtx.tasks.bounds import RelationColumns, bound_scores
+from gtx.tasks.bounds import RelationColumns, bound_scores, read_bounds
 
 if TYPE_CHECKING:
     from gtx.tasks.columns import Columns
     from gtx.tasks.objective import NumericObjective
 
+MOST_LINES = 10
+"""Largest number of targets whose cells are told of."""
+
 
 @dataclass
-class ScoredCells:
-    """Count of the cells of a target that are scored, and of the others by reason, with the first of each.
+class CellCount:
+    """Number of cells of a target with a value, with a bound, and with something else by reason, with the first."""
 
-    Attributes:
-        target: name of the target.
-        rows: number of rows with a prediction.
-        scored: number of cells with a value.
-        bounds: number of cells with a bound, which is scored apart.
-        others: number of cells that cannot be read, by reason, and the first of them.
-    """
-
-    target: str
-    rows: int = 0
     scored: int = 0
     bounds: int = 0
     others: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -41,29 +34,16 @@ class ScoredCells:
         number, first = self.others.get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
         self.others[reason] = number + 1, first
 
-    def line(self) -> str | None:
-        """State how many cells are scored and why the others are not; None if all can be read."""
-        if not self.others:
-            return None
+    def line(self, target: str, rows: int) -> str:
+        """State how many cells are scored and why the others are not."""
         words = [
             f"{number} {'has' if number == 1 else 'have'} {reason}, first {first}"
             for reason, (number, first) in self.others.items()
         ]
-        blank = self.rows - self.scored - self.bounds - sum(number for number, _ in self.others.values())
+        blank = rows - self.scored - self.bounds - sum(number for number, _ in self.others.values())
         for number, what in ((self.bounds, "a bound"), (blank, "blank")):
             words += [f"{number} {'is' if number == 1 else 'are'} {what}"] if number else []
-        return f"{self.target}: scored on {self.scored} of {self.rows} rows; {'; '.join(words)}"
-
-
-MOST_LINES = 10
-
-
-def count_lines(counts: Iterable[ScoredCells]) -> list[str]:
-    """Return the lines of the first few targets that have cells that are not scored."""
-    lines = [line for line in (count.line() for count in counts) if line is not None]
-    if len(lines) <= MOST_LINES:
-        return lines
-    return [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more targets have cells that are not scored"]
+        return f"{target}: scored on {self.scored} of {rows} rows; {'; '.join(words)}"
 
 
 class TableScores:
@@ -80,8 +60,9 @@ class TableScores:
         self.objective = objective
         self.names = names
         self.position: dict[int, int] = find_columns(names, columns.targets)
-        self.counts: dict[int, ScoredCells] = {t: ScoredCells(columns.targets[t]) for t in self.position}
+        self.counts: dict[int, CellCount] = {t: CellCount() for t in self.position}
         self.relations: RelationColumns = columns.relations(names)
+        self.rows: int = 0
         self.y: list[np.ndarray] = []
         self.bounds: list[np.ndarray] = []
         self.prediction: list[np.ndarray] = []
@@ -91,12 +72,10 @@ class TableScores:
         if not self.position:
             return
         self.relations.add(rows)
-        for count in self.counts.values():
-            count.rows += len(rows)
+        self.rows += len(rows)
         if self.columns.level.lists:
-            for row, predicted in zip(rows, answers.mean, strict=True):
-                self.y.append(self._list_values(row, len(predicted)))
-                self.prediction.append(predicted)
+            self.y += [self._items(row, len(mean)) for row, mean in zip(rows, answers.mean, strict=True)]
+            self.prediction += answers.mean
         else:
             self.y.append(self._values(rows))
             self.prediction.append(answers.mean)
@@ -105,27 +84,27 @@ class TableScores:
         """Read the values of some rows, `[n, T]`, and keep their bounds."""
         targets = len(self.columns.targets)
         y, bounds = np.full((len(rows), targets), np.nan), np.full((len(rows), 2, targets), np.nan)
-        has_bounds = False
         for t, count in self.counts.items():
             cells = self.columns.cells(t, rows, self.names)
-            values, of_target = self.columns.values(t, cells), self.columns.bounds_of(cells)
-            if of_target is not None:
-                bounds[:, :, t], has_bounds = of_target, True
-                count.bounds += int((~np.isnan(of_target)).any(axis=1).sum())
-            for i in np.flatnonzero(np.abs(values) > LARGEST).tolist():  # and what is no number is infinite
+            values = self.columns.values(t, cells)
+            if self.columns.censored:
+                bounds[:, :, t] = read_bounds(cells)
+                count.bounds += int((~np.isnan(bounds[:, :, t])).any(axis=1).sum())
+            bad = np.abs(values) > LARGEST  # and what is no number is infinite
+            for i in np.flatnonzero(bad).tolist():
                 count.leave_out(rows[i], cells[i], self.columns.unread_words(t, cells[i]))
-            y[:, t] = np.where(np.abs(values) > LARGEST, np.nan, values)
+            y[:, t] = np.where(bad, np.nan, values)
         joined = self.columns.joined(y)
         for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(y)).tolist():
             self.counts[t].leave_out(rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
-        joined[np.isinf(joined)] = np.nan
+        joined = np.where(np.isinf(joined), np.nan, joined)
         for t, count in self.counts.items():
             count.scored += int((~np.isnan(joined[:, t])).sum())
-        if has_bounds:
+        if self.columns.censored:
             self.bounds.append(bounds.reshape(len(rows), -1))
         return joined
 
-    def _list_values(self, row: Row, items: int) -> np.ndarray:
+    def _items(self, row: Row, items: int) -> np.ndarray:
         """Read the lists of a row, one value for each of its atoms or bonds, `[items, T]`."""
         y = np.full((items, len(self.columns.targets)), np.nan)
         for t, position in self.position.items():
@@ -148,18 +127,22 @@ class TableScores:
         if not self.y:
             return None
         y, prediction = np.concatenate(self.y), np.concatenate(self.prediction)
-        bounds = np.concatenate(self.bounds) if self.bounds else None
-        if np.isnan(y).all() and (bounds is None or np.isnan(bounds).all()):
+        bounds = np.concatenate(self.bounds) if self.bounds else np.empty(0)
+        if np.isnan(y).all() and np.isnan(bounds).all():
             return None
         scores = self.objective.evaluate(y, prediction)
-        if bounds is not None:
+        if self.bounds:
             scores = add_bound_scores(scores, self.columns.targets, bounds, prediction)
         names = [self.columns.targets[t] for t in self.position]
         return {**scores, "per_target": {name: scores["per_target"][name] for name in names}}
 
     def notes(self) -> list[str]:
-        """State how many cells of each target are not scored, and why."""
-        return [*count_lines(self.counts.values()), *self.relations.lines()]
+        """State how many cells of the first few targets are not scored, and why."""
+        counts = [(self.columns.targets[t], count) for t, count in self.counts.items() if count.others]
+        lines = [count.line(target, self.rows) for target, count in counts[:MOST_LINES]]
+        if len(counts) > MOST_LINES:
+            lines.append(f"{len(counts) - MOST_LINES} more targets have cells that are not scored")
+        return lines + self.relations.lines()
 
 
 def add_bound_scores(

@@ -1,4 +1,7 @@
-"""Several tasks in one model: targets of molecules, atoms and bonds, with one encoder and a head for each level."""
+"""Several tasks in one model: targets of molecules, atoms and bonds, with one encoder and a head for each level.
+
+The parts of a `TaskList` are those of its tasks: columns and answers stand one after the other, losses are summed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from gtx.data.row_log import InputFile, RowLog
 
 
-# --- Answers and scores of several tasks.
+# --- Answers and scores, task by task.
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,6 @@ class JointPredictions:
     by_task: tuple[Answers, ...]
     warnings: list[list[str]]
 
-    @classmethod
-    def of(cls, by_task: Sequence[Answers]) -> JointPredictions:
-        """Join the answers of tasks, with all warnings."""
-        every = zip(*(each.warnings for each in by_task), strict=True)
-        return cls(tuple(by_task), [list(chain(*texts)) for texts in every])
-
     @property
     def finite(self) -> np.ndarray:
         """Mask `[m]` of the molecules with an answer from every task."""
@@ -62,24 +59,18 @@ class JointPredictions:
 
     def columns(self) -> list[np.ndarray]:
         """Return the columns of all tasks; blank for a molecule that is not `finite`."""
-        blank = ~self.finite
         columns = [column.copy() for each in self.by_task for column in each.columns()]
         for column in columns:
-            column[blank] = np.nan if column.dtype.kind == "f" else None
+            column[~self.finite] = np.nan if column.dtype.kind == "f" else None
         return columns
 
 
+@dataclass(frozen=True)
 class JointScores:
-    """Scores of a table, task by task.
+    """Scores of a table, task by task, with the metrics `names`."""
 
-    Args:
-        by_task: scores of each task.
-        names: names of the metrics of all tasks.
-    """
-
-    def __init__(self, by_task: Sequence[Scores], names: Sequence[str]) -> None:
-        self.by_task = by_task
-        self.names = names
+    by_task: Sequence[Scores]
+    names: Sequence[str]
 
     def add(self, rows: Sequence[Row], answers: JointPredictions) -> None:
         """Add some rows and their answers."""
@@ -103,23 +94,19 @@ def join_scores(by_task: Sequence[dict[str, Any]], names: Iterable[str]) -> dict
 
 
 def join_baselines(by_task: Sequence[dict[str, Any]], tasks: Sequence[Task]) -> dict[str, Any]:
-    """Join the scores of the baselines of several tasks, by name and part of the split.
+    """Join the scores of the baselines of several tasks; None for targets that a baseline does not predict."""
+    metrics = dict.fromkeys(name for task in tasks for name in task.metrics)
+    blank = {name: dict.fromkeys(task.metrics) for task in tasks for name in task.targets}
 
-    None for targets that a baseline does not predict.
-    """
-
-    def joined(method: str, where: str) -> dict[str, Any]:
-        per_target: dict[str, Any] = {}
-        for task, scores in zip(tasks, by_task, strict=True):
-            own = scores[method][where]["per_target"] if method in scores else {}
-            per_target |= {name: own.get(name, dict.fromkeys(task.metrics)) for name in task.targets}
-        return mean_scores(per_target, dict.fromkeys(name for task in tasks for name in task.metrics))
+    def joined(method: str, part: str) -> dict[str, Any]:
+        known = {k: v for each in by_task if method in each for k, v in each[method][part]["per_target"].items()}
+        return mean_scores(blank | known, metrics)
 
     methods = dict.fromkeys(name for scores in by_task for name in scores)
-    return {method: {where: joined(method, where) for where in ("train", "val", "test")} for method in methods}
+    return {method: {part: joined(method, part) for part in ("train", "val", "test")} for method in methods}
 
 
-# --- The three parts of several tasks.
+# --- The three parts.
 
 
 def store_of(task: Task, store: MoleculeStore) -> MoleculeStore:
@@ -142,24 +129,22 @@ class JointColumns(Columns):
         return self.tasks[0].columns.parse_bounds(rows, columns)
 
     def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
-        parts = [task.columns.parse_lists(rows, columns) or [] for task in self._tasks_of_lists]
+        parts = [task.columns.parse_lists(rows, columns) or [] for task in self.tasks if task.level != "molecule"]
         return [{name: values for each in lists for name, values in each.items()} for lists in zip(*parts, strict=True)]
 
     def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
         wrong: dict[int, tuple[str, str]] = {}
-        for task in self._tasks_of_lists:
-            own = [{name: each[name] for name in task.targets if name in each} for each in lists]
-            store, misfits = task.columns.attach_lists(store, own)
-            wrong = misfits | wrong
+        for task in self.tasks:
+            if task.level != "molecule":
+                own = [{name: each[name] for name in task.targets if name in each} for each in lists]
+                store, misfits = task.columns.attach_lists(store, own)
+                wrong = misfits | wrong
         return store, wrong
 
-    @property
-    def _tasks_of_lists(self) -> list[Task]:
-        return [task for task in self.tasks if task.level != "molecule"]
 
-
+@dataclass(frozen=True)
 class JointObjective(Objective):
     r"""Sum of the losses of several tasks, each averaged over the values of the task in the whole training set:
 
@@ -169,15 +154,18 @@ class JointObjective(Objective):
     Source: models of mixed targets in chemprop (`MolAtomBondMPNN` of version 2.3), with one encoder and a predictor for
     each level.
 
-    Args:
+    Attributes:
         tasks: the tasks.
         density: mean weight per molecule of each task in the training rows, see `Objective.share`.
     """
 
-    def __init__(self, tasks: Sequence[Task], density: Sequence[float] | None) -> None:
-        self.tasks = tasks
-        self.parts: list[Objective] = [task.objective for task in tasks]
-        self.density = density
+    tasks: Sequence[Task]
+    density: Sequence[float] | None
+
+    @property
+    def parts(self) -> list[Any]:
+        """Objectives of the tasks."""
+        return [task.objective for task in self.tasks]
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
@@ -201,9 +189,8 @@ class JointObjective(Objective):
             store = task.objective.examples(store_of(task, store))
         return store
 
-    def forward(self, model: nn.Module, batch: Any) -> tuple[Tensor, ...]:
-        outputs = model(batch)
-        return tuple(each.forward(_Constant(out), batch) for each, out in zip(self.parts, outputs, strict=True))
+    def settled(self, output: Sequence[Tensor], batch: Any) -> tuple[Tensor, ...]:
+        return tuple(each.settled(own, batch) for each, own in zip(self.parts, output, strict=True))
 
     def share(self, examples: Any) -> int | Tensor:
         return getattr(examples, "molecules", examples.num_graphs)
@@ -219,28 +206,14 @@ class JointObjective(Objective):
     def validation(self) -> JointValidation:
         return JointValidation(self.tasks)
 
-    def predict(self, members: Sequence[nn.Module], batch: Any) -> list[tuple[Tensor, ...]]:
-        """Compute the outputs of each level for each molecule."""
-        outputs = [network(batch) for network in members]
-        own = [each.predict([_Constant(out[k]) for out in outputs], batch) for k, each in enumerate(self.parts)]
-        return list(zip(*own, strict=True))
-
-
-class _Constant(nn.Module):
-    """Network that returns an output computed before."""
-
-    def __init__(self, output: Tensor) -> None:
-        super().__init__()
-        self.output = output
-
-    def forward(self, batch: Any) -> Tensor:
-        return self.output
+    def collected(self, outputs: Sequence[Sequence[Tensor]], batch: Any) -> list[tuple[Any, ...]]:
+        """Collect the outputs of each level for each molecule."""
+        pairs = zip(self.parts, zip(*outputs, strict=True), strict=True)
+        return list(zip(*(each.collected(own, batch) for each, own in pairs), strict=True))
 
 
 class JointValidation(Validation):
-    """Validation of several tasks: the sum of their losses, and the mean of scores over targets.
-
-    A metric of any level is there; levels without it are left out.
+    """Validation of several tasks: the sum of their losses, and the mean of each score over the targets that have it.
 
     Args:
         tasks: the tasks.
@@ -263,29 +236,28 @@ class JointValidation(Validation):
             by_task = [score(own) for score, own in zip(scorers, outputs.split(widths, 1), strict=True)]
             logged = {}
             for name in dict.fromkeys(name for each in by_task for name in each):
-                values = [
-                    (each[name], n) for each, n in zip(by_task, counts, strict=True) if isfinite(each.get(name, nan))
-                ]
+                pairs = zip((each.get(name, nan) for each in by_task), counts, strict=True)
+                values = [(value, count) for value, count in pairs if isfinite(value)]
                 if name == "val_loss":
                     logged[name] = sum(value for value, _ in values)
-                elif values:  # the mean over targets
-                    logged[name] = sum(value * n for value, n in values) / sum(n for _, n in values)
+                elif values:
+                    logged[name] = sum(value * count for value, count in values) / sum(count for _, count in values)
             return logged
 
         return scores
 
 
+@dataclass(frozen=True)
 class JointAnswers(AnswerRules):
     """Answers of several tasks, one after the other. Scores are means over the targets for which they are defined.
 
-    Args:
+    Attributes:
         tasks: the tasks.
         metrics: metrics of all tasks.
     """
 
-    def __init__(self, tasks: Sequence[Task], metrics: Mapping[str, Metric]) -> None:
-        self.tasks = tasks
-        self.metrics = metrics
+    tasks: Sequence[Task]
+    metrics: Mapping[str, Metric]
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         columns: dict[str, type] = {}
@@ -294,14 +266,15 @@ class JointAnswers(AnswerRules):
         return columns
 
     def decode(self, outputs: Sequence[tuple[Tensor, ...]], store: MoleculeStore) -> JointPredictions:
-        answers = []
+        answers: list[Answers] = []
         for k, task in enumerate(self.tasks):
             own: Any = [each[k] for each in outputs]
             if task.level == "molecule":
                 none = torch.zeros(0, 1, task.objective.out_channels, dtype=torch.float64)
                 own = torch.stack(own) if own else none
             answers.append(task.answers.decode(own, store))
-        return JointPredictions.of(answers)
+        warnings = [list(chain(*texts)) for texts in zip(*(each.warnings for each in answers), strict=True)]
+        return JointPredictions(tuple(answers), warnings)
 
     def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointPredictions, rows: np.ndarray
@@ -331,7 +304,7 @@ class TaskList(Task, MoleculeAtomBondOptions):
 
     Args:
         tasks: a `Regression` of molecules, a task of atoms and a task of bonds, or two of them.
-        density: see `JointObjective`.
+        density: mean weight per molecule of each task in the training rows.
 
     Raises:
         InputError: there are other tasks, fewer than two tasks, or two tasks of the same level; a target is named

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from gtx.tasks.objective import NumericObjective, Objective
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
     from gtx.data.row_log import InputFile
+    from gtx.tasks.inferred import InferredTask
 
 
 # --- What gtx can do with a task, beside training and predicting.
@@ -38,22 +39,9 @@ CAPABILITIES = {
 """Capabilities that a task may declare in `Task.supports`, each as an error message names it."""
 
 
-class Capable(Protocol):
-    """A task, or a `gtx.tasks.inferred.InferredTask` in place of a task."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def supports(self) -> frozenset[str]: ...
-
-
-def check_task_capability(task: Capable | None, capability: str) -> None:
-    """Raise InputError unless a task supports a capability, such as "tune" or "explain".
-
-    None means a task of numbers or classes that is chosen from the table.
-
-    Raises:
-        InputError: it does not.
+def check_task_capability(task: Task | InferredTask | None, capability: str) -> None:
+    """Raise InputError unless a task supports a capability, such as "tune" or "explain"; None is a task of numbers or
+    classes that is chosen from the table.
     """
     if task is not None and capability not in task.supports:
         raise InputError(f"task {task.name} does not support {CAPABILITIES[capability]}")
@@ -218,11 +206,9 @@ class Task(ABC):
 
     def config(self) -> dict[str, Any]:
         """Return the user's choices as plain values, for `config.yaml`."""
-        choices = {f.name: getattr(self, f.name) for f in chosen(self)}
-        values = {
-            name: getattr(value, "__name__", value) if callable(value) else value for name, value in choices.items()
-        }
-        return {"task": self.name, "targets": list(self.targets), **values}
+        values = {f.name: getattr(self, f.name) for f in chosen(self)}
+        named = {name: getattr(value, "__name__", value) for name, value in values.items() if callable(value)}
+        return {"task": self.name, "targets": list(self.targets), **values, **named}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings that predictions need, as plain values for JSON."""
@@ -232,11 +218,7 @@ class Task(ABC):
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
-        """Restore a task from what `to_dict` returned.
-
-        Raises:
-            InputError: an entry is missing, or does not fit `header_entries`.
-        """
+        """Restore a task from what `to_dict` returned; raise InputError if an entry does not fit `header_entries`."""
         check(record, entries({"targets": list_of(Text, least=1)}, {"level": one_of(LEVELS)}), "task")
         check(record, cls.header_entries(len(record["targets"])), "task")
         names = {f.name for f in fields(cls)} - cls.unsaved
@@ -320,12 +302,7 @@ def is_numeric(task: object) -> TypeGuard[NumericTask]:
 
 
 def require_numeric(task: Task, capability: str) -> NumericTask:
-    """Check that a task of numbers or classes of molecules supports a capability, and return the task.
-
-    Raises:
-        InputError: it does not.
-        TypeError: it is of another kind.
-    """
+    """Check that a task is of numbers or classes of molecules and supports a capability, and return it."""
     check_task_capability(task, capability)
     if not is_numeric(task):
         raise TypeError(f"expected a NumericTask of molecules, got {type(task).__name__}")

@@ -21,12 +21,8 @@ from gtx.tasks.metrics import mean_scores
 
 
 class PredictionUncertainty(NamedTuple):
-    """Standard deviations and intervals of the predictions for m molecules, float64 `[m, T]` each.
-
-    Attributes:
-        std: standard deviation of the prediction.
-        below, above: widths of the interval below and above the prediction, up to a factor that is fitted to validation
-            rows.
+    """Standard deviations of the predictions for m molecules, and widths of the intervals below and above them up to a
+    factor that is fitted to validation rows, float64 `[m, T]` each.
     """
 
     std: Tensor
@@ -70,7 +66,8 @@ class UncertaintyMethod:
 
     def spread(self, output: Tensor) -> PredictionUncertainty:
         """Compute the spread from outputs `[m, K, W, T]` of K networks."""
-        std = (self.variance(output).mean(1) + between(output)).sqrt()
+        variance = self.variance(output).mean(1)
+        std = (variance + output[:, :, 0].var(1) if output.shape[1] > 1 else variance).sqrt()
         return PredictionUncertainty(std, std, std)
 
     def check(self, model: nn.Module) -> None:
@@ -83,12 +80,6 @@ def needs_gradients(word: str, model: nn.Module) -> None:
     """Raise an `InputError` unless a model is trained by gradients, as the method `word` requires."""
     if not any(weight.requires_grad for weight in model.parameters()):
         raise InputError(f"uncertainty {word} is learned by gradients, which {type(model).__name__} is not")
-
-
-def between(output: Tensor) -> Tensor:
-    """Compute the sample variance of the numbers over K networks, `[m, T]`; 0 for a single one."""
-    numbers = output[:, :, 0]
-    return numbers.var(1) if numbers.shape[1] > 1 else torch.zeros_like(numbers[:, 0])
 
 
 # --- A predicted variance of each molecule.
@@ -106,29 +97,25 @@ class Variance(UncertaintyMethod):
 
     where the factor in brackets has no gradient. With \(\beta = 0\) it is the likelihood itself (Nix & Weigend 1994),
     which neglects molecules that it has found hard; \(\beta = 1\) learns the mean as the squared error does; halfway
-    is best, or nearly, in Seitzer et al. 2022 (arXiv:2203.09168).
-
-    Args:
-        beta: 0 to 1.
+    is best, or nearly, in Seitzer et al. 2022 (arXiv:2203.09168). That is \(\beta\) here.
     """
 
     word: ClassVar[str] = "variance"
     width: ClassVar[int] = 2
     has_loss: ClassVar[bool] = True
 
-    def __init__(self, beta: float = 0.5) -> None:
-        self.beta = beta
-
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         variance = self.variance(output)
         likelihood = (variance.log() + (target - output[..., 0, :]).square() / variance) / 2
-        return variance.detach() ** self.beta * likelihood
+        return variance.detach().sqrt() * likelihood
 
     def variance(self, output: Tensor) -> Tensor:
         return F.softplus(output[..., 1, :]) + FLOOR
 
 
 # --- A distribution over the mean and the variance of each molecule.
+
+PENALTY = 0.05
 
 
 class Evidential(UncertaintyMethod):
@@ -146,20 +133,14 @@ class Evidential(UncertaintyMethod):
 
     Its weakness: the likelihood depends on fewer numbers than the network gives, \(\nu\) is not determined by data, and
     the part attributed to the model's ignorance need not be it (Meinert et al. 2023, arXiv:2205.10060). Only the sum
-    is used here, and validation rows set its scale.
-
-    Args:
-        penalty: lambda. With 0.2, as Soleimany et al. 2021 have it for molecules
-            (https://doi.org/10.1021/acscentsci.1c00546), a spread that is known is missed by a factor of 2.7, with 0.05
-            by 9 % (the data of tests/tasks/test_uncertainty.py).
+    is used here, and validation rows set its scale. Lambda is 0.05: with 0.2, as Soleimany et al. 2021 have it for
+    molecules (https://doi.org/10.1021/acscentsci.1c00546), a spread that is known is missed by a factor of 2.7, with
+    0.05 by 9 % (the data of tests/tasks/test_uncertainty.py).
     """
 
     word: ClassVar[str] = "evidential"
     width: ClassVar[int] = 4
     has_loss: ClassVar[bool] = True
-
-    def __init__(self, penalty: float = 0.05) -> None:
-        self.penalty = penalty
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         error = target - output[..., 0, :]
@@ -172,7 +153,7 @@ class Evidential(UncertaintyMethod):
             + torch.lgamma(alpha)
             - torch.lgamma(alpha + 0.5)
         )
-        return likelihood + self.penalty * error.abs() * (2 * nu + alpha)
+        return likelihood + PENALTY * error.abs() * (2 * nu + alpha)
 
     def variance(self, output: Tensor) -> Tensor:
         nu, alpha, beta = self._evidence(output)
@@ -226,7 +207,7 @@ class Quantiles(UncertaintyMethod):
 
     def spread(self, output: Tensor) -> PredictionUncertainty:
         down, up = (reach.mean(1) for reach in self._reach(output))
-        std = (self.variance(output).mean(1) + between(output)).sqrt()
+        std = super().spread(output).std
         wider = 2 * self.normal * std / (down + up)  # as far as networks disagree
         return PredictionUncertainty(std, wider * down, wider * up)
 
@@ -261,7 +242,8 @@ class Similarity(UncertaintyMethod):
 
 
 def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    r"""Fit the slope b of each target, the likeliest for Laplace errors of the scale \(c\, e^{b d}\),
+    r"""Fit the slope b of each target `[T]`, from 0 to 8, the likeliest for Laplace errors of the scale
+    \(c\, e^{b d}\),
 
     \[ \min_{b \ge 0} \; n \ln \frac{1}{n} \sum_i |\epsilon_i| e^{-b d_i} + b \sum_i d_i + \frac{b^2}{2 \cdot 2^2} \]
 
@@ -269,28 +251,22 @@ def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
     steep slope; a Laplace distribution, unlike a normal one, is not led by single large errors.
 
     Args:
-        error: `[n, T]` of held-out rows, NaN for blanks.
+        error: `[n, T]` of held-out rows, NaN for blanks; a target of fewer than 50 values has the slope 0.
         distance: `[n]`.
-
-    Returns:
-        float64 `[T]`, from 0 to 8; 0 for a target of fewer than 50 values.
     """
-    return np.array([_slope(column, distance) for column in error.T])
-
-
-def _slope(error: np.ndarray, distance: np.ndarray) -> float:
-    rows = np.isfinite(error)
-    size, far = np.abs(error[rows]), distance[rows]
-    if len(size) < FEWEST_ERRORS or not size.any():
-        return 0.0
-
-    def unlikely(slope: float) -> float:
-        scale = np.mean(size * np.exp(-slope * far))
-        return len(size) * np.log(scale) + slope * far.sum() + slope**2 / (2 * PRIOR**2)
-
     from scipy.optimize import minimize_scalar
 
-    return float(minimize_scalar(unlikely, bounds=(0, STEEPEST), method="bounded").x)
+    def unlikeliness(slope: float, size: np.ndarray, distance: np.ndarray) -> float:
+        scale = np.mean(size * np.exp(-slope * distance))
+        return len(size) * np.log(scale) + slope * distance.sum() + slope**2 / (2 * PRIOR**2)
+
+    slopes = np.zeros(error.shape[1])
+    for t, column in enumerate(error.T):
+        rows = np.isfinite(column)
+        known = np.abs(column[rows]), distance[rows]
+        if rows.sum() >= FEWEST_ERRORS and known[0].any():
+            slopes[t] = minimize_scalar(unlikeliness, bounds=(0, STEEPEST), method="bounded", args=known).x
+    return slopes
 
 
 UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
@@ -309,28 +285,23 @@ FEWEST_VALUES = 10
 
 
 def std_factors(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    r"""Fit a factor per target that makes standard deviations likeliest for held-out values, as of a Gaussian:
+    r"""Fit a factor per target `[T]` that makes standard deviations likeliest for held-out values, as of a Gaussian:
 
     \[ c = \sqrt{\frac{1}{n} \sum_i \frac{(y_i - \mu_i)^2}{\sigma_i^2}} \]
 
     (Levi et al. 2022, https://doi.org/10.3390/s22155540, section 3.3; z scaling in chemprop). The order of the
-    molecules stays as it is.
+    molecules stays as it is. It is 1 for a target of fewer than 10 values, and where errors or deviations are 0.
 
     Args:
         y: `[n, T]`, measured, NaN for blanks.
         mean, std: `[n, T]`.
-
-    Returns:
-        float64 `[T]`; 1 for a target of fewer than 10 values, and where either the errors or the deviations are 0.
     """
-    return np.array([_factor(*columns) for columns in zip((y - mean).T, std.T, strict=True)])
-
-
-def _factor(error: np.ndarray, std: np.ndarray) -> float:
-    rows = ~np.isnan(error) & (std > 0)
-    if rows.sum() < FEWEST_VALUES:
-        return 1.0
-    return float(np.sqrt(np.mean((error[rows] / std[rows]) ** 2))) or 1.0
+    known = ~np.isnan(y) & (std > 0)
+    factors = np.ones(y.shape[1])
+    for t, rows in enumerate(known.T):
+        if rows.sum() >= FEWEST_VALUES:
+            factors[t] = np.sqrt(np.mean(((y - mean)[rows, t] / std[rows, t]) ** 2)) or 1.0
+    return factors
 
 
 # --- Scores of standard deviations and intervals.
@@ -366,6 +337,8 @@ def evaluate_spread(
     * `coverage_far`, `coverage_middle`, `coverage_near`: of the third of the molecules that is furthest from the
       training molecules, of the next and of the nearest; `width_far` and so on likewise.
 
+    The scores of what is None are left out; without any of them the result is empty.
+
     Args:
         targets: names of the T targets.
         y: `[n, T]`, NaN for blanks.
@@ -373,8 +346,7 @@ def evaluate_spread(
         distance: `[n]`, to the nearest training molecule; None: no scores of thirds.
 
     Returns:
-        The mean of each score over the targets where it is defined, and `per_target`; None where it is not. The scores
-        of what is None are left out; without any of them the whole is empty.
+        The mean of each score over the targets where it is defined, and `per_target`; None where it is not.
     """
     names = (() if std is None else NAMES[:5]) + (() if low is None else NAMES[5:])
     names += () if low is None or distance is None else BY_DISTANCE
@@ -390,16 +362,11 @@ def evaluate_spread(
             width = (high - low)[rows, t]
             scores |= {"coverage": float(inside.mean()), "width": float(width.mean())}
             if distance is not None and len(error) >= A_BIN:
-                scores |= _by_distance(inside, width, distance[rows])
+                thirds = np.array_split(np.argsort(-distance[rows], kind="stable"), 3)
+                means = [float(values[third].mean()) for values in (inside, width) for third in thirds]
+                scores |= dict(zip(BY_DISTANCE, means, strict=True))
         per_target[name] = scores
     return mean_scores(per_target) if names else {}
-
-
-def _by_distance(inside: np.ndarray, width: np.ndarray, distance: np.ndarray) -> dict[str, float]:
-    """Compute coverage and width of each third of the molecules."""
-    thirds = np.array_split(np.argsort(-distance, kind="stable"), 3)
-    means = [float(values[rows].mean()) for values in (inside, width) for rows in thirds]
-    return dict(zip(BY_DISTANCE, means, strict=True))
 
 
 def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
@@ -421,26 +388,17 @@ def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
     return {name: value if value is not None and np.isfinite(value) else None for name, value in scores.items()}
 
 
-def bins_by_std(error: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group molecules by standard deviation, 20 or more in a group.
-
-    Returns:
-        The root mean square of the deviations and that of the errors, `[bins]` each, in ascending order.
-    """
-    groups = np.array_split(np.argsort(std, kind="stable"), int(np.clip(len(std) // A_BIN, 1, MOST_BINS)))
-    stated, actual = (np.array([np.sqrt(np.mean(x[rows] ** 2)) for rows in groups]) for x in (std, error))
-    return stated, actual
-
-
 def calibration_error(error: np.ndarray, std: np.ndarray) -> float:
     r"""Compute the expected normalised calibration error, the mean over groups of molecules of like \(\sigma\) of
 
     \[ |\mathrm{RMSE} - \mathrm{RMS}\,\sigma| \; / \; \mathrm{RMS}\,\sigma \]
 
-    (Levi et al. 2022, https://doi.org/10.3390/s22155540); 0 at best.
+    (Levi et al. 2022, https://doi.org/10.3390/s22155540); 0 at best. There are 20 molecules or more in a group, in at
+    most 20 groups.
 
     By chance alone it is about \(1 / \sqrt{\pi m}\) with m molecules in a group, 0.13 of 20 (Pernot 2023,
     arXiv:2305.11905, on how it depends on the number of groups).
     """
-    stated, actual = bins_by_std(error, std)
+    groups = np.array_split(np.argsort(std, kind="stable"), int(np.clip(len(std) // A_BIN, 1, MOST_BINS)))
+    stated, actual = (np.array([np.sqrt(np.mean(x[rows] ** 2)) for rows in groups]) for x in (std, error))
     return float(np.mean(np.abs(actual - stated) / stated))
