@@ -74,9 +74,8 @@ def score_baselines(
     Args:
         dataset: molecules, targets and split.
         task: the fitted task; one that is not of numbers or classes of molecules has its own baselines, if any.
-        seed: see `predict_baselines`.
+        seed, kernel: see `predict_baselines`.
         progress: print the current baseline on standard error.
-        kernel: see `predict_baselines`.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -85,54 +84,37 @@ def score_baselines(
         results = [score_baselines(task.seen_by(each, dataset), each, seed, progress, kernel) for each in task.tasks]
         predictions = {name: values for result in results for name, values in result.predictions.items()}
         return Baselines(join_baselines([result.scores for result in results], task.tasks), predictions)
+    result = Baselines({}, {})
     if not isinstance(task, NumericTask):
-        return Baselines({}, {})
+        return result
     if not is_numeric(task):
         return Baselines(score_alike(task.objective, dataset.store, dataset.split), {})
-    console = Console(stderr=True, quiet=not progress)
-    with console.status("Baselines") as status:
+    with Console(stderr=True, quiet=not progress).status("Baselines") as status:
 
         def show(line: str) -> None:
             status.update(escape(printable(line, None)))  # a target may be called "IC50 [nM]"
 
-        options = {"seed": seed, **baseline_inputs(dataset.store, task), "kernel": kernel}
-        return baselines(dataset.smiles, dataset.y, dataset.split, task, progress=show, **options)
-
-
-def baselines(
-    smiles: Sequence[str], y: np.ndarray, split: Mapping[str, np.ndarray], task: NumericTask, **options: Any
-) -> Baselines:
-    """Score the baselines on a split; for the arguments see `predict_baselines`."""
-    y, results = np.asarray(y, dtype=np.float64), Baselines({}, {})
-    for name, prediction, settings in predict_baselines(smiles, y, split, task, **options):
-        scores = {part: task.objective.evaluate(y[rows], prediction[rows]) for part, rows in split.items()}
-        results.scores[name] = scores | {"settings": settings}
-        results.predictions[name] = prediction
-    return results
-
-
-def baseline_inputs(store: MoleculeStore, task: NumericTask) -> dict[str, Any]:
-    """Collect the inputs that model and baselines share, as arguments `store`, `descriptors` and `known`."""
-    return {"store": store, "descriptors": store.descriptors.cpu().numpy(), "known": task.known_part(store)}
+        for name, prediction, settings in predict_baselines(dataset, task, seed, show, kernel):
+            parts = dataset.split.items()
+            scores = {part: task.objective.evaluate(dataset.y[rows], prediction[rows]) for part, rows in parts}
+            result.scores[name] = scores | {"settings": settings}
+            result.predictions[name] = prediction
+    return result
 
 
 def predict_baselines(
-    smiles: Sequence[str],
-    y: np.ndarray,
-    split: Mapping[str, np.ndarray],
+    dataset: LabelledMolecules,
     task: NumericTask,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
-    descriptors: np.ndarray | None = None,
-    known: np.ndarray | None = None,
-    store: MoleculeStore | None = None,
+    progress: Callable[[str], None] = lambda line: None,
     kernel: KernelRidge | None = None,
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
     """Yield the name of each baseline, its predictions `[n, P]` of all rows (for classes, probabilities) and settings.
 
     `mean` predicts the mean of each target over the training rows (for classes, their shares). The others have Morgan
     counts (https://doi.org/10.1021/ci100050t) and, where there are any, descriptors as clipped z-scores of the training
-    rows, with the mean for an unknown one; each target is fitted to the training rows with a value:
+    rows, with the mean for an unknown one. Each target is fitted to the training rows with a value, without its part
+    that the task knows (`Task.known_part`):
 
     - `ridge`, for classes `logistic`: a linear model. Its penalty is chosen on the validation
       rows, like the epoch of the model, or by 5-fold cross-validation on the training rows if fewer than ten validation
@@ -140,49 +122,41 @@ def predict_baselines(
     - `random_forest` (Breiman 2001, https://doi.org/10.1023/A:1010933404324): fully grown trees, with a third of the
       columns for each split, for classes the square root of their number; one forest per target, which scores better
       than one forest for all.
-    - `kernel`: kernel ridge regression on substructures, descriptors and embeddings (`gtx.kernel.KernelRidge`), if
-      there is a store.
+    - `kernel`: kernel ridge regression on substructures, descriptors and embeddings (`gtx.kernel.KernelRidge`).
 
     On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer, as there
     are fewer trees then, and a random sample of at most 50,000 training rows.
 
     Args:
-        smiles: n readable molecules.
-        y: `[n, T]` in the targets' own units, or indices of classes; NaN for blanks.
-        split: row indices of "train", "val" and "test".
+        dataset: molecules, targets and split.
         task: the fitted task.
         seed: seed of the forest and of the sample of rows.
         progress: function that is called with a line of text for each step.
-        descriptors: `[n, D]`, NaN for an unknown one; None to use the counts alone.
-        known: `[n, T]`, contribution of the model's reference per element; all but `mean` are fitted to the rest.
-        store: the molecules, with targets.
         kernel: kernel fitted to the training rows; by default one is fitted.
     """
-    progress = progress or (lambda line: None)
-    y, names = np.asarray(y, dtype=np.float64), task.targets
-    yield "mean", np.tile(_level(y[split["train"]], task), (len(y), 1)), {}
+    y, store, train = dataset.y, dataset.store, dataset.split["train"]
+    yield "mean", np.tile(_level(y[train], task), (len(y), 1)), {}
 
-    progress(f"Morgan counts of {len(smiles)} molecules")
-    counts = _counts(smiles)
-    train = split["train"]
+    progress(f"Morgan counts of {len(y)} molecules")
+    counts, descriptors, known = _counts(dataset.smiles), store.descriptors.cpu().numpy(), task.known_part(store)
     if len(train) > MAX_ROWS:
         train = np.sort(np.random.default_rng(seed).choice(train, MAX_ROWS, replace=False))
-    read, scaled = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
-    if descriptors is not None and descriptors.shape[1]:
-        read, scaled = f"{read}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
+    inputs, scaled = f"Morgan counts, radius {RADIUS}, {BITS} bits", None
+    if descriptors.shape[1]:
+        inputs, scaled = f"{inputs}, and {descriptors.shape[1]} descriptors", _scaled(descriptors, train)
     if known is None:
         known = np.zeros_like(y)
     else:
-        read += "; extensive targets minus the model's reference per element"
+        inputs += "; extensive targets minus the model's reference per element"
     rest = y - known
-    level = _level(rest[split["train"]], task)
+    level = _level(rest[dataset.split["train"]], task)
     for method in _methods(counts, scaled, task, len(train), seed):
         prediction = np.tile(level, (len(y), 1))
-        settings: dict[str, Any] = {"inputs": read, "training_rows": len(train)}
+        settings: dict[str, Any] = {"inputs": inputs, "training_rows": len(train)}
         settings |= _forest_settings(method.estimator)
         for t, (target, columns) in enumerate(task.objective.places):
-            progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(names)})")
-            learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, split["val"]))
+            progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(task.targets)})")
+            learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, dataset.split["val"]))
             if _learnable(rest[learn, t], task):  # else the mean is all there is to learn
                 penalty = _choose(method, rest[:, t], learn, choose, task)
                 fitted = clone(method.estimator).set_params(**penalty).fit(method.inputs[learn], rest[learn, t])
@@ -192,17 +166,13 @@ def predict_baselines(
             if not task.discrete:
                 prediction[:, columns] += known[:, [t]]
         yield method.name, task.admissible(prediction), settings
-    store = None if store is None else store.with_targets(y)
-    if (
-        store is not None
-        and closed_form_targets(task, store) is not None
-        and not np.isnan(y[split["train"]]).all(0).any()
-    ):
+    train = dataset.split["train"]
+    if closed_form_targets(task, store) is not None and not np.isnan(y[train]).all(0).any():
         progress(TITLES["kernel"])
-        yield "kernel", *_by_similarity(store, split["train"], task, kernel)
+        yield "kernel", *_predict_by_kernel(store, train, task, kernel)
 
 
-def _by_similarity(
+def _predict_by_kernel(
     store: MoleculeStore, train: np.ndarray, task: NumericTask, kernel: KernelRidge | None
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Predict with a kernel; also return its settings."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gtx.base.errors import InputError, printable
-from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.optimise import validation_scorer
-from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.workflow.outputs import data_lines
 from gtx.workflow.run import Run
 from gtx.workflow.specs import default_width
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.trial import FrozenTrial, Trial
+    from optuna.trial import FixedTrial, FrozenTrial, Trial
 
 
 # --- The search space: choices, their defaults, and the settings that follow from them.
@@ -30,18 +27,6 @@ SCRATCH = "scratch"
 ARCHITECTURE = ("channels", "layers", "dropout", "encodings")
 """Names of the choices that are arguments of the model."""
 ENCODINGS = ("bonds path walk degree", "bonds path walk degree ring", "bonds path degree", "bonds walk degree", "bonds")
-
-
-class Range(NamedTuple):
-    """Range of numbers that a setting can take, integers between integers; `log` draws on a logarithmic scale."""
-
-    low: float
-    high: float
-    log: bool = False
-
-
-Choice = Range | tuple[Any, ...]
-"""Values that one setting can take: a range, or one of several."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +50,31 @@ class Space:
     models: tuple[str, ...] = ("standard",)
     chosen: frozenset[str] = frozenset()
 
-    @property
-    def choices(self) -> dict[str, Choice]:
-        """Choices by name, in the order in which they are drawn."""
-        epochs, batch = self.base.epochs or 1, self.base.molecules_per_batch(self.rows)
-        choices: dict[str, Choice] = {
-            "start": self.starts,
-            "model": self.models,
-            "channels": tuple(sorted({32, 64, 96, 128, default_width(self.rows)})),
-            "layers": Range(2, 6),
-            "dropout": Range(0.0, 0.3),
-            "encodings": ENCODINGS,
-            "lr": Range(self.base.lr / 5, self.base.lr * 4, log=True),
-            "batch_molecules": tuple(sorted({max(4, batch // 2), batch, batch * 2})),
-            "epochs": tuple(sorted({max(1, epochs // 2), epochs, epochs * 2})),
-        }
-        return {name: choice for name, choice in choices.items() if name not in self._fixed(choices)}
+    def draw(self, trial: Trial | FixedTrial) -> dict[str, Any]:
+        """Draw a value for each choice that applies to a trial, unless there is one value, or the user has fixed it."""
+        fixed, values = self.chosen | set(self.base.model_arguments), {}
+        epochs, batch, lr = self.base.epochs or 1, self.base.molecules_per_batch(self.rows), self.base.lr
+
+        def choose(name: str, options: Iterable[Any]) -> Any:
+            options = tuple(options)
+            if len(options) > 1 and name not in fixed:
+                values[name] = trial.suggest_categorical(name, options)
+            return values.get(name, options[0])
+
+        if choose("start", self.starts) == SCRATCH:
+            model = choose("model", self.models)
+            choose("channels", sorted({32, 64, 96, 128, default_width(self.rows)}))
+            if "layers" not in fixed:
+                values["layers"] = trial.suggest_int("layers", 2, 6)
+            if "dropout" not in fixed:
+                values["dropout"] = trial.suggest_float("dropout", 0.0, 0.3)
+            if model == "standard":
+                choose("encodings", ENCODINGS)
+        if "lr" not in fixed:
+            values["lr"] = trial.suggest_float("lr", lr / 5, lr * 4, log=True)
+        choose("batch_molecules", sorted({max(4, batch // 2), batch, batch * 2}))
+        choose("epochs", sorted({max(1, epochs // 2), epochs, epochs * 2}))
+        return values
 
     def defaults_of(self, start: str) -> dict[str, Any]:
         """Return the choices that equal the defaults of `gtx train` from a start."""
@@ -95,21 +89,7 @@ class Space:
             "batch_molecules": self.base.molecules_per_batch(self.rows),
             "epochs": self.base.epochs,
         }
-        return {name: usual[name] for name in self.choices if self._applies(name, usual)}
-
-    def draw(self, trial: Trial) -> dict[str, Any]:
-        """Draw a value for each choice that applies to a trial."""
-        values: dict[str, Any] = {}
-        for name, choice in self.choices.items():
-            if not self._applies(name, values):
-                continue
-            if not isinstance(choice, Range):
-                values[name] = trial.suggest_categorical(name, choice)
-            elif isinstance(choice.low, int) and isinstance(choice.high, int):
-                values[name] = trial.suggest_int(name, choice.low, choice.high, log=choice.log)
-            else:
-                values[name] = trial.suggest_float(name, choice.low, choice.high, log=choice.log)
-        return values
+        return self.draw(import_optuna().trial.FixedTrial(usual))
 
     def settings(self, values: Mapping[str, Any]) -> tuple[TrainSettings, str | None]:
         """Convert choices to the settings of a training and the model file to start from."""
@@ -128,18 +108,6 @@ class Space:
             arguments["encodings"] = arguments["encodings"].split()
         model = values.get("model", self.models[0])
         return {"model": model, "model_arguments": {**self.base.model_arguments, **arguments}, **options}
-
-    def _fixed(self, choices: Mapping[str, Choice]) -> set[str]:
-        """Return the names of choices with a single value, and of those that the user has fixed."""
-        single = {name for name, choice in choices.items() if len(choice) == 1}
-        return single | self.chosen | set(self.base.model_arguments)
-
-    def _applies(self, name: str, values: Mapping[str, Any]) -> bool:
-        if name not in ("model", *ARCHITECTURE):
-            return True
-        if values.get("start", self.starts[0]) != SCRATCH:
-            return False
-        return name != "encodings" or values.get("model", self.models[0]) == "standard"
 
 
 # --- Studies of Optuna in a folder.
@@ -217,41 +185,6 @@ def repeat_interrupted(study: Study) -> None:
 # --- One trial of a study: a training as of `gtx train`, pruned if it is bad, scored by its validation rows.
 
 
-@dataclass
-class Rows:
-    """Training and validation rows of a study, without its test rows.
-
-    Attributes:
-        data: settings of the table and its split; the test part is scored once, at the end.
-        cache: folder of featurised molecules.
-        lines: notes about the table, its test rows included.
-    """
-
-    data: DataSettings
-    cache: Path
-    lines: list[str] = field(default_factory=list)
-    _read: dict[str, Dataset] = field(default_factory=dict)
-
-    def dataset(self, data: DataSettings) -> Dataset:
-        """Load the rows for trials, with the split of `self.data` and the featuriser of `data`; each is cached.
-
-        Raises:
-            InputError: the table cannot be used, there are no validation rows, or the task is not of numbers or
-                classes.
-        """
-        inputs = str((data.featuriser.to_dict(), data.features))
-        if inputs not in self._read:
-            dataset = load_training_table(
-                replace(self.data, featuriser=data.featuriser, features=data.features), cache=self.cache
-            )
-            check_task_capability(dataset.task, "tune")
-            if not len(dataset.split["val"]):
-                raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
-            self.lines = data_lines(dataset)
-            self._read[inputs] = dataset.without_test()
-        return self._read[inputs]
-
-
 class Pruning:
     """Report of the best validation score at each stage of a training, and the end of a bad trial.
 
@@ -291,17 +224,23 @@ def validation_score(run: Run, pruning: Pruning) -> float:
     return scorer(blended.outputs[torch.from_numpy(rows)].mean(1))["val_score"]
 
 
-def run_trial(trial: Trial, choices: dict[str, Any], space: Space, rows: Rows, folder: Path) -> float:
+def run_trial(trial: Trial, space: Space, load: Callable[..., Run], folder: Path) -> float:
     """Run a trial, the objective of a study; an error is an attribute of the trial, and is raised.
+
+    Args:
+        trial: trial of Optuna.
+        space: search space, of which its choices are drawn.
+        load: function that loads the run of settings in a folder, with a `start`.
+        folder: folder of the run.
 
     Returns:
         The validation score.
     """
     from optuna import TrialPruned
 
-    settings, start = space.settings(choices)
+    settings, start = space.settings(space.draw(trial))
     try:
-        with Run.load(rows.data, replace(settings, progress=False), folder, rows.dataset, start=start) as run:
+        with load(replace(settings, progress=False), folder, start=start) as run:
             prunable = not trial.user_attrs.get("default")
             score = validation_score(run, Pruning(trial, run.settings.epochs or 1, prunable))
         if not math.isfinite(score):

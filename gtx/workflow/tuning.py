@@ -25,15 +25,15 @@ from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads
-from gtx.training_data import DataSettings
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.training_data.settings import collect_data_config
 from gtx.workflow.fine_tuning import prepare
-from gtx.workflow.run import train_model
+from gtx.workflow.outputs import data_lines
+from gtx.workflow.run import Run, train_model
 from gtx.workflow.trials import (
     SCRATCH,
     STORAGE,
     UNPRUNED_TRIALS,
-    Rows,
     Space,
     best_trial,
     ended,
@@ -135,14 +135,27 @@ def tune(
     """
     out = Path(out)
     import_optuna()
-    _check(data, trials, hours, test_folds, jobs)
+    for name, value in (("trials", trials), ("jobs", jobs)):
+        if value < 1:
+            raise InputError(f"{name}: expected 1 or more, got {value}")
+    if hours is not None and not hours > 0:
+        raise InputError(f"hours: expected a value above 0, got {hours}")
+    if test_folds is not None:
+        replace(data, test_folds=test_folds)  # raises if it is out of range
+    check_task_capability(data.task, "tune")
     if jobs > 1 and settings.threads is None:
         settings = replace(settings, threads=max(1, torch.get_num_threads() // jobs))
-    starts = (start,) if start else _starts(data, settings)
-    models = (settings.model,) if "model" in chosen or start else _models(data, settings, models)
-    numbers = range(1, (test_folds or 0) + 1)
-    studies_data = {MAIN: data} | {f"fold-{k}": replace(data, test_folds=test_folds, test_fold=k) for k in numbers}
-    search = Search(out, studies_data, settings, starts, models, frozenset(chosen))
+    starts: tuple[str, ...] = (start,) if start else (SCRATCH,)
+    if not start and _suits(data, settings, FOUNDATION_MODEL):
+        starts = (SCRATCH, FOUNDATION_MODEL)
+    if "model" in chosen or start:
+        models = (settings.model,)
+    elif models is None:
+        models = [model for model in MODELS if _suits(data, replace(settings, model=model))]
+    for model in () if start else models:
+        prepare(data, replace(settings, model=model), None)  # raises if it does not suit the data
+    folds = {f"fold-{k}": replace(data, test_folds=test_folds, test_fold=k) for k in range(1, (test_folds or 0) + 1)}
+    search = Search(out, {MAIN: data} | folds, settings, starts, tuple(models), frozenset(chosen))
 
     config = collect_data_config(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
@@ -155,20 +168,18 @@ def tune(
             tidy(out)
         claim(out, FILES)
         _describe(out, config, overwrite)
-        for line in search.rows[MAIN].lines:
+        for line in data_lines(search.table(MAIN)):
             describe(line)
         search.begin()
-        shares: list[dict[str, int]] = [{} for _ in range(jobs)]
-        for name, study in search.studies.items():
-            missing = max(0, trials - len(ended(study)))
-            for k, share in enumerate(shares):
-                share[name] = missing // jobs + (1 if k < missing % jobs else 0)
+        missing = {name: trials - len(ended(study)) for name, study in search.studies.items()}
+        turns = [name for turn in range(trials) for name in missing if turn < missing[name]]
         if jobs == 1:
-            search.run(shares[0], hours, tell)
+            search.run(turns, hours, tell)
         else:
             with open_process_pool(jobs - 1) as pool:
-                others = [pool.submit(_run_beside, replace(search), share, hours, tell) for share in shares[1:]]
-                search.run(shares[0], hours, tell)
+                shares = [turns[k::jobs] for k in range(1, jobs)]
+                others = [pool.submit(_run_beside, replace(search), share, hours, tell) for share in shares]
+                search.run(turns[::jobs], hours, tell)
                 for other in others:
                     other.result()
         return _results(search, options or {})
@@ -192,19 +203,38 @@ class Search:
     chosen: frozenset[str]
 
     @cached_property
-    def rows(self) -> dict[str, Rows]:
-        """Rows by the name of the study."""
-        return {name: Rows(each, self.out / "cache") for name, each in self.data.items()}
+    def tables(self) -> dict[tuple[str, str], Dataset]:
+        """Tables that were read, by the name of the study and the inputs of the model."""
+        return {}
 
     @cached_property
     def studies(self) -> dict[str, Study]:
         """Studies by name."""
         return {name: open_study(self.out, name) for name in self.data}
 
+    def table(self, name: str, inputs: DataSettings | None = None) -> Dataset:
+        """Load the rows of a study, with the featuriser of `inputs`; each table is read once.
+
+        Raises:
+            InputError: the table cannot be used, there are no validation rows, or the task is not of numbers or
+                classes.
+        """
+        if inputs is None:
+            start = None if self.starts[0] == SCRATCH else self.starts[0]
+            inputs, _, _ = prepare(self.data[MAIN], self.settings, start)
+        key = name, str((inputs.featuriser.to_dict(), inputs.features))
+        if key not in self.tables:
+            data = replace(self.data[name], featuriser=inputs.featuriser, features=inputs.features)
+            dataset = load_training_table(data, cache=self.out / "cache")
+            check_task_capability(dataset.task, "tune")
+            if not len(dataset.split["val"]):
+                raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
+            self.tables[key] = dataset
+        return self.tables[key]
+
     def space(self, name: str) -> Space:
         """Make the search space of a study."""
-        prepared, _, _ = prepare(self.data[MAIN], self.settings, None if self.starts[0] == SCRATCH else self.starts[0])
-        dataset = self.rows[name].dataset(prepared)
+        dataset = self.table(name)
         check_selection(dataset.task, self.settings.keep_by, validated=True)
         base = self.settings.resolved(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), self.starts, self.models, self.chosen)
@@ -218,27 +248,28 @@ class Search:
                 for number, start in enumerate(space.starts):
                     study.enqueue_trial(space.defaults_of(start), user_attrs={"default": number == 0})
 
-    def run(self, share: Mapping[str, int], hours: float | None, tell: Tell) -> None:
-        """Run a number of trials of each study in turns, none after so many hours of trials in all studies."""
-        for i in range(max(share.values())):
-            for name in (name for name, number in share.items() if i < number):
-                times = [one.duration for study in self.studies.values() for one in ended(study) if one.duration]
-                if hours is not None and sum(each.total_seconds() for each in times) >= 3600 * hours:
-                    return
-                self._run_one(name, tell)
+    def run(self, turns: Sequence[str], hours: float | None, tell: Tell) -> None:
+        """Run a trial of each study in turns, none after so many hours of trials in all studies."""
+        for name in turns:
+            times = [one.duration for study in self.studies.values() for one in ended(study) if one.duration]
+            if hours is not None and sum(each.total_seconds() for each in times) >= 3600 * hours:
+                return
+            self._run_one(name, tell)
 
     def _run_one(self, name: str, tell: Tell) -> None:
-        study, space, rows = self.studies[name], self.space(name), self.rows[name]
+        study, optuna = self.studies[name], import_optuna()
+
+        def load(settings: TrainSettings, folder: Path, start: str | None) -> Run:
+            return Run.load(
+                self.data[name], settings, folder, lambda inputs: self.table(name, inputs).without_test(), start=start
+            )
 
         def objective(trial: Trial) -> float:
-            earlier = [
-                *ended(study),
-                *study.get_trials(deepcopy=False, states=(import_optuna().trial.TrialState.RUNNING,)),
-            ]
-            place = sum(each.number < trial.number for each in earlier)  # no two jobs draw with the same seed
-            seed = spread_seed(self.settings.seed, list(self.studies).index(name), place)
-            study.sampler = import_optuna().samplers.TPESampler(seed=seed)
-            return run_trial(trial, space.draw(trial), space, rows, trial_folder(self.out, name, trial))
+            running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
+            place = sum(each.number < trial.number for each in [*ended(study), *running])
+            seed = spread_seed(self.settings.seed, list(self.studies).index(name), place)  # of no other job
+            study.sampler = optuna.samplers.TPESampler(seed=seed)
+            return run_trial(trial, self.space(name), load, trial_folder(self.out, name, trial))
 
         def callback(study: Study, trial: FrozenTrial) -> None:
             tell(name, trial, best_trial(study))
@@ -246,11 +277,11 @@ class Search:
         study.optimize(objective, n_trials=1, callbacks=[callback], catch=(Exception,))
 
 
-def _run_beside(search: Search, share: Mapping[str, int], hours: float | None, tell: Tell) -> None:
+def _run_beside(search: Search, turns: Sequence[str], hours: float | None, tell: Tell) -> None:
     """Run trials in a process of its own, which leaves Ctrl-C to the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with torch_threads(search.settings.threads):
-        search.run(share, hours, tell)
+        search.run(turns, hours, tell)
 
 
 # --- The results of a study, and its files.
@@ -260,16 +291,17 @@ def _results(search: Search, options: Mapping[str, Any]) -> Tuned:
     """Score the best trials on test rows, and write all files; finished work is not repeated."""
     out, studies = search.out, search.studies
     trials = {name: ended(study) for name, study in studies.items()}
-    best = {name: _best(name, study) for name, study in studies.items()}
-    stamp = {name: [trial.number, len(trials[name])] for name, trial in best.items()}
+    bests = {name: _best(name, study) for name, study in studies.items()}
+    best = bests[MAIN]
+    stamp = {name: [trial.number, len(trials[name])] for name, trial in bests.items()}
     earlier = read_plain(out / RECORD)  # None if it is damaged
     if isinstance(earlier, dict) and earlier.get("stamp") == stamp and isinstance(earlier.get("scores"), dict):
-        return Tuned(out, trials, best[MAIN], earlier["scores"], was_finished=True)
+        return Tuned(out, trials, best, earlier["scores"], was_finished=True)
     scores: dict[str, dict[str, Any]] = {}
     for name, data in search.data.items():
         space = search.space(name)
         scores[name] = {}
-        for title, trial in {"tuned": best[name], **_defaults(trials[name], space)}.items():
+        for title, trial in {"tuned": bests[name], **_defaults(trials[name], space)}.items():
             report = name == MAIN and title == "tuned"
             settings, start = space.settings(trial.params)
             settings = replace(settings, progress=search.settings.progress)
@@ -279,27 +311,22 @@ def _results(search: Search, options: Mapping[str, Any]) -> Tuned:
                 scores[name][title] = {part: outcome.metrics[part] for part in ("val", "test")}
     discard(out / BEST)
     excluded = shutil.ignore_patterns(LOCK, "cache")
-    shutil.copytree(trial_folder(out, MAIN, best[MAIN]), out / BEST, ignore=excluded, dirs_exist_ok=True)
-    write_best(out / CONFIG, best[MAIN], {**options, **search.space(MAIN).options(best[MAIN].params)}, out / BEST)
-    write_trials(out / "trials.csv", studies)
+    shutil.copytree(trial_folder(out, MAIN, best), out / BEST, ignore=excluded, dirs_exist_ok=True)
+    head = f"# Trial {best.number} of gtx tune, validation score {best.value:.4g}.\n"
+    head += f"# gtx train --config {out / CONFIG}\n"
+    options = {**options, **search.space(MAIN).options(best.params), "out": str(out / BEST)}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    write_text(out / CONFIG, head + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120))
+    attributes = ("number", "state", "value", "duration", "params", "user_attrs")
+    frames = {name: study.trials_dataframe(attrs=attributes) for name, study in studies.items()}
+    with whole_file(out / "trials.csv") as file:
+        pd.concat(frames, names=["study", None]).reset_index("study").to_csv(file, index=False)
     importances, notes = _importances(studies[MAIN], trials[MAIN])
     if importances:
-        write_figure_of_trials(out / "importance.png", trials[MAIN], importances)
-    record = {"stamp": stamp, "chosen": best[MAIN].params, "score": best[MAIN].value}
-    record |= {"importances": importances, "scores": scores}
+        _plot(out / "importance.png", trials[MAIN], importances)
+    record = {"stamp": stamp, "chosen": best.params, "score": best.value, "importances": importances, "scores": scores}
     write_text(out / RECORD, json.dumps(record, indent=2, allow_nan=False) + "\n")
-    return Tuned(out, trials, best[MAIN], scores, notes=notes)
-
-
-def _importances(study: Study, trials: Sequence[FrozenTrial]) -> tuple[dict[str, float], list[str]]:
-    """Compute the importance of each choice by PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255), and a note on it."""
-    if sum(trial.state.name == "COMPLETE" for trial in trials) <= UNPRUNED_TRIALS:
-        return {}, ["no importance.png: too few trials were completed"]
-    with warnings.catch_warnings(record=True) as doubts:
-        warnings.simplefilter("always")
-        importances = import_optuna().importance.get_param_importances(study)
-    doubt = "importance.png: few trials were completed, so the importance of the settings is uncertain"
-    return importances, [doubt] if doubts else []
+    return Tuned(out, trials, best, scores, notes=notes)
 
 
 def _defaults(trials: Sequence[FrozenTrial], space: Space) -> dict[str, FrozenTrial]:
@@ -321,22 +348,18 @@ def _best(name: str, study: Study) -> FrozenTrial:
     return best
 
 
-def write_best(path: Path, best: FrozenTrial, options: Mapping[str, Any], out: Path) -> None:
-    """Write the best options as a file for `gtx train --config`, which trains in `out`."""
-    head = f"# Trial {best.number} of gtx tune, validation score {best.value:.4g}.\n# gtx train --config {path}\n"
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
-    write_text(path, head + yaml.safe_dump(plain | {"out": str(out)}, sort_keys=False, allow_unicode=True, width=120))
+def _importances(study: Study, trials: Sequence[FrozenTrial]) -> tuple[dict[str, float], list[str]]:
+    """Compute the importance of each choice by PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255), and a note on it."""
+    if sum(trial.state.name == "COMPLETE" for trial in trials) <= UNPRUNED_TRIALS:
+        return {}, ["no importance.png: too few trials were completed"]
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        importances = import_optuna().importance.get_param_importances(study)
+    doubt = "importance.png: few trials were completed, so the importance of the settings is uncertain"
+    return importances, [doubt] if doubts else []
 
 
-def write_trials(path: Path, studies: Mapping[str, Study]) -> None:
-    """Write Optuna's table of trials, with the choices (`params_`), the validation score (`value`) and the error."""
-    attributes = ("number", "state", "value", "duration", "params", "user_attrs")
-    frames = {name: study.trials_dataframe(attrs=attributes) for name, study in studies.items()}
-    with whole_file(path) as file:
-        pd.concat(frames, names=["study", None]).reset_index("study").to_csv(file, index=False)
-
-
-def write_figure_of_trials(path: Path, trials: Sequence[FrozenTrial], importances: Mapping[str, float]) -> None:
+def _plot(path: Path, trials: Sequence[FrozenTrial], importances: Mapping[str, float]) -> None:
     """Plot the importance of each setting, and the scores by trial."""
     from gtx.report.comparison import tuning_figure, write_figure
 
@@ -348,51 +371,22 @@ def write_figure_of_trials(path: Path, trials: Sequence[FrozenTrial], importance
 # --- Settings of a study.
 
 
-def _check(data: DataSettings, trials: int, hours: float | None, test_folds: int | None, jobs: int) -> None:
-    for name, value in (("trials", trials), ("jobs", jobs)):
-        if value < 1:
-            raise InputError(f"{name}: expected 1 or more, got {value}")
-    if hours is not None and not hours > 0:
-        raise InputError(f"hours: expected a value above 0, got {hours}")
-    if test_folds is not None:
-        replace(data, test_folds=test_folds)  # raises if it is out of range
-    check_task_capability(data.task, "tune")
-
-
-def _starts(data: DataSettings, settings: TrainSettings) -> tuple[str, ...]:
-    """Return the default starts: from scratch, and from the foundation if the settings allow it."""
+def _suits(data: DataSettings, settings: TrainSettings, start: str | None = None) -> bool:
     try:
-        prepare(data, settings, FOUNDATION_MODEL)
+        prepare(data, settings, start)
     except InputError:
-        return (SCRATCH,)
-    return SCRATCH, FOUNDATION_MODEL
-
-
-def _models(data: DataSettings, settings: TrainSettings, requested: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the models requested, checked; by default those of `MODELS` that suit the data."""
-    suited = []
-    for model in requested or MODELS:
-        try:
-            prepare(data, replace(settings, model=model), None)
-            suited.append(model)
-        except InputError:
-            if requested:
-                raise
-    return tuple(suited)
+        return False
+    return True
 
 
 def _describe(out: Path, config: dict[str, Any], overwrite: bool) -> None:
-    """Write what identifies a study, or compare it with what is written.
-
-    Raises:
-        InputError: the folder contains a study with another config.
-    """
+    """Write what identifies a study, or raise an `InputError` if it differs from what is written."""
     file = out / DESCRIPTION
     if overwrite:
         discard(out / BEST)
         discard(out, FILES, keep=(BEST,))
     config = json.loads(json.dumps(config))
-    if not file.exists():
-        write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=120))
-    else:
+    if file.exists():
         check_same(read_plain(file), config, f"{out} holds a study")
+    else:
+        write_text(file, yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=120))

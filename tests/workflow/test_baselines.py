@@ -1,24 +1,53 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 
 import gtx.workflow.baselines
-from gtx.data import featurise
+from gtx.data import MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
-from gtx.workflow.baselines import baselines, predict_baselines
+from gtx.training_data.settings import LabelledMolecules
+from gtx.workflow.baselines import predict_baselines, score_baselines
 from tests.report.conftest import SMILES, SPLIT, measured
 
-NUMBERS, CLASSES = (kind(("additive", "letters")) for kind in (Regression, BinaryClassification))
+
+@dataclass(frozen=True)
+class Known(Regression):
+    """Numbers of which a part is known."""
+
+    known: np.ndarray | None = None
+
+    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
+        return self.known
 
 
-def predictions(y: np.ndarray, task: NumericTask = NUMBERS, **options) -> dict[str, np.ndarray]:
-    options = {"smiles": SMILES, "split": SPLIT} | options
-    return {name: p for name, p, _ in predict_baselines(y=y, task=task, **options)}
+NUMBERS, CLASSES = (kind(("additive", "letters")) for kind in (Known, BinaryClassification))
+
+
+STORE = featurise(Featuriser(descriptors=False), SMILES, workers=0).store
+
+
+def labelled(
+    y: np.ndarray, task: NumericTask = NUMBERS, descriptors: np.ndarray | None = None
+) -> tuple[LabelledMolecules, NumericTask]:
+    """Molecules with weights, which no kernel reads."""
+    store = replace(STORE.with_targets(y), weights=torch.ones(len(y)))
+    if descriptors is not None:
+        store = replace(store, descriptors=torch.from_numpy(descriptors))
+    return LabelledMolecules(task, store, SMILES, SPLIT, "", "smiles"), task
+
+
+def baselines(y: np.ndarray, task: NumericTask = NUMBERS, descriptors: np.ndarray | None = None) -> dict[str, dict]:
+    return score_baselines(*labelled(y, task, descriptors)).scores
+
+
+def predictions(y: np.ndarray, task: NumericTask = NUMBERS, seed: int = 0) -> dict[str, np.ndarray]:
+    return {name: prediction for name, prediction, _ in predict_baselines(*labelled(y, task), seed)}
 
 
 @pytest.fixture
@@ -32,7 +61,7 @@ def classes(y: np.ndarray) -> np.ndarray:
 
 
 def test_a_sum_of_contributions_is_what_ridge_learns_and_a_forest_nearly(y):
-    found = baselines(SMILES, y, SPLIT, NUMBERS).scores
+    found = baselines(y)
     assert list(found) == ["mean", "ridge", "random_forest"]
     rmse = {name: scores["test"]["per_target"]["additive"]["rmse"] for name, scores in found.items()}
     assert rmse["ridge"] < 0.1 * rmse["mean"]
@@ -73,7 +102,7 @@ def test_classes_get_probabilities(classes):
     assert list(found) == ["mean", "logistic", "random_forest"]
     for prediction in found.values():
         assert prediction.min() >= 0 and prediction.max() <= 1
-    scores = baselines(SMILES, classes, SPLIT, CLASSES).scores
+    scores = baselines(classes, CLASSES)
     assert scores["mean"]["test"]["roc_auc"] == 0.5
     assert scores["logistic"]["test"]["roc_auc"] > 0.95
 
@@ -99,7 +128,7 @@ def test_of_several_classes_each_has_a_probability(y):
 
 def test_a_target_never_measured_in_training_has_no_prediction(y):
     y[SPLIT["train"], 0] = np.nan
-    scores = baselines(SMILES, y, SPLIT, NUMBERS).scores
+    scores = baselines(y)
     for name in scores:
         assert scores[name]["test"]["per_target"]["additive"]["rmse"] is None
         assert scores[name]["test"]["per_target"]["letters"]["rmse"] > 0
@@ -108,20 +137,20 @@ def test_a_target_never_measured_in_training_has_no_prediction(y):
 def test_of_many_rows_some_are_drawn(y, monkeypatch):
     monkeypatch.setattr(gtx.workflow.baselines, "MAX_ROWS", 40)
     monkeypatch.setattr(gtx.workflow.baselines, "MAX_ROWS_OF_A_TREE", 30)
-    found = baselines(SMILES, y, SPLIT, NUMBERS).scores
+    found = baselines(y)
     assert found["ridge"]["settings"]["training_rows"] == 40
     assert found["random_forest"]["settings"]["rows_per_tree"] == 30
     assert found["ridge"]["test"]["per_target"]["letters"]["r2"] > 0.5
 
 
-@pytest.mark.parametrize("task", [Regression("y"), BinaryClassification("y")], ids=["numbers", "classes"])
+@pytest.mark.parametrize("task", [Known("y"), BinaryClassification("y")], ids=["numbers", "classes"])
 def test_descriptors_are_read_beside_the_counts(y, classes, task):
     noise = np.random.default_rng(0).normal(size=len(SMILES))
     hidden = (noise > 0 if task.discrete else noise).astype(float)[:, None]  # no matter of structure
     told = np.stack([1e6 + 1e4 * noise, np.full(len(noise), 7.0)], 1)
     told[SPLIT["test"][0], 0], told[SPLIT["train"][0], 0], told[SPLIT["train"][1], 0] = np.nan, np.inf, np.nan
-    without = baselines(SMILES, hidden, SPLIT, task, descriptors=np.zeros((len(SMILES), 0))).scores
-    found = baselines(SMILES, hidden, SPLIT, task, descriptors=told).scores
+    without = baselines(hidden, task)
+    found = baselines(hidden, task, told)
     metric, least = ("roc_auc", 0.8) if task.discrete else ("r2", 0.5)
     for name in [name for name in found if name != "mean"]:
         assert without[name]["test"][metric] < least < found[name]["test"][metric], name
@@ -132,10 +161,11 @@ def test_descriptors_are_read_beside_the_counts(y, classes, task):
 def test_what_a_reference_says_is_no_matter_of_learning(y):
     y = np.round(1024 * y) / 1024  # what is added to it and taken off leaves it to the last bit
     known = np.round(1e5 * np.random.default_rng(0).normal(size=y.shape))
-    plain, beside = predictions(y), predictions(y + known, known=known)
+    task = Known(NUMBERS.targets, known=known)
+    plain, beside = predictions(y), predictions(y + known, task)
     for name in ("ridge", "random_forest"):
         np.testing.assert_allclose(beside[name], plain[name] + known, rtol=1e-6, atol=1e-4)
-    told = baselines(SMILES, y + known, SPLIT, NUMBERS, known=known).scores["ridge"]["settings"]["inputs"]
+    told = baselines(y + known, task)["ridge"]["settings"]["inputs"]
     assert told.endswith("; extensive targets minus the model's reference per element")
     assert np.ptp(beside["mean"], axis=0).max() == 0  # the mean of what was measured, as ever
 
@@ -145,12 +175,15 @@ def test_what_a_reference_says_is_no_matter_of_learning(y):
 def test_the_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_training(y, classes, task):
     y = (classes if task.discrete else y).copy()
     store = featurise(Featuriser(), SMILES, workers=0).store.with_targets(y)
-    task = task.fitted(store.subset(SPLIT["train"]))
-    found = predictions(y, task, store=store)
-    assert list(found)[-1] == "kernel"
-    scores = task.objective.evaluate(y[SPLIT["test"]], found["kernel"][SPLIT["test"]])["per_target"]["additive"]
+    task = (task if task.discrete else Regression(task.targets)).fitted(store.subset(SPLIT["train"]))
+
+    def kernel(y: np.ndarray) -> np.ndarray:
+        molecules = LabelledMolecules(task, store.with_targets(y), SMILES, SPLIT, "", "smiles")
+        return score_baselines(molecules, task).predictions["kernel"]
+
+    found = kernel(y)
+    scores = task.objective.evaluate(y[SPLIT["test"]], found[SPLIT["test"]])["per_target"]["additive"]
     assert scores["roc_auc"] > 0.9 if task.discrete else scores["r2"] > 0.9
     changed = y.copy()
     changed[SPLIT["test"]] = changed[SPLIT["val"]] = 0.0
-    again = predictions(changed, task, store=store)["kernel"]
-    np.testing.assert_array_equal(again, found["kernel"])
+    np.testing.assert_array_equal(kernel(changed), found)

@@ -28,7 +28,7 @@ from gtx.workflow import run as workflow_run
 from gtx.workflow import trials as tuning_trial
 from gtx.workflow import tuning
 from gtx.workflow.baselines import Baselines
-from gtx.workflow.trials import SCRATCH, Pruning, Space, trial_folder
+from gtx.workflow.trials import ARCHITECTURE, SCRATCH, Pruning, Space, trial_folder
 from gtx.workflow.tuning import Tuned, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 
@@ -332,7 +332,7 @@ def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
 
 def test_choices_apply_to_what_they_can_change() -> None:
     space = Space(replace(TrainSettings(), epochs=20), 900, (SCRATCH, "foundation"), ("standard", "gps"))
-    names = set(space.choices)
+    names = {"start", "model", *ARCHITECTURE, "lr", "batch_molecules", "epochs"}
     assert space.defaults_of(SCRATCH).keys() == names
     assert space.defaults_of("foundation").keys() == {"start", "lr", "batch_molecules", "epochs"}
     fixed = optuna.trial.FixedTrial({**space.defaults_of(SCRATCH), "model": "gps"})
@@ -342,7 +342,7 @@ def test_choices_apply_to_what_they_can_change() -> None:
     settings, start = space.settings(space.defaults_of(SCRATCH))
     assert start is None and settings.model_arguments["encodings"] == ["bonds", "path", "walk", "degree"]
     own = replace(space, base=replace(space.base, model_arguments={"layers": 3}), starts=(SCRATCH,), chosen={"lr"})
-    assert {"start", "layers", "lr"}.isdisjoint(own.choices)
+    assert own.defaults_of(SCRATCH).keys() == names - {"start", "layers", "lr"}
 
 
 def test_a_config_of_the_best_trial_trains(
