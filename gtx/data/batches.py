@@ -24,13 +24,13 @@ FixedValues = tuple[Tensor | None, Tensor | None]
 
 
 class PrecomputedEncodings(NamedTuple):
-    r"""Encodings without learned weights, such as path lengths, computed once for all molecules of a store.
+    """Encodings without learned weights, such as path lengths, computed once for all molecules of a store.
 
     Integer features from 0 to 255 are stored as bytes.
 
     Attributes:
         atoms: features of atoms by name, `[N, *]`.
-        pairs: features of pairs by name, `[\sum_m n_m^2, *]`, sorted by receiver.
+        pairs: features of pairs by name, one row per pair of atoms of a molecule, sorted by receiver.
         pair_ptr: int64 `[M + 1]`; molecule m has the pairs `pair_ptr[m]` to `pair_ptr[m + 1]`.
     """
 
@@ -56,8 +56,8 @@ def precompute_encodings(
 
     Args:
         store: the molecules; the features are computed on its device.
-        features: function that takes a batch and names, and returns two mappings from name to features: of atoms `[n,
-            *]` and of pairs `[num_pairs, *]`. Either mapping may be None.
+        features: function that takes a batch and names, and returns for each name the features of atoms `[n, *]` and of
+            pairs `[num_pairs, *]`, either of them or None.
         names: names of the features, in order of priority.
         device: where the result is stored.
         room: memory for the result, in bytes.
@@ -107,9 +107,8 @@ class EpochSampler(Sampler[Tensor]):
     """Base class of samplers, which divide the batches of an epoch among the processes of a distributed training.
 
     Attributes:
-        rank: number of this process, from 0. Every process gets the same number of batches; some batches are repeated
-            if the number of batches is not a multiple of `replicas`.
-        replicas: number of processes.
+        rank, replicas: rank of this process, from 0, and number of processes. Every process gets the same number of
+            batches; some are repeated if the number of batches is not a multiple of `replicas`.
         epoch: number of the epoch, from 0.
     """
 
@@ -224,12 +223,7 @@ class ConstantShapeStore:
         self.batch_shape: BatchShape | None = None
 
     def sampler(self, molecules: int, **options: Any) -> ConstantShapeSampler:
-        """Make the sampler that chooses the molecules of each batch.
-
-        Args:
-            molecules: average number of molecules per batch.
-            options: further arguments of `ConstantShapeSampler`.
-        """
+        """Make the sampler of batches of so many molecules on average, with options of `ConstantShapeSampler`."""
         sizes, bonds = self.store.sizes.cpu(), self.store.bond_ptr.diff().cpu()
         if self.batch_shape is None or molecules != self.per_batch:
             self.per_batch, self.batch_shape = molecules, choose_batch_shape(sizes, bonds, molecules, self.seed)

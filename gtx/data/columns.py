@@ -59,17 +59,11 @@ class MoleculeColumn(NamedTuple):
         return next(iter(self.candidates(columns, parts)), [])
 
     def choose(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], str]:
-        """Choose the column of molecules by names and cells: its position, or several if the choice is not clear.
+        """Choose the column of molecules by names and first rows: its position, or several and the reason, for a
+        message.
 
         The first `candidates` count of which a cell is a molecule, so a column `smiles_id` of numbers is none of them.
         Without such candidates, the columns whose cells are molecules count, and then the names alone.
-
-        Args:
-            columns: names of the columns.
-            rows: cells of the first rows.
-
-        Returns:
-            The positions, and why there is not one, for a message.
         """
         cells = list(zip(*rows, strict=True)) or [()] * len(columns)
         named = self.candidates(columns)
@@ -87,10 +81,7 @@ class MoleculeColumn(NamedTuple):
 
 
 def find_column(columns: Sequence[str], name: str) -> int:
-    """Return the position of the column with a given name; spaces around the name are ignored.
-
-    The function raises `InputError` if no column, or more than one column, has the name.
-    """
+    """Return the position of the column with a name, spaces around it ignored; `InputError` unless there is one."""
     found = [i for i, column in enumerate(columns) if column == name]
     found = found or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
     if not found:
@@ -102,10 +93,7 @@ def find_column(columns: Sequence[str], name: str) -> int:
 
 
 def find_columns(columns: Sequence[str], names: Sequence[str]) -> dict[int, int]:
-    """Return the positions of those columns that a table has, by the index of their name; see `find_column`.
-
-    A name is left out if no column, or more than one column, has it.
-    """
+    """Return the positions of the columns that a table has once, by the index of their name; see `find_column`."""
     places: dict[int, int] = {}
     for i, name in enumerate(names):
         with suppress(InputError):
@@ -120,13 +108,7 @@ def smiles_index(
     remedy: str = "say which with --smiles-column",
 ) -> int:
     """Return the position of the column of molecules, which has a suitable name, or is the only column whose cells can
-    be read as molecules; see `MoleculeColumn.choose`.
-
-    Args:
-        columns: names of the columns.
-        wanted: rule for the name of the column.
-        first_rows: function that returns the cells of some rows; called only if no name is requested.
-        remedy: advice for the error message.
+    be read as molecules; see `MoleculeColumn.choose`. The first rows are asked for only if no name is requested.
     """
     if wanted.requested is not None:
         return find_column(columns, wanted.requested)
@@ -214,10 +196,7 @@ class Row(NamedTuple):
 
     @classmethod
     def of_text(cls, number: int, columns: Sequence[str], cells: list[str], text: str, error: str | None = None) -> Row:
-        """Make a row of a text file; bytes that are not UTF-8 are read as Windows-1252, with a warning.
-
-        In the text of the molecule they are an error.
-        """
+        """Make a row of a text file; bytes that are not UTF-8, except in the molecule, are read as Windows-1252."""
         if "".join(cells).isascii():
             return cls(number, cells, text, error=error or damage(text))
         decoded = list(map(decode_stray_bytes, cells))
@@ -244,10 +223,7 @@ class Row(NamedTuple):
         return None if "\nM  END" in self.text else self.text
 
     def locate(self, column: str) -> tuple[str | None, str | None]:
-        """Return the column and the text of the molecule, for a message.
-
-        Both are None for several components, because the message itself names the component with the error.
-        """
+        """Return the column and the text of the molecule for a message; several components name it themselves."""
         return (None, None) if self.others else (column, self.message_text)
 
 
@@ -270,10 +246,7 @@ class Table:
     schema: pa.Schema | None = None
 
     def chunks(self, size: int) -> Iterator[list[Row]]:
-        """Yield lists of `size` rows.
-
-        The last list, and lists of large rows, may be shorter.
-        """
+        """Yield lists of `size` rows; the last list, and lists of large rows, may be shorter."""
         chunk, weight = [], 0
         for row in self.rows:
             chunk.append(row)
@@ -322,10 +295,7 @@ _STRAY = re.compile("[\udc80-\udcff]+")
 
 
 def decode_stray_bytes(text: str) -> str:
-    """Return a text whose bytes that are not UTF-8, which Python keeps as surrogates, are read as Windows-1252.
-
-    The five bytes without a character there become U+FFFD.
-    """
+    """Read the bytes that are not UTF-8, which Python keeps as surrogates, as Windows-1252, or else as U+FFFD."""
     return _STRAY.sub(lambda match: match[0].encode("utf-8", "surrogateescape").decode("cp1252", "replace"), text)
 
 

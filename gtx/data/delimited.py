@@ -36,10 +36,8 @@ def file_lines(path: str) -> Iterator[str | None]:
 def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
     """Yield the lines of a text with their ends, unpacked where gzip packed it; see `bounded`.
 
-    The text is UTF-8, with or without a byte-order mark; invalid bytes are kept as surrogates.
-
-    Raises:
-        InputError: `name` cannot be read, or not to its end; or it is a workbook or UTF-16 text.
+    The text is UTF-8, with or without a byte-order mark; invalid bytes are kept as surrogates. An `InputError` says
+    that `name` cannot be read to its end, or is a workbook or UTF-16 text.
     """
     try:
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
@@ -148,10 +146,7 @@ csv.field_size_limit(2**31 - 1)  # the library's default of 128 KiB would refuse
 def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
     """Return the delimiter of a table, from its header line alone; quoted text does not count.
 
-    Args:
-        header: the first line.
-        columns: names to look for, lower case: a delimiter that sets one of them free wins over a more frequent one.
-        default: delimiter to use if the header line does not determine one.
+    A delimiter that sets one of the `columns` (in lower case) free wins over a more frequent one.
     """
     bare = re.sub(r'"[^"]*("|$)', '"', header.strip("\r\n"))
 

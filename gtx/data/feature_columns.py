@@ -23,18 +23,9 @@ from gtx.molecules.perception import Text, list_order_doubt
 
 def parse_list(cell: str, is_blank: Callable[[str], object] = lambda item: False) -> np.ndarray | None:
     """Parse the list of numbers in a cell: JSON, such as `[0.1, null, -0.2]`, or an atom property list of an SDF file,
-    such as `0.1 n/a -0.2`.
+    such as `0.1 n/a -0.2`, with or without brackets and quotes; items that are `is_blank` are blanks too.
 
-    Args:
-        cell: numbers, and blanks such as `null`, with or without brackets and quotes, separated by commas or white
-            space.
-        is_blank: function that returns True for further items that are blanks.
-
-    Returns:
-        float64 `[a]`, NaN for blanks; None for a blank cell.
-
-    Raises:
-        InputError: what is wrong with an item.
+    Returns float64 `[a]`, NaN for blanks; None for a blank cell. An `InputError` says what is wrong with an item.
     """
     text = cell.strip()
     if text.lower() in BLANKS:
@@ -56,20 +47,11 @@ def parse_list(cell: str, is_blank: Callable[[str], object] = lambda item: False
 
 
 def parse_labels(cell: str) -> list[str | None] | None:
-    """Parse the list of class labels in a cell.
+    """Parse the list of class labels in a cell: a text for each item, None for blanks; None for a blank cell.
 
     The cell has JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`, or a Python list, such as
-    `['sp3', None]`, or words separated by commas or white space.
-
-    Args:
-        cell: labels, and blanks such as `null`. A word in quotes is always a label, even `"Na"`; without quotes, `Na`
-            is a blank, see `gtx.data.targets.BLANKS`.
-
-    Returns:
-        A text for each item, None for blanks; None for a blank cell.
-
-    Raises:
-        InputError: what is wrong with an item.
+    `['sp3', None]`, or words separated by commas or white space. A word in quotes is always a label, even `"Na"`;
+    without quotes, `Na` is a blank, see `gtx.data.targets.BLANKS`. An `InputError` says what is wrong with an item.
     """
     text = cell.strip()
     if text.lower() in BLANKS:
@@ -98,10 +80,7 @@ def split_list(text: str) -> list[str]:
 
 
 def _label(number: int, item: str) -> str | None:
-    """Parse a label in a list, in quotes or not; Python's True and False become those of JSON.
-
-    Returns None for a blank.
-    """
+    """Parse a label in a list, in quotes or not; None for a blank. Python's True and False become those of JSON."""
     quote = item[:1]
     if quote in ("'", '"'):
         if len(item) == 1 or item[-1] != quote:
@@ -115,9 +94,7 @@ def _label(number: int, item: str) -> str | None:
 
 
 def list_text(values: np.ndarray) -> str:
-    """Write numbers `[a]` as a JSON list with nine digits per number, or labels as a JSON list with quotes unless they
-    are numbers.
-    """
+    """Write numbers with nine digits, or labels with quotes unless they are numbers, as a JSON list."""
     if values.dtype == object:
         return f"[{', '.join(map(_label_text, values))}]"
     return f"[{', '.join(f'{value:.9g}' for value in values)}]"
@@ -163,8 +140,8 @@ def attach_lists(
         items: singular and plural of what the lists contain, for messages.
 
     Returns:
-        float64 `[R, T]`, NaN without a value; and errors by the number of the molecule, each with the name of the list
-        whose length is not that of the atoms or bonds, and the reason. Such a molecule has no values.
+        float64 `[R, T]`, NaN without a value; and, by the number of the molecule, the name of a list whose length is
+        not that of the atoms or bonds, and the reason. Such a molecule has no values.
     """
     each = 2 if per == "bond" else 1
     values, wrong = np.full((int(ptr[-1]), len(names)), np.nan), {}
@@ -273,10 +250,8 @@ class FeatureColumns:
             raise InputError(f"{option} are of the atoms as they are written: leave out --standardise")
 
     def read_table(self, table: Table) -> Table:
-        """Add `features` to the rows of a table; a cell that cannot be used is an error of its row.
-
-        Raises:
-            InputError: the table lacks a column, or has several of that name.
+        """Add `features` to the rows of a table that has all columns; a cell that cannot be used is an error of its
+        row.
         """
         places = [self._place(table.columns, name) for name in self.columns]
 
@@ -295,15 +270,10 @@ class FeatureColumns:
         return replace(table, rows=rows())
 
     def read_columns(self, given: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
-        """Read the features of n molecules that are not rows of a table.
+        """Read the features of molecules from columns by name, such as a data frame; others are ignored.
 
-        Args:
-            given: columns by name, such as a data frame; others are ignored. A cell of atoms or bonds is a list of
-                numbers or its text.
-            count: n.
-
-        Raises:
-            InputError: a column is missing, of another length, or holds what cannot be used.
+        A cell of atoms or bonds is a list of numbers or its text. An `InputError` names a column that is missing or of
+        another length than `count`, or a value that cannot be used.
         """
         columns = []
         for name in self.columns:
@@ -323,11 +293,7 @@ class FeatureColumns:
         return rows
 
     def read_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
-        """Read the features of one molecule, given by name.
-
-        Raises:
-            InputError: one is missing, or cannot be used.
-        """
+        """Read the features of one molecule, given by name; `InputError` if one is missing, or cannot be used."""
         if missing := [name for name in self.columns if name not in given]:
             option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
@@ -344,12 +310,6 @@ class FeatureColumns:
 
         A list whose length is not the number of atoms or bonds of its molecule, or whose order is not clear, is an
         error of the text.
-
-        Args:
-            done: the featurised texts.
-            rows: features of each text; those of unreadable texts are ignored.
-            texts: the texts of the molecules.
-            featuriser: the settings by which they were read.
         """
         good, errors = done.good, list(done.errors)
         features = [row for row in (rows[i] for i in good) if row is not None]
@@ -379,11 +339,7 @@ class FeatureColumns:
             raise InputError(f"feature column {name!r}: {error}; {self.remedy}") from None
 
     def _read(self, cells: Sequence[str]) -> RowFeatures:
-        """Read the cells of a row, in the order of `columns`.
-
-        Raises:
-            _UnusableError: a cell cannot be used.
-        """
+        """Read the cells of a row, in the order of `columns`; `_UnusableError` for one that cannot be used."""
         first = len(self.names)
         numbers = [self._number(i, cell) for i, cell in enumerate(cells[:first])]
         lists = {self.columns[i]: self._list(i, cell) for i, cell in enumerate(cells[first:], first)}

@@ -47,23 +47,15 @@ def default_worker_count() -> int:
 def make_process_pool(count: int, begin: Callable[..., object] | None = None, *arguments: Any) -> ProcessPoolExecutor:
     """Make a pool of worker processes that end with this process, even if it is killed by SIGKILL.
 
-    The processes are those of loky, which need no `if __name__ == "__main__"` in a user's script.
-
-    Args:
-        count: number of processes.
-        begin: function that each process calls with `arguments` at its start.
-        arguments: arguments of `begin`.
+    The processes are those of loky, which need no `if __name__ == "__main__"` in a user's script. Each calls `begin`
+    with the arguments at its start.
     """
     return ProcessPoolExecutor(count, initializer=_begin, initargs=(os.getpid(), begin, *arguments))
 
 
 @contextmanager
 def open_process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Make a pool of worker processes for a block, whose end or exception ends the processes at once.
-
-    Raises:
-        InputError: a process died.
-    """
+    """Make a pool of worker processes for a block, whose end ends them; one that dies is an `InputError`."""
     pool = make_process_pool(count)
     try:
         yield pool
@@ -84,9 +76,7 @@ def _begin(parent: int, begin: Callable[..., object] | None, *arguments: Any) ->
         begin(*arguments)
 
 
-def map_in_workers(
-    function: Callable[..., Result], chunks: Iterable[Chunk], workers: int, ahead: int = 2
-) -> Iterator[Result]:
+def map_in_workers(function: Callable[..., Result], chunks: Iterable[Chunk], workers: int) -> Iterator[Result]:
     """Call `function(*chunk)` for every chunk in worker processes, and yield the results in order.
 
     If a worker dies, each submitted chunk is computed again in a single process. If the single process dies too, each
@@ -95,10 +85,9 @@ def map_in_workers(
 
     Args:
         function: function of the entries of a chunk; the function and its results can be pickled.
-        chunks: tuples of sequences with an entry for each row, or None; texts come first. Chunks are taken from the
-            iterator only when needed, so memory is bounded.
+        chunks: tuples of sequences with an entry for each row, or None; texts come first. Only a few are taken from the
+            iterator before they are needed, so memory is bounded.
         workers: number of processes, 1 or more.
-        ahead: number of chunks per worker that are submitted before their results are needed.
 
     Raises:
         InputError: processes end that have begun nothing; or they end at a chunk, and no row is the cause or the result
@@ -118,7 +107,7 @@ def map_in_workers(
             failed.set_exception(error)
             return failed
 
-    waiting = deque((chunk, submit(chunk)) for chunk in islice(chunks, workers * ahead))
+    waiting = deque((chunk, submit(chunk)) for chunk in islice(chunks, 2 * workers))
     try:
         while waiting:
             chunk, future = waiting.popleft()
@@ -141,11 +130,7 @@ class _SingleWorker:
     pool: ProcessPoolExecutor | None = None
 
     def run(self, function: Callable[..., Result], chunk: Chunk) -> Result:
-        """Return `function(*chunk)`.
-
-        Raises:
-            BrokenProcessPool: the process died.
-        """
+        """Return `function(*chunk)`; `BrokenProcessPool` if the process died."""
         if self.pool is None:
             self.pool = make_process_pool(1)
             try:
@@ -247,20 +232,15 @@ def min_chunks_for_workers(featuriser: Featuriser) -> int:
 def featurise_stream(
     featuriser: Featuriser,
     chunks: Iterable[tuple[Sequence[Text], Coordinates]],
-    workers: int | None = None,
+    workers: int,
     *,
     smiles: bool = True,
 ) -> Iterator[FeaturisedMolecules]:
-    """Featurise chunks of SMILES or mol blocks in worker processes, and yield the results in order.
+    """Featurise chunks of texts and their coordinates in worker processes, and yield the results in order.
 
-    Args:
-        featuriser: settings of reading.
-        chunks: tuples (texts, coordinates or None), taken from the iterator only when needed, so that memory is
-            bounded.
-        workers: number of processes; 0 uses the current process. By default one per core.
-        smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
+    Chunks are taken from the iterator only when needed, so that memory is bounded. With 0 workers the current process
+    reads. Canonical SMILES (`smiles`) take half as long as reading the molecules.
     """
-    workers = default_worker_count() if workers is None else workers
     if workers < 0:
         raise InputError(f"workers: expected 0 or more, got {workers}")
     if workers == 0:
@@ -302,8 +282,8 @@ def featurise(
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
     if file is not None and (kept := _open(file)) is not None:
         return kept
-    if workers is None and len(texts) < min_chunks_for_workers(featuriser) * chunk:
-        workers = 0
+    if workers is None:
+        workers = default_worker_count() if len(texts) >= min_chunks_for_workers(featuriser) * chunk else 0
     chunks = (
         (texts[i : i + chunk], None if coordinates is None else coordinates[i : i + chunk])
         for i in range(0, max(len(texts), 1), chunk)
@@ -391,10 +371,10 @@ def from_pyg(molecules: Iterable[Data], featuriser: Featuriser | None = None) ->
     for number, molecule in enumerate(molecules):
         text = getattr(molecule, "smiles", None)
         if not isinstance(text, str):
-            raise InputError(
-                f"molecule {number}: expected an attribute smiles that is a text, as torch_geometric.utils.from_smiles "
-                f"and MoleculeNet give it, got {printable(repr(text))}"
+            expected = (
+                "an attribute smiles that is a text, as torch_geometric.utils.from_smiles and MoleculeNet give it"
             )
+            raise InputError(f"molecule {number}: expected {expected}, got {printable(repr(text))}")
         texts.append(text)
     done = featurise(featuriser or Featuriser(), texts)
     if bad := [number for number, error in enumerate(done.errors) if error]:

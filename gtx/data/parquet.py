@@ -113,11 +113,7 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tu
 
 
 def _fixed_width(leaves: Sequence[pq.ColumnSchema]) -> int:
-    """Return the bytes of the texts of fixed length in a row.
-
-    Raises:
-        InputError: one of them is longer than a row may be.
-    """
+    """Return the bytes of the texts of fixed length in a row; `InputError` if one is longer than a row may be."""
     fixed = [leaf for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]
     for leaf in fixed:
         if leaf.length > limits.LONGEST_ROW:

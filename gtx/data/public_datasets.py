@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from pathlib import Path
@@ -22,48 +20,23 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data.tables import open_table
 
-# --- Public sets that come in several files, put together as one table: a molecule a row, its targets, its split.
-#
-# Each function takes the official files in the order of `PublicDataset.sources` and gives the bytes of a CSV file.
 
-PARTS = ("train", "val", "test")
-
-
-def zinc12k(files: Sequence[bytes]) -> bytes:
+def assemble_zinc12k(files: Sequence[bytes]) -> bytes:
     """Assemble ZINC-12k (Dwivedi et al. 2020, https://arxiv.org/abs/2003.00982) with the SMILES of its graphs.
 
     The benchmark has graphs alone; its index files number the molecules of the lists of JT-VAE. The targets are those
-    of PyG's copy, which PyG downloads and unpickles.
-
-    Args:
-        files: JT-VAE's lists of SMILES for train, val and test, then the benchmark's indices for them.
+    of PyG's copy, which PyG downloads and unpickles. The files are JT-VAE's lists of SMILES for train, val and test,
+    then the benchmark's indices for them.
     """
-    with TemporaryDirectory() as folder:
-        return write_csv(["smiles", "y", "split", "source_index"], _zinc12k_rows(files, folder))
-
-
-def _zinc12k_rows(files: Sequence[bytes], folder: str) -> Iterator[list[str]]:
     from torch_geometric.datasets import ZINC
 
-    for part, smiles_file, index_file in zip(PARTS, files[:3], files[3:], strict=True):
-        smiles = smiles_file.decode().split()
-        y = ZINC(folder, subset=True, split=part).y.numpy()
-        for index, target in zip(index_file.decode().strip().split(","), y, strict=True):
-            yield [smiles[int(index)], np.format_float_positional(target, trim="0"), part, index]
-
-
-def read_csv(content: bytes) -> list[list[str]]:
-    """Read the cells of a CSV file."""
-    return list(csv.reader(io.StringIO(content.decode(), newline="")))
-
-
-def write_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
-    """Write a CSV file, its lines ended as on Unix."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    lines = ["smiles,y,split,source_index"]
+    with TemporaryDirectory() as folder:
+        for part, smiles_file, index_file in zip(("train", "val", "test"), files[:3], files[3:], strict=True):
+            smiles, y = smiles_file.decode().split(), ZINC(folder, subset=True, split=part).y.numpy()
+            for index, target in zip(index_file.decode().strip().split(","), y, strict=True):
+                lines.append(f"{smiles[int(index)]},{np.format_float_positional(target, trim='0')},{part},{index}")
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 # --- Public data sets by name: addresses, columns, and checksums.
@@ -80,11 +53,6 @@ TOX21_ASSAYS = (
 """Targets of Tox21."""
 
 
-def _as_it_is(files: Sequence[bytes]) -> bytes:
-    (content,) = files
-    return content
-
-
 @dataclass(frozen=True)
 class PublicDataset:
     """Public data set that gtx can load by name: its file, columns, targets, split and source.
@@ -99,7 +67,7 @@ class PublicDataset:
         sources: addresses of the official files.
         licence: licence of the data, if the source states a licence.
         sha256: SHA-256 of the file; if None, the hash is recorded at the first download.
-        assemble: function that makes the file from the official files.
+        assemble: function that makes the file from several official files.
         units: units of targets, by name.
         validated: whether the splits name validation rows.
     """
@@ -113,7 +81,7 @@ class PublicDataset:
     sources: tuple[str, ...] = ()
     licence: str = "not stated"
     sha256: str | None = None
-    assemble: Callable[[Sequence[bytes]], bytes] = _as_it_is
+    assemble: Callable[[Sequence[bytes]], bytes] = b"".join
     units: Mapping[str, str] = field(default_factory=dict)
     validated: bool = True
 
@@ -203,7 +171,7 @@ PUBLIC_DATASETS: dict[str, PublicDataset] = {
             ),
             licence="ZINC, free to use",
             sha256="035301d87179ce3e9422ae334417cd64a51bf1f6e8be02b0cc3c70e8125ea154",
-            assemble=zinc12k,
+            assemble=assemble_zinc12k,
         ),
     )
 }
@@ -236,7 +204,7 @@ def load_public_dataset(name: str, root: str | os.PathLike[str] | None = None, d
         raise InputError("public data sets need a folder, and no home folder is known: name one by GTX_DATA") from None
     entry = replace(PUBLIC_DATASETS[name], path=root / PUBLIC_DATASETS[name].path)
     if entry.path.is_file():
-        _check(entry, _sha256(entry.path.read_bytes()))
+        _check(entry, hashlib.sha256(entry.path.read_bytes()).hexdigest())
     elif not entry.sources or not download:
         raise InputError(f"data set {name!r} is not at {entry.path}")
     else:
@@ -249,7 +217,7 @@ def _download(entry: PublicDataset) -> None:
         content = entry.assemble([fetch(source) for source in entry.sources])
     except (OSError, HTTPException, ValueError, LookupError, UnpicklingError) as reason:
         raise _unavailable(entry, reason) from None
-    digest = _sha256(content)
+    digest = hashlib.sha256(content).hexdigest()
     _check(entry, digest)
     part = entry.path.with_name(f".{entry.path.name}.{os.getpid()}.part")
     try:
@@ -292,16 +260,8 @@ def _record(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def fetch(url: str) -> bytes:
-    """Download an address, with a progress bar on stderr.
-
-    Raises:
-        OSError: the download failed or is incomplete.
-    """
+    """Download an address, with a progress bar on stderr; `OSError` if that fails or is incomplete."""
     content = bytearray()
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
     with urlopen(url, timeout=60) as response, Progress(*columns, console=Console(stderr=True)) as bar:

@@ -52,13 +52,7 @@ class RowLog:
     def read(
         self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
     ) -> None:
-        """Record rows with the errors and warnings from reading their molecules.
-
-        Args:
-            rows: rows that were read.
-            column: name of the column of molecules.
-            errors, warnings: errors and warnings of each row, as in `gtx.molecules.FeaturisedMolecules`.
-        """
+        """Record rows with the errors and warnings of their molecules, as in `gtx.molecules.FeaturisedMolecules`."""
         self.enter(rows)
         for row, error, several in zip(rows, errors, warnings, strict=True):
             if error and not row.error:
@@ -69,7 +63,7 @@ class RowLog:
     def error(
         self, row: int, column: str | None, value: str | None, reason: str, category: str = "with an unusable molecule"
     ) -> None:
-        """Record that a row cannot be used.
+        """Record that a row cannot be used; raise `InputError` if `on_error` is "fail".
 
         Args:
             row: number of the row, from 1, without the header.
@@ -77,9 +71,6 @@ class RowLog:
             reason: description of the error, in one line.
             category: category of the error in the summary, worded to follow a number, such as "with an unusable
                 molecule".
-
-        Raises:
-            InputError: if `on_error` is "fail".
         """
         message = format_row_message(row, column, value, reason)
         if self.on_error == "fail":
@@ -158,11 +149,7 @@ class InputFile:
     components: tuple[str, ...] = ()
 
     def cells(self, column: str) -> list[str]:
-        """Return the cells of a column, but for rows that are broken.
-
-        Raises:
-            InputError: there is no such column, or several.
-        """
+        """Return the cells of a column, but for rows that are broken; `InputError` unless there is one such column."""
         with named(self):
             place = find_column(self.columns, column)
         return [row.cells[place] for row in self.rows if not row.error]

@@ -49,13 +49,9 @@ class NearestTrainingMolecules:
 def find_nearest_training_molecules(
     store: MoleculeStore, split: Mapping[str, np.ndarray], scored: str = "test", rows: np.ndarray | None = None
 ) -> NearestTrainingMolecules:
-    """Find the most similar training molecule of each test molecule.
+    """Find the most similar training molecule of each molecule of a part of the split, of which neither is empty.
 
-    Args:
-        store: the molecules of all rows.
-        split: row indices by name.
-        scored: name of the part of the split that is compared with "train"; neither part is empty.
-        rows: rows of the part that are compared; by default a sample, see `sample_rows`.
+    The `rows` of the part are compared, by default a sample, see `sample_rows`.
     """
     sample, trained = sample_rows(split, scored)
     rows = sample if rows is None else rows
@@ -66,7 +62,7 @@ def find_nearest_training_molecules(
 def nearest_similarity(references: MoleculeStore, molecules: MoleculeStore) -> np.ndarray:
     """Compute the similarity of each of m molecules to the nearest of the references, float64 `[m]`, from 0 to 1.
 
-    There is at least one reference; of more than `MOST_TRAINED` as many are drawn at random.
+    Of more than `MOST_TRAINED` references, as many are drawn at random.
     """
     rows = draw_rows(np.arange(len(references)), MOST_TRAINED)
     return nearest_references(morgan_kernel(references.subset(rows)), molecules, 1)[1][:, 0]
@@ -86,11 +82,7 @@ def morgan_kernel(references: MoleculeStore) -> TanimotoKernel:
 
 
 def nearest_references(kernel: TanimotoKernel, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the nearest references of each molecule, the most similar first.
-
-    Returns:
-        Their positions, int64 `[m, count]`, and their similarity, float64 `[m, count]`, from 0 to 1.
-    """
+    """Find the nearest references, the most similar first: positions, int64, and similarities, float64 `[m, count]`."""
     store = store.to("cpu")
     parts = [kernel.nearest(store.batch(some), count) for some in torch.arange(len(store)).split(CHUNK)]
     parts = parts or [(torch.zeros(0, count, dtype=torch.long), torch.zeros(0, count, dtype=torch.double))]

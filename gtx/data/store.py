@@ -98,12 +98,7 @@ class MoleculeStore:
 
     @classmethod
     def from_flat(cls, chunks: Sequence[FeaturisedMolecules]) -> MoleculeStore:
-        """Make a store from featurised molecules.
-
-        Args:
-            chunks: results of `featurise_texts` with one featuriser; the store has the molecules that
-                could be read.
-        """
+        """Make a store of the molecules that could be read, from results of `featurise_texts` with one featuriser."""
         from gtx.molecules import ATOM_FEATURE_VALUES, FeaturisedMolecules
 
         flat = FeaturisedMolecules.join(chunks)._asdict()
@@ -167,10 +162,7 @@ class MoleculeStore:
         return self.atoms.device
 
     def subset(self, index: Tensor | np.ndarray) -> MoleculeStore:
-        """Return a store of the molecules with indices `index` (int64 `[B]`), in the order of `index`.
-
-        All molecules in their order are the store itself, of which no copy is made.
-        """
+        """Return a store of the molecules `index`, int64 `[B]`, in this order; the store itself if these are all."""
         index = torch.as_tensor(index, device=self.device)
         if len(index) == len(self) and torch.equal(index, torch.arange(len(self), device=self.device)):
             return self
@@ -181,10 +173,7 @@ class MoleculeStore:
 
     def as_molecules(self, further: int = 0) -> MoleculeStore:
         """Return a store in which each of the K components of a row is a molecule (M K molecules), without targets,
-        bounds and weights.
-
-        Args:
-            further: number of descriptors, at the end, that belong to the whole row; each component gets a copy.
+        bounds and weights; the last `further` descriptors, which belong to the row, are copied to each.
         """
         if self.component_sizes is None:
             raise ValueError("expected molecules of several components, got a store of single molecules")
@@ -310,10 +299,7 @@ def _offsets(counts: Sequence[int] | np.ndarray | Tensor) -> Tensor:
 
 
 def as_batch(contents: Mapping[str, object], **private: object) -> Batch:
-    """Make a batch from its tensors and from PyG's private attributes: PyG has no public way but a list of molecules.
-
-    Args:
-        contents: tensors by name.
-        private: `_num_graphs`, and for `to_data_list` also `_slice_dict` and `_inc_dict`.
+    """Make a batch from tensors by name and PyG's private attributes `_num_graphs`, and for `to_data_list` also
+    `_slice_dict` and `_inc_dict`: PyG has no public way but a list of molecules.
     """
     return Batch(**contents, **private)

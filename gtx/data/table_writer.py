@@ -7,8 +7,8 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING
@@ -30,6 +30,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 _GROUP = 10_000  # rows of a Parquet row group
 
 Cell = str | float | bool | None
+Write = Callable[[Sequence[Cell], "Record | None"], object]
 
 
 def refuse_input_as_output(out: object, *sources: object) -> None:
@@ -73,43 +74,38 @@ class TableWriter:
         self.schema = schema
 
     def __enter__(self) -> TableWriter:
-        self._stack = ExitStack()
-        try:
-            self._write = self._open()
-        except BaseException as reason:
-            self._stack.__exit__(type(reason), reason, reason.__traceback__)
-            if isinstance(reason, OSError):
-                raise self._unwritable(reason) from None
-            raise
+        with ExitStack() as stack, self._named_errors():
+            self._write = self._open(stack)
+            self._stack = stack.pop_all()
         return self
 
     def write(self, cells: Sequence[Cell], record: Record | None = None) -> None:
         """Write one row: as many cells as there are columns and, given a schema, the first ones as `Row.record`."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
-        try:
+        with self._named_errors():
             self._write(cells, record)
-        except OSError as reason:
-            raise self._unwritable(reason) from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with self._named_errors() if kind is None else suppress(OSError):  # of two errors the first is reported
             self._stack.__exit__(kind, error, trace)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Raise an `InputError` with the path where the file cannot be written."""
+        try:
+            yield
+        except BrokenPipeError:  # the reader has gone, as `head` does
+            raise
         except OSError as reason:
-            if kind is None:  # otherwise the first error is reported
-                raise self._unwritable(reason) from None
+            raise InputError(f"cannot write {self.path}: {reason.strerror or reason}") from None
 
-    def _unwritable(self, reason: OSError) -> OSError | InputError:
-        if isinstance(reason, BrokenPipeError):  # the reader has gone, as `head` does
-            return reason
-        return InputError(f"cannot write {self.path}: {reason.strerror or reason}")
-
-    def _open(self) -> Callable[[Sequence[Cell], Record | None], object]:
+    def _open(self, stack: ExitStack) -> Write:
         if self.path == "-":
             sys.stdout.flush()
-            return self._text(sys.stdout.buffer, ",")
+            return self._text(stack, sys.stdout.buffer, ",")
         place = Path(self.path)
         device = place.exists() and not place.is_file() and not place.is_dir()
         name = place.name.lower()
@@ -121,19 +117,16 @@ class TableWriter:
                 f"{', '.join(TEXT_ENDINGS)} (.gz may follow) and {', '.join(PARQUET_ENDINGS)}"
             )
         # a device has no name to take over
-        raw = self._stack.enter_context(place.open("wb") if device else whole_file(place))
+        raw: IO[bytes] | gzip.GzipFile = stack.enter_context(place.open("wb") if device else whole_file(place))
         if parquet:
-            return self._parquet(raw)
+            return self._parquet(stack, raw)
         if name.endswith(".gz"):  # no name and no time inside, so that the bytes are the same on every run
-            packed = self._stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0))
-            return self._text(packed, TEXT_ENDINGS[ending])
-        return self._text(raw, TEXT_ENDINGS.get(ending, ","))
+            raw = stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0))
+        return self._text(stack, raw, TEXT_ENDINGS.get(ending, ","))
 
-    def _text(
-        self, raw: IO[bytes] | gzip.GzipFile, delimiter: str
-    ) -> Callable[[Sequence[Cell], Record | None], object]:
+    def _text(self, stack: ExitStack, raw: IO[bytes] | gzip.GzipFile, delimiter: str) -> Write:
         text = io.TextIOWrapper(raw, "utf-8", errors="replace", newline="")  # a cell from Python may be no UTF-8
-        self._stack.callback(text.detach)  # flushes; the stream beneath is closed by whoever opened it
+        stack.callback(text.detach)  # flushes; the stream beneath is closed by whoever opened it
         plain = csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow
         quoted = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow
 
@@ -145,7 +138,7 @@ class TableWriter:
         write(self.columns)
         return write
 
-    def _parquet(self, raw: IO[bytes]) -> Callable[[Sequence[Cell], Record | None], object]:
+    def _parquet(self, stack: ExitStack, raw: IO[bytes] | gzip.GzipFile) -> Write:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -155,30 +148,29 @@ class TableWriter:
         kinds = {str: pa.string(), float: pa.float64(), bool: pa.bool_()}
         further = [pa.field(name, kinds[self.types.get(name, str)]) for name in self.columns[len(given) :]]
         schema = pa.schema(given + further, self.schema and self.schema.metadata)
-        file = self._stack.enter_context(pq.ParquetWriter(raw, schema))
-        records: list[Record | None] = []
-        group: list[Sequence[Cell]] = []
-        weight = [0]
+        file = stack.enter_context(pq.ParquetWriter(raw, schema))
+        group: list[tuple[Sequence[Cell], Record | None]] = []
+        weight = 0
 
         def flush() -> None:
+            nonlocal weight
             if group:
-                columns = zip(further, zip(*group, strict=True), strict=True)
+                rows, records = zip(*group, strict=True)
+                columns = zip(further, zip(*rows, strict=True), strict=True)
                 made = [pa.array(map(_as_typed, column), field.type) for field, column in columns]
                 old = gather(records, self.schema) if given else []
                 file.write_table(pa.Table.from_arrays([*old, *made], schema=schema))
                 group.clear()
-                records.clear()
-                weight[0] = 0
+                weight = 0
 
         def write(cells: Sequence[Cell], record: Record | None = None) -> None:
-            if given:
-                records.append(record)
-            group.append(cells[len(given) :])
-            weight[0] += sum(len(cell) for cell in cells if isinstance(cell, str))
-            if len(group) == _GROUP or weight[0] > limits.HEAVIEST:
+            nonlocal weight
+            group.append((cells[len(given) :], record))
+            weight += sum(len(cell) for cell in cells if isinstance(cell, str))
+            if len(group) == _GROUP or weight > limits.HEAVIEST:
                 flush()
 
-        self._stack.callback(flush)
+        stack.callback(flush)
         return write
 
 

@@ -272,13 +272,7 @@ def _read_smiles(lines: Lines, wanted: MoleculeColumn) -> Table:
 
 
 def _header_words(header: str, ahead: Sequence[str | None], wanted: MoleculeColumn) -> list[str]:
-    """Return the names of columns that are separated by white space; none if the first line is no such header.
-
-    Args:
-        header: the first line.
-        ahead: the lines that follow.
-        wanted: rule for the name of the column of molecules.
-    """
+    """Return the names of columns that are separated by white space; none if the first line is no such header."""
     names = header.split()
     found = wanted.find(names)
     if not found or names[0].lower() in wanted.names:
@@ -376,12 +370,7 @@ _MOST_FILES = 1000  # of a folder, among which a near name is looked for
 def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> None:
     """Refuse what is neither a file nor "-" nor a SMILES that can be read.
 
-    Args:
-        source: what `gtx.data.open_table` is given.
-        sets: names of data sets that could have been meant.
-
-    Raises:
-        InputError: there is no such thing; the message has the nearest name among the sets and the files of the folder.
+    The message has the nearest name among the public data sets, if they may be meant, and the files of the folder.
     """
     name, sets = os.fspath(source), list(sets)
     if name.endswith(".gtx") and os.path.isfile(name):
@@ -405,11 +394,7 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
 
 
 def check_smiles(every: Iterable[str]) -> None:
-    """Refuse the name of a file among several SMILES; one that cannot be read is an error of its row.
-
-    Raises:
-        InputError: there is one.
-    """
+    """Refuse the name of a file among several SMILES; one that cannot be read is an error of its row."""
     for name in every:
         if name == "-" or os.path.exists(name) or _looks_like_path(name):
             raise InputError(f"several molecules must be SMILES, and {name} is the name of a file: give one file alone")

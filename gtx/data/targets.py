@@ -20,15 +20,7 @@ from gtx.data.row_log import RowLog, plural
 
 
 def add_component_columns(table: Table, columns: Sequence[str]) -> Table:
-    """Add the molecules of further columns to each row of a table, as components such as solute and solvent.
-
-    Args:
-        table: table whose molecules are the first component.
-        columns: names of the columns with the other components.
-
-    Raises:
-        InputError: the table lacks a column, or has several of that name.
-    """
+    """Add the molecules of further columns to each row, as components such as solute and solvent."""
     places = [table.index(column) for column in columns]
 
     def rows() -> Iterator[Row]:
@@ -57,10 +49,7 @@ def has_comma(cell: str) -> bool:
 
 
 def comma_advice(cells: Iterable[str]) -> str:
-    """Say how to write the numbers with commas in some cells; an empty text without such cells.
-
-    Commas separate thousands if three digits follow each of them in all cells.
-    """
+    """Say how to write the numbers with commas in some cells, which separate thousands or decimals; or nothing."""
     found = [cell.strip() for cell in cells if has_comma(cell)]
     if not found:
         return ""
@@ -99,8 +88,7 @@ class DuplicateSummary(NamedTuple):
     """Summary of the molecules that occur in more than one row of a table, and of contradictions between their targets.
 
     Attributes:
-        molecules: number of different molecules that are repeated.
-        rows: number of rows with a repeated molecule.
+        molecules, rows: number of different molecules that are repeated, and of their rows.
         conflicts: for each molecule with different values of a target in two rows, the first such target and the
             numbers of the rows that have a value.
     """
@@ -115,12 +103,7 @@ class DuplicateSummary(NamedTuple):
 
 
 def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> DuplicateSummary:
-    """Find molecules that occur in several rows, and those whose targets contradict each other; blanks are ignored.
-
-    Args:
-        smiles: canonical SMILES of the n rows; None, or an empty one, is no molecule.
-        y: `[n, T]`, NaN for blanks.
-    """
+    """Find molecules, by canonical SMILES, in several rows, and those with contradicting targets `[n, T]`."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, text in enumerate(smiles):
         if text:
@@ -156,12 +139,7 @@ FEWEST_REPEATED = 10
 
 
 def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoise | None:
-    """Measure the noise of repeated measurements; None from fewer than `FEWEST_REPEATED` molecules that have any.
-
-    Args:
-        smiles: canonical SMILES of the n rows; None, or an empty one, is no molecule.
-        y: values of one target `[n]`, NaN for blanks.
-    """
+    """Measure the noise of a target `[n]`, NaN for blanks; None with fewer than `FEWEST_REPEATED` such molecules."""
     groups: dict[str, list[float]] = defaultdict(list)
     for text, value in zip(smiles, y.tolist(), strict=True):
         if text and not np.isnan(value):
@@ -179,11 +157,7 @@ def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoi
 
 
 def read_weights(rows: Sequence[Row], columns: Sequence[str], name: str, row_log: RowLog) -> np.ndarray:
-    """Parse the row weights in a column, float64 `[n]`, 0 or more; any other cell is an error, with weight 0.
-
-    Raises:
-        InputError: there is no such column, or several.
-    """
+    """Parse the row weights in a column, float64 `[n]`, 0 or more; any other cell is an error, with weight 0."""
     place = find_column(columns, name)
     weights = np.array([0.0 if row.error else parse_number(row.cells[place]) for row in rows], np.float64)
     bad = ~((weights >= 0) & (weights <= LARGEST))
