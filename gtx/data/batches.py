@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
-from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, widen
+from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, rows_of, widen
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, owners
 from gtx.graph.packing import alike
 
@@ -81,8 +81,8 @@ def precompute_encodings(
         for chunk in chunks:
             for name in chosen:
                 if (values := chunk[name][level]) is not None:
-                    tensors[name].append(values)
-        return {name: _small(torch.cat(several)).to(device) for name, several in tensors.items() if several}
+                    tensors[name].append(_small(values))
+        return {name: torch.cat(several).to(device) for name, several in tensors.items() if several}
 
     return PrecomputedEncodings(joined(0), joined(1), pair_ptr.to(device))
 
@@ -97,7 +97,15 @@ def _small(values: Tensor) -> Tensor:
 def _rows(values: Tensor | None, rows: Tensor) -> Tensor | None:
     if values is None:
         return None
-    return values[rows] if values.is_floating_point() else values[rows].long()
+    taken = values.index_select(0, rows)
+    return taken if values.is_floating_point() else taken.long()
+
+
+def batch_with_encodings(store: MoleculeStore, fixed: PrecomputedEncodings, index: Tensor) -> Batch:
+    """Make a batch of the molecules `index` (int64 `[B]`) of a store, with their encodings as `fixed`."""
+    batch = store.batch(index)
+    batch.fixed = fixed.cut(rows_of(store.atom_ptr, batch.row), rows_of(fixed.pair_ptr, batch.row))
+    return batch
 
 
 # --- Samplers: batches of molecules of similar size within a budget of atom pairs.

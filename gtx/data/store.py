@@ -270,16 +270,20 @@ class MoleculeStore:
         """Select the rows of the molecules `index` in all tensors of `LEVELS`, by name."""
         rows = {"molecule": index}
         for level, ptr in (("atom", self.atom_ptr), ("bond", self.bond_ptr)):
-            counts = self._counts(level, index)
-            shift = ptr[index] - (counts.cumsum(0) - counts)
-            rows[level] = torch.repeat_interleave(shift, counts)
-            rows[level] += torch.arange(len(rows[level]), device=ptr.device)
+            rows[level] = rows_of(ptr, index)
         values = {name: getattr(self, name) for name in LEVELS}
         return {
             name: one.index_select(1 if name == "bonds" else 0, rows[LEVELS[name]])
             for name, one in values.items()
             if one is not None
         }
+
+
+def rows_of(ptr: Tensor, index: Tensor) -> Tensor:
+    """List the rows of the molecules `index` (int64 `[B]`), where molecule m has the rows `ptr[m]` to `ptr[m + 1]`."""
+    counts = ptr[index + 1] - ptr[index]
+    rows = torch.repeat_interleave(ptr[index] - (counts.cumsum(0) - counts), counts)
+    return rows.add_(torch.arange(len(rows), device=ptr.device))
 
 
 def stored_texts(path: str | Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from torch_geometric.data import Batch
 from gtx.nn import Readout, SubstructureCountEmbedding
 from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
+from gtx.nn.mlp import GELU
 
 Level = Literal["molecule", "atom", "bond"]
 
@@ -171,4 +172,4 @@ def make_head(width: int, channels: int, outputs: int, dropout: float = 0.0, zer
     if zero:
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-    return nn.Sequential(first, nn.GELU(), nn.Dropout(dropout), last)
+    return nn.Sequential(first, GELU(), nn.Dropout(dropout), last)

@@ -15,6 +15,7 @@ from gtx.encodings.encoding import Feature
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.bipartite import split_by_receivers
 from gtx.nn.fast.features import embed_features
+from gtx.nn.mlp import GELU
 
 # --- Embeddings of codes and values.
 
@@ -145,7 +146,7 @@ class PairEmbedding(nn.Module):
             self.width = sum(feature.channels for feature in values) or None
         elif features:
             self.parts = nn.ModuleList(make_embedding(feature, channels) for feature in features)
-            self.mlp = nn.Sequential(nn.GELU(), nn.Linear(channels, channels), nn.GELU()) if mlp else None
+            self.mlp = nn.Sequential(GELU(), nn.Linear(channels, channels), GELU()) if mlp else None
 
     def forward(self, features: Sequence[Tensor]) -> Tensor | None:
         if not features:

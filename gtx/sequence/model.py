@@ -13,6 +13,7 @@ from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import Architecture, GraphTransformer, LevelReadout, standard
 from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
+from gtx.nn.mlp import GELU
 from gtx.sequence.sequences import SequenceBatch
 
 
@@ -66,7 +67,7 @@ class TokenTransformer(nn.Module):
 
         def layer() -> DecoderLayer:
             cross = None if source_channels is None else attention((source_channels, channels))
-            function = nn.ReLU() if activation == "relu" else nn.GELU()
+            function = nn.ReLU() if activation == "relu" else GELU()
             return DecoderLayer(attention(channels), cross, channels, hidden, dropout, norm_first, function)
 
         self.embedding: TokenEmbedding = TokenEmbedding(size, channels)

@@ -19,7 +19,7 @@ from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
-from gtx.training.data import MoleculeDataModule, fixed_features_of
+from gtx.training.data import MoleculeDataModule, precomputed_encodings_of
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw
 
@@ -295,7 +295,8 @@ def _sample(
     by_size = train.sizes.argsort(stable=True)
     chosen = by_size[torch.linspace(0, len(by_size) - 1, min(len(by_size), WARM_UP * molecules)).long()]
     examples = train.subset(chosen)
-    store = ConstantShapeStore(examples.to(device), fixed_features_of(module.model, examples, device), data.seed)
+    fixed = precomputed_encodings_of(module.model, examples, device, constant=True)
+    store = ConstantShapeStore(examples.to(device), fixed, data.seed)
     sampler = store.sampler(molecules, seed=data.seed)
     batches = [batch.to(device) for batch in sampler.batches() if len(batch) == sampler.batch_shape.molecules]
     return store, [batches[i % len(batches)] for i in range(WARM_UP)]

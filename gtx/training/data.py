@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from pytorch_lightning import LightningDataModule, Trainer
-from torch import Tensor, nn
+from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, PairBudgetSampler
-from gtx.data.batches import ConstantShapeSampler, ConstantShapeStore, PrecomputedEncodings, precompute_encodings
+from gtx.data.batches import (
+    ConstantShapeSampler,
+    ConstantShapeStore,
+    PrecomputedEncodings,
+    batch_with_encodings,
+    precompute_encodings,
+)
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
@@ -97,6 +104,7 @@ class MoleculeDataModule(LightningDataModule):
         self.test: MoleculeStore = val.subset(torch.arange(0)) if test is None else test
         parts = {"train": train, "val": val, "test": self.test}
         self.examples: dict[str, Any] = {part: task.objective.examples(own) for part, own in parts.items()}
+        self.fixed: dict[str, PrecomputedEncodings | None] = {}
         self.featuriser: Featuriser | None = None
         self.budget: int = self.settings.batch_pairs
         self.constant = False
@@ -131,33 +139,32 @@ class MoleculeDataModule(LightningDataModule):
         # otherwise every epoch would have the batches of the first
         trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]  # set by Lightning's connector
         device = trainer.strategy.root_device
-        model = trainer.lightning_module.get_submodule("model") if self.constant else None
+        model = getattr(trainer.lightning_module, "model", None)
         for part, own in self.examples.items():
             self.examples[part] = own.to(device)
-            if model is not None and part != "test":
-                features = fixed_features_of(model, own, device)
-                self.examples[part] = ConstantShapeStore(self.examples[part], features, self.seed)
+            if stage == "fit" and part != "test":
+                self.fixed[part] = precomputed_encodings_of(model, own, device, self.constant)
+                if self.constant:
+                    self.examples[part] = ConstantShapeStore(self.examples[part], self.fixed[part], self.seed)
 
     def train_dataloader(self) -> Iterable[Any]:
         self._call_before_batches()
         examples = self.examples["train"]
         sampler = self.sampler(examples, shuffle=True)
         sampler.set_epoch(self._trainer.current_epoch)
-        return self._loader(examples, list(sampler))
+        return self._loader("train", list(sampler))
 
     def val_dataloader(self) -> Iterable[Any]:
-        examples = self.examples["val"]
-        return self._loader(examples, list(self.sampler(examples, shuffle=False)))
+        return self._loader("val", list(self.sampler(self.examples["val"], shuffle=False)))
 
     def test_dataloader(self) -> Iterable[Any]:
-        examples = self._test_examples
-        return self._loader(examples, list(self.sampler(examples, shuffle=False)))
+        return self._loader("test", list(self.sampler(self._test_examples, shuffle=False)))
 
     def predict_dataloader(self) -> Iterable[Any]:
         examples = self._test_examples
         pairs = examples.sizes.double().square().cumsum(0)
         counts = (pairs // self.budget).unique_consecutive(return_counts=True)[1].tolist()
-        return self._loader(examples, list(torch.arange(len(examples)).split(counts)))
+        return self._loader("test", list(torch.arange(len(examples)).split(counts)))
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return batch  # the store is on the device already
@@ -190,11 +197,12 @@ class MoleculeDataModule(LightningDataModule):
         if call is not None:
             call()
 
-    def _loader(self, examples: Any, indices: list[Tensor]) -> Batches:
+    def _loader(self, part: str, indices: list[Tensor]) -> Batches:
+        examples, fixed = self.examples[part], self.fixed.get(part)
         if isinstance(examples, ConstantShapeStore):
             on_device = torch.cat(indices).to(examples.device).split([len(index) for index in indices])  # one transfer
             return Batches(lambda index: index, list(on_device))
-        return Batches(examples.batch, indices)
+        return Batches(examples.batch if fixed is None else partial(batch_with_encodings, examples, fixed), indices)
 
 
 def data_module(trainer: Trainer) -> MoleculeDataModule:
@@ -212,10 +220,27 @@ def data_module(trainer: Trainer) -> MoleculeDataModule:
     return data
 
 
-def fixed_features_of(model: nn.Module, examples: MoleculeStore, device: torch.device) -> PrecomputedEncodings | None:
-    """Compute the fixed encodings of a model for some molecules, up to a quarter of the free memory."""
-    if not isinstance(model, MoleculeModel) or not model.fixed or len(examples) == 0:
+ROOM = 2**29
+"""Bytes of precomputed encodings beside batches of any shape. The last bits of an encoding may depend on the batch, so
+that free memory, which is another when a training resumes, must not decide which encodings are precomputed."""
+
+
+def precomputed_encodings_of(
+    model: Any, examples: Any, device: torch.device, constant: bool
+) -> PrecomputedEncodings | None:
+    """Compute the fixed encodings of a model for some molecules, as far as memory allows; None if there are none.
+
+    Args:
+        model: the model.
+        examples: the molecules.
+        device: where the encodings are stored.
+        constant: whether they are for batches of constant shape, which some encodings cannot be computed from; a
+            quarter of the free memory is then theirs.
+    """
+    if not isinstance(model, MoleculeModel) or not isinstance(examples, MoleculeStore) or not model.fixed:
         return None
-    needed = [name for name, needs in model.fixed.items() if needs]
-    room = min(free_memory(device), free_memory(examples.device)) // 4
+    if len(examples) == 0:
+        return None
+    needed = [name for name, needs in model.fixed.items() if needs and constant]
+    room = min(free_memory(device), free_memory(examples.device)) // 4 if constant else ROOM
     return precompute_encodings(examples, model.compute_encodings, list(model.fixed), device, room, needed)

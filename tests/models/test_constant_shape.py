@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 
 from gtx.data import MoleculeStore
-from gtx.data.batches import ConstantShapeSampler, make_constant_shape_batch, precompute_encodings
+from gtx.data.batches import (
+    ConstantShapeSampler,
+    batch_with_encodings,
+    make_constant_shape_batch,
+    precompute_encodings,
+)
 from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph.constant_shape import BatchShape
 from gtx.models import GraphTransformer
@@ -75,6 +80,9 @@ def test_outputs_and_gradients_are_those_of_plain_batches(case: str, molecules: 
     for features in (kept, None) if all(e.constant_shapes for e in model.embedding.encodings) else (kept,):
         out, gradients = run(model, make_constant_shape_batch(molecules, index, batch_shape, features))
         expected, expected_gradients = run(model, molecules.batch(index[index >= 0]))
+        torch.testing.assert_close(
+            run(model, batch_with_encodings(molecules, kept, index[index >= 0]))[0], expected, rtol=0, atol=1e-10
+        )
         assert out.shape == (12, 2)
         torch.testing.assert_close(out[:9], expected, rtol=0, atol=1e-10)
         assert gradients.keys() == expected_gradients.keys()
