@@ -143,11 +143,12 @@ def name_code(kind: str, column: int, code: int) -> str:
     """
     columns = list((ATOM_FEATURE_VALUES if kind == "atom" else BOND_FEATURE_VALUES).items())
     name, values = columns[column % len(columns)]
-    if code > len(values):  # of a reaction, which has the columns twice
+    where = "" if column < len(columns) else " on the other side"  # of a reaction, which has the columns twice
+    if code > len(values):
         return f"{kind} {name} of an atom or bond that one side lacks, or that stays the same"
     if name == "element":
-        return f"element {Chem.GetPeriodicTable().GetElementSymbol(values[code - 1]) if code else 'unknown'}"
-    return f"{kind} {name} {values[code - 1]}" if code else f"{kind} {name} of another kind"
+        return f"element {Chem.GetPeriodicTable().GetElementSymbol(values[code - 1]) if code else 'unknown'}{where}"
+    return f"{kind} {name} {values[code - 1] if code else 'of another kind'}{where}"
 
 
 # --- Stereochemistry that does not depend on how the molecule was written: CIP labels.

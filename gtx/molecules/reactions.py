@@ -102,6 +102,8 @@ def read_reaction(text: str, agents: bool = False) -> Reaction:
     """
     smiles, extension = split_extension(text.strip())
     parts = [part.strip() for part in _ARROW.split(smiles)]
+    if not smiles:
+        raise MoleculeError("is no reaction: the text is empty")
     if len(parts) != 3:
         raise MoleculeError(f"is no reaction: expected reactants>agents>products, with two >, got {len(parts) - 1}")
     reactants, between, products = parts
@@ -162,10 +164,14 @@ def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
     for side, own in zip(SIDES, numbers, strict=True):
         if twice := sorted(number for number in set(own) if number and own.count(number) > 1):
             raise MoleculeError(f"has the map number {twice[0]} on two atoms of the {side}")
+    warnings = []
+    if {*numbers[0]} & {*numbers[1]} - {0} and (spectators := _match_spectators(mols, numbers)):
+        for number, (i, j) in enumerate(spectators, start=1 + max(*numbers[0], *numbers[1])):
+            numbers[0][i] = numbers[1][j] = number
+        warnings.append("molecules without map numbers that are on both sides are read as unchanged")
     place = [{number: i for i, number in enumerate(own) if number} for own in numbers]
     pairs = [(place[0][number], place[1][number]) for number in numbers[0] if number in place[1]]
     alone = [[i for i, number in enumerate(numbers[k]) if number not in place[1 - k]] for k in (0, 1)]
-    warnings = []
     for k, side in enumerate(SIDES):
         bare = [i for i in alone[k] if not numbers[k][i]]
         if bare and alone[1 - k]:
@@ -183,6 +189,19 @@ def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
     return np.array([*pairs, *((i, -1) for i in alone[0]), *((-1, j) for j in alone[1])], int).reshape(
         -1, 2
     ).T, warnings
+
+
+def _match_spectators(mols: Sequence[Chem.Mol], numbers: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Pair the atoms of molecules without a number that are on both sides, such as a salt."""
+    orders: tuple[dict[str, list[list[int]]], ...] = ({}, {})
+    for mol, own, found in zip(mols, numbers, orders, strict=True):
+        for atoms in Chem.GetMolFrags(mol):
+            if not any(own[i] for i in atoms):
+                smiles = Chem.MolFragmentToSmiles(mol, atoms)
+                order = mol.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"]
+                found.setdefault(smiles, []).append(list(order))
+    both = [pair for smiles, each in orders[0].items() for pair in zip(each, orders[1].get(smiles, ()), strict=False)]
+    return [pair for one, other in both for pair in zip(one, other, strict=True)]
 
 
 # --- Codes of both sides: the modes, and the values beside those of molecules.
@@ -277,17 +296,17 @@ def drawn_sides(graph: Chem.Mol, count: int | None = None) -> DrawnSides:
     """
     if not graph.HasProp(REACTION):
         return DrawnSides([graph], [range(graph.GetNumAtoms())])
+    molecules: list[Chem.Mol] = []
+    atoms: list[list[int]] = []
     with quietly():
         reaction = read_reaction(graph.GetProp(REACTION))
         if count is not None and count != reaction.places.shape[1]:
             reaction = read_reaction(graph.GetProp(REACTION), agents=True)
-    molecules: list[Chem.Mol] = []
-    atoms: list[list[int]] = []
-    for mol, place in zip(reaction.molecules, reaction.places, strict=True):
-        own = place.argsort(kind="stable")[(place < 0).sum() :].tolist()
-        if count is None:
-            mol, order = without_hydrogens(mol)
-            own = [own[i] for i in order]
-        molecules.append(mol)
-        atoms.append(own)
+        for mol, place in zip(reaction.molecules, reaction.places, strict=True):
+            own = place.argsort(kind="stable")[(place < 0).sum() :].tolist()
+            if count is None:
+                mol, order = without_hydrogens(mol)
+                own = [own[i] for i in order]
+            molecules.append(mol)
+            atoms.append(own)
     return DrawnSides(molecules, atoms, reaction.agents)

@@ -108,6 +108,18 @@ def test_atoms_of_one_side_are_absent_or_balanced(mode: str) -> None:
     assert any("without a map number" in warning for warning in molecule.warnings)
 
 
+def test_a_salt_without_numbers_on_both_sides_stays_as_it_is() -> None:
+    before, after = ESTER.split(">>")
+    text = f"{before}.[Na+].[Cl-].CS(C)=O>>[Cl-].O=S(C)C.{after}.[Na+]"
+    salt = PLAIN(text)
+    assert len(salt.atoms) == 7 + 2 + 4
+    assert salt.warnings == ("molecules without map numbers that are on both sides are read as unchanged",)
+    assert (salt.atoms[7:, :10] == salt.atoms[7:, 10:]).all()
+    assert PLAIN(salt.smiles or "").smiles == salt.smiles
+    alone = featurise_texts(PLAIN, ["CCO>>CCO", f"{before}.[Na+]>>{after}.[K+]"])
+    assert all("lacks atom map numbers" in (error or "") for error in alone.errors)
+
+
 def test_difference_marks_what_stays() -> None:
     molecule = Featuriser(descriptors=False, reaction="reactants-difference")(ESTER)
     same = np.array(Featuriser(reaction="reactants-difference").atom_sizes[: len(ATOM_FEATURE_VALUES)]) - 1
@@ -116,6 +128,7 @@ def test_difference_marks_what_stays() -> None:
 
 
 ERRORS = {
+    "": "the text is empty",
     "CCO": "expected reactants>agents>products, with two >, got 0",
     "C>>C>>C": "got 4",
     ">>[CH4:1]": "there are no reactants",
