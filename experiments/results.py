@@ -247,7 +247,7 @@ def short(found: Mapping[str, Sequence[ModelRuns]], data: bool = True) -> str:
         ours, mixed, others = models["gtx"], models.get("gtx-default"), rivals(models)
         higher = aim.metric in HIGHER
         quoted = sorted(published(folder, aim.metric), key=lambda one: one.mean, reverse=higher)
-        row = [aim.title, f"{metric_text(aim)}, {'higher' if higher else 'lower'} is better"]
+        row = [aim.title, f"{metric_text(aim)} {'↑' if higher else '↓'}"]
         row.append("" if mixed is None else f"{score_text(mixed)} ({mixed.counted})")
         row += [f"{score_text(ours)} ({ours.counted})", score_text(models.get("gtx-folds")), best_text(others)]
         row.append(difference_text(others[0], ours) if others and data else "")

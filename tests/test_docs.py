@@ -31,13 +31,10 @@ PAGES = [
             "from-lightning",
             "from-pyg",
             "from-scikit-learn",
-            "index",
             "inputs",
             "molecules-in-space",
             "reactions",
-            "results",
             "splits",
-            "training-options",
             "uncertainty",
         )
     ),
