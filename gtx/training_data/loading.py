@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from gtx.base.errors import InputError, printable
-from gtx.data import FeaturisationResult, MoleculeStore, Row, RowLog, featurise, open_table
+from gtx.data import FeaturisationResult, Row, RowLog, featurise, open_table
 from gtx.data.columns import find_column, listed
 from gtx.data.row_log import InputFile, format_row_message, named, plural
 from gtx.data.splits import SPLIT_PARTS, split_by_column
@@ -46,9 +45,6 @@ def outlier_lines(dataset: Dataset) -> list[str]:
                 "typing error, or another unit? Of values that span magnitudes, train on the logarithm"
             )
     return lines
-
-
-# --- Rows that can be used, and are in no part of the split.
 
 
 def left_out_lines(dataset: Dataset) -> list[str]:
@@ -148,27 +144,38 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         InputError: a file, column, target or split cannot be used; with `on_error="fail"` also for a bad row.
     """
     files = _read(settings)
+    rows = [(file, row) for file in files for row in file.rows]
     if not settings.target_columns:
         names = listed(files[0].columns)
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
     task, remarks, y, bounds = _targets(files, settings)
-    lists = _lists(files, task)
-    _check_atom_order(files, settings, lists)
+    lists = [task.columns.parse_lists(file.rows, file.columns) for file in files]
+    of_rows = None if lists[0] is None else [each for of_file in lists for each in of_file or ()]
+    _check_atom_order(rows, settings, of_rows)
     weights = _weights(files, settings, task)
-    rows = [row for file in files for row in file.rows]
     molecules = _featurise(files, rows, settings, cache, progress)
-    store = molecules.store if lists is None else _attach_lists(files, task, molecules, lists)
+    store = molecules.store
+    if of_rows is not None:
+        store, wrong = task.columns.attach_lists(store, [of_rows[i] for i in molecules.good])
+        for molecule, (target, reason) in wrong.items():  # a list whose length does not fit its molecule
+            file, row = rows[molecules.good[molecule]]
+            cell = row.cells[find_column(file.columns, target)]
+            file.row_log.error(row.number, target, cell, reason, category="with a bad target")
     if settings.on_error == "fail":
         for file in files:
             if file.row_log.errors:  # the first by row, of any check
                 raise InputError(f"{file.source}: {file.row_log.errors[min(file.row_log.errors)]}")
-    refused = np.array([file.row_log.errors.get(row.number) is not None for file in files for row in file.rows], bool)
+    refused = np.array([row.number in file.row_log.errors for file, row in rows], bool)
     good = molecules.good[~refused[molecules.good]]  # rows with a readable molecule and no other error
     if not len(good):
         raise _too_few_rows(files, "no row")
     smiles = [text for text in (molecules.smiles[i] for i in good) if text is not None]
     store = store.subset(np.searchsorted(molecules.good, good)).with_targets(y[good])
-    store = replace(store, bounds=_rows(bounds, good), weights=_rows(weights, good))
+    store = replace(
+        store,
+        bounds=None if bounds is None else torch.from_numpy(bounds[good]),
+        weights=None if weights is None else torch.from_numpy(weights[good]),
+    )
     dataset = Dataset(
         task=task,
         store=store,
@@ -245,57 +252,20 @@ def _targets(
     return task, remarks, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
 
 
-def _lists(files: Sequence[InputFile], task: Task) -> list[dict[str, np.ndarray]] | None:
-    """Return the targets of atoms or bonds of all rows; None if the task has none."""
-    lists: list[dict[str, np.ndarray]] = []
-    for file in files:
-        of_file = task.columns.parse_lists(file.rows, file.columns)
-        if of_file is None:
-            return None
-        lists += of_file
-    return lists
-
-
 def _check_atom_order(
-    files: Sequence[InputFile], settings: DataSettings, lists: Sequence[Mapping[str, np.ndarray]] | None
+    rows: Sequence[tuple[InputFile, Row]], settings: DataSettings, lists: Sequence[Mapping[str, np.ndarray]] | None
 ) -> None:
-    """Refuse lists of values of atoms or bonds whose order is not clear, unless the user said what it is.
-
-    Raises:
-        InputError: names the first such row.
-    """
+    """Refuse the first row with values of atoms or bonds whose order is not clear, unless the user said what it is."""
     if lists is not None and settings.featuriser.standardise:
         raise InputError("targets of atoms and bonds are of the atoms as they are written: leave out --standardise")
-    for file in files:
-        for i, row in enumerate(file.rows, file.start):
-            listed = row.features is not None and (row.features.atoms or row.features.bonds)
-            if row.error or not (listed or (lists is not None and lists[i])):
-                continue
-            if doubt := list_order_doubt(settings.featuriser, row.text):
-                why = f"{doubt.reason}: {doubt.remedy}"
-                place = format_row_message(row.number, file.smiles_column, row.message_text, why)
-                raise InputError(f"{file.source}: {place}")
-
-
-def _attach_lists(
-    files: Sequence[InputFile], task: Task, molecules: FeaturisationResult, lists: Sequence[dict[str, np.ndarray]]
-) -> MoleculeStore:
-    """Attach targets of atoms or bonds to the readable molecules.
-
-    A list whose length does not fit its molecule is an error of the row.
-    """
-    store, wrong = task.columns.attach_lists(molecules.store, [lists[i] for i in molecules.good])
-    for molecule, (target, reason) in wrong.items():
-        index = molecules.good[molecule]
-        file = next(file for file in reversed(files) if file.start <= index)
-        row = file.rows[index - file.start]
-        cell = row.cells[find_column(file.columns, target)]
-        file.row_log.error(row.number, target, cell, reason, category="with a bad target")
-    return store
-
-
-def _rows(values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
-    return None if values is None else torch.from_numpy(values[rows])
+    for i, (file, row) in enumerate(rows):
+        has_values = row.features is not None and (row.features.atoms or row.features.bonds)
+        if row.error or not (has_values or (lists is not None and lists[i])):
+            continue
+        if doubt := list_order_doubt(settings.featuriser, row.text):
+            why = f"{doubt.reason}: {doubt.remedy}"
+            place = format_row_message(row.number, file.smiles_column, row.message_text, why)
+            raise InputError(f"{file.source}: {place}")
 
 
 def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> np.ndarray | None:
@@ -315,31 +285,34 @@ def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> 
 
 
 def _featurise(
-    files: Sequence[InputFile], rows: Sequence[Row], settings: DataSettings, cache: str | Path | None, progress: bool
+    files: Sequence[InputFile],
+    rows: Sequence[tuple[InputFile, Row]],
+    settings: DataSettings,
+    cache: str | Path | None,
+    progress: bool,
 ) -> FeaturisationResult:
     fail = settings.on_error == "fail"
     bad = [file.start + min(file.row_log.errors) for file in files if file.row_log.errors]
     if fail and bad:
         rows, cache = rows[: bad[0]], None  # rows after the first bad one are not read
+    texts, coordinates = [row.readable for _, row in rows], [row.coordinates for _, row in rows]
     molecules = featurise(
         settings.featuriser,
-        [row.readable for row in rows],
-        [row.coordinates for row in rows] if any(row.coordinates is not None for row in rows) else None,
+        texts,
+        coordinates if any(each is not None for each in coordinates) else None,
         workers=settings.workers,
         cache=cache,
         progress=progress,
         to_first_error=fail,
     )
     if settings.features:
-        texts = [row.readable for row in rows]
-        molecules = settings.features.joined(molecules, [row.features for row in rows], texts, settings.featuriser)
-    for file in files:
-        for i, row in enumerate(file.rows[: max(0, len(molecules.errors) - file.start)], file.start):
-            error, (column, text) = molecules.errors[i], row.locate(file.smiles_column)
-            if error and not row.error:
-                file.row_log.error(row.number, column, text, error)
-            for warning in molecules.warnings[i]:
-                file.row_log.warn(row.number, column, text, warning)
+        molecules = settings.features.joined(molecules, [row.features for _, row in rows], texts, settings.featuriser)
+    for (file, row), error, warnings in zip(rows, molecules.errors, molecules.warnings, strict=False):
+        column, text = row.locate(file.smiles_column)
+        if error and not row.error:
+            file.row_log.error(row.number, column, text, error)
+        for warning in warnings:
+            file.row_log.warn(row.number, column, text, warning)
     return molecules
 
 

@@ -214,11 +214,7 @@ class LabelledMolecules:
         return RowsToSplit(smiles, settings.sizes, settings.seed, group_duplicates=settings.group_duplicates)
 
     def in_folds(self, count: int, settings: SplitSettings) -> Self:
-        """Divide the molecules that are not test into folds by the rule of a split; one fold leaves the split as it is.
-
-        Raises:
-            InputError: there are too few molecules, or groups of them, or the split makes no folds.
-        """
+        """Divide the molecules that are not test into folds by the rule of a split; one fold changes nothing."""
         if count == 1:
             return self
         rows = np.union1d(self.split["train"], self.split["val"])
@@ -243,11 +239,7 @@ class LabelledMolecules:
         return {molecule: part for part, index in parts.items() for molecule in index.tolist()}
 
     def divided(self, settings: SplitSettings) -> Self:
-        """Divide the molecules with a label into training, validation and test molecules.
-
-        Raises:
-            InputError: there are too few molecules, or groups of them.
-        """
+        """Divide the molecules with a label into training, validation and test molecules."""
         index, rows = self.candidates(settings)
         split = settings.divide(rows, self.strata(index)) if len(index) else dict.fromkeys(SPLIT_PARTS, index)
         summary = settings.describe(rows.smiles, split)
@@ -298,19 +290,17 @@ class LabelledMolecules:
 
     def cells(self, molecule: int) -> list[str]:
         """Format the targets of a molecule as cells of a table."""
-        cells = []
-        bounds = np.full((2, self.y.shape[1]), np.nan)
+        lower, upper = np.full((2, self.y.shape[1]), np.nan)
         if self.store.bounds is not None:
-            bounds = self.store.bounds[molecule].numpy().reshape(2, -1)
-        for t, value in enumerate(self.y[molecule].tolist()):
+            lower, upper = self.store.bounds[molecule].numpy().reshape(2, -1)
+
+        def cell(t: int, value: float) -> str:
             if np.isnan(value):
-                signs = zip("><", bounds[:, t].tolist(), strict=True)
-                cells.append("".join(f"{sign}{bound:.9g}" for sign, bound in signs if not np.isnan(bound)))
-            elif isinstance(self.task, ClassTask):
-                cells.append(self.task.columns.labels(t)[int(value)])
-            else:
-                cells.append(f"{value:.9g}")
-        return cells
+                bounds = ((">", lower[t]), ("<", upper[t]))
+                return "".join(f"{sign}{bound:.9g}" for sign, bound in bounds if not np.isnan(bound))
+            return self.task.columns.labels(t)[int(value)] if isinstance(self.task, ClassTask) else f"{value:.9g}"
+
+        return [cell(t, value) for t, value in enumerate(self.y[molecule].tolist())]
 
 
 @dataclass(frozen=True)
@@ -356,13 +346,7 @@ class Dataset(LabelledMolecules):
         return [row.cells[place] for row in rows], [row.number for row in rows]
 
     def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
-        """Return the molecules of the first file that the split method can divide.
-
-        The row log of the file gets a message for each other row.
-
-        Raises:
-            InputError: the column of the split is missing, or none of its cells can be used.
-        """
+        """Return the molecules of the first file that the split method can divide; its row log names the others."""
         index = self.labelled_in(self.files[0])
         cells, numbers = ([], []) if settings.by is None else self.column(settings.by, index)
         smiles = [self.smiles[i] for i in index]

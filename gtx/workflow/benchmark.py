@@ -70,21 +70,13 @@ class Fold:
         return Run.load(self.data, self.settings, folder, lambda _: self.molecules, marks=self.marks)
 
     def completed(self) -> Result | None:
-        """Return the result of an earlier, complete `run`; None if there is none.
-
-        Raises:
-            InputError: the folder contains a run with other settings, data or rows.
-        """
+        """Return the result of an earlier, complete `run`; None if there is none."""
         with self.load(self.folder) as run:
             result = read_plain(self.result_file) if run.folder.finished else None
         return result if isinstance(result, dict) and {"test", "scores", "predictions"} <= result.keys() else None
 
     def run(self) -> Result:
-        """Train and score; called again after an interruption it resumes.
-
-        Raises:
-            InputError: the folder contains a run with other settings, data or rows, or training is impossible.
-        """
+        """Train and score; called again after an interruption it resumes."""
         with self.load(self.folder) as run:
             start = time.perf_counter()
             members, header = run.fit()
@@ -138,15 +130,10 @@ def _finite(prediction: np.ndarray) -> list[list[float | None]]:
 
 
 def run_all(folds: Sequence[Fold], jobs: int, progress: bool, task: NumericTask) -> list[Result]:
-    """Run every fold that has no result yet, and return the results of all, in their order.
+    """Run every fold that has no result yet, so many at a time, and return the results of all, in their order.
 
-    A fold that fails stops the rest, and so does Ctrl-C; if this process is killed, its workers end too.
-
-    Args:
-        folds: the folds.
-        jobs: number of folds at a time; with 1 they run in this process, otherwise each in a worker.
-        progress: whether a progress bar is shown.
-        task: their task.
+    With several jobs, each fold runs in a process of its own. A fold that fails stops the rest, and so does Ctrl-C; if
+    this process is killed, its workers end too.
 
     Raises:
         InputError: a folder contains a run with other settings or data, which is checked before any training, or
@@ -279,14 +266,7 @@ OUTPUTS = ("benchmark.json", "benchmark.csv", "benchmark.png", "predictions.csv"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Outcome of a benchmark.
-
-    Attributes:
-        out: folder of the benchmark.
-        task: the task.
-        table: rows of `gtx.report.comparison.compare`.
-        notes: notes about the data and the folds, a line each.
-    """
+    """Outcome of a benchmark: the rows of `gtx.report.comparison.compare`, and notes about the data and the folds."""
 
     out: Path
     task: NumericTask

@@ -44,10 +44,9 @@ class Blended:
 
     Attributes:
         members: the trained networks.
-        predictor: predictor of the blend, whose intervals, standard deviations and probabilities are calibrated on
-            validation rows.
-        answers: predictions of the blend for all molecules of the store; for a validation row, of the network that it
-            validates and of a kernel model fitted without it.
+        predictor: predictor of the blend, calibrated on validation rows.
+        answers: predictions for all molecules of the store; for a validation row, of the network that it validates and
+            of a kernel model fitted without it.
         in_sample: the same, but for training rows by the predictor itself, all networks and the last kernel model;
             `answers` for a single network.
         outputs: outputs of which `answers` are decoded, see `gtx.prediction.Predictor.outputs`.
@@ -89,17 +88,7 @@ class Blended:
         note: str | None = None,
         alone: Mapping[str, Outputs] | None = None,
     ) -> Self:
-        """Calibrate a predictor on validation rows.
-
-        Args:
-            members: the trained networks.
-            store: all molecules, with targets in their own units.
-            val: validation rows of the store.
-            predictor: the predictor, not calibrated yet.
-            outputs: its outputs for the store.
-            kernel, note: see the attributes.
-            alone: outputs of network and kernel by name.
-        """
+        """Calibrate a predictor on validation rows of a store; `alone` are the outputs of network and kernel."""
         answers = predictor.answers(store, outputs.held_out)
         task = predictor.task.calibrated(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
@@ -114,10 +103,8 @@ class Blended:
 class Outputs:
     """Outputs of a model for all molecules of a store, see `gtx.prediction.Predictor.outputs`.
 
-    Attributes:
-        final: outputs of the model itself.
-        held_out: the same, but for each validation row of a model that was fitted without it; for a single network, the
-            same object as `final`.
+    Those `held_out` are, for each validation row, of a model that was fitted without it; for a single network, they are
+    the same object as `final`.
     """
 
     final: Any
@@ -140,12 +127,7 @@ class Outputs:
 
 
 def held_out_outputs(outputs: Any, networks: Sequence[Split]) -> Any:
-    """Replace, for each validation row, the outputs of all networks by those of the network that it validates.
-
-    Args:
-        outputs: outputs for all molecules, which are not changed.
-        networks: rows that train and validate each network.
-    """
+    """Replace, for each validation row, the outputs of all networks by those of the network that it validates."""
     if len(networks) == 1:
         return outputs
     if isinstance(outputs, Tensor):
@@ -198,8 +180,8 @@ def blend_with_kernel(
         store: all molecules, with targets in their own units.
         networks: rows of "train" and "val" for each network; each row is a validation row of at most one.
         settings: settings of the blend, and the device of the networks.
-        learned: function that collects the rows for the model file, in place of those of the header, if the kernel is
-            fitted to validation rows too.
+        learned: function that collects the rows for the model file if the kernel is fitted to validation rows too; None
+            if the file stores none.
     """
     device = "cpu" if settings.accelerator == "cpu" else None
     predictor = Predictor([member.model for member in members], header, device)
@@ -210,7 +192,12 @@ def blend_with_kernel(
     if isinstance(members[0].model, KernelRidge):
         if len(networks) == 1:
             return Blended.calibrated(members, store, val_rows, predictor, Outputs(outputs, outputs), members[0].model)
-        return _kernel_of_all_rows(header, store, every_row, val_rows, held_out, device)
+        kernel = fitted_kernel(header.model, header.task, store.subset(every_row))
+        predictor = Predictor([kernel], replace(header, model=add_learned_arguments(header.model, kernel)), device)
+        final = predictor.outputs(store)
+        held_out = final.index_copy(0, torch.from_numpy(val_rows), held_out[val_rows][:, :1])
+        member = TrainedEnsembleMember(kernel.eval(), header.task, [], 0, math.inf)
+        return Blended.calibrated([member], store, val_rows, predictor, Outputs(final, held_out), kernel)
     if header.task.answers.reads_similarity and len(networks) > 1:
         held_out = _with_distances(held_out, store, networks)
     network = Outputs(outputs, held_out)
@@ -256,30 +243,10 @@ def blend_with_kernel(
     return calibrated(both, mixed(kernel_member.blend), kernel, note, alone)
 
 
-def _kernel_of_all_rows(
-    header: ModelFileHeader,
-    store: MoleculeStore,
-    rows: np.ndarray,
-    val_rows: np.ndarray,
-    held_out: Tensor,
-    device: str | None,
-) -> Blended:
-    """Fit a kernel model to the rows of all folds, whose predictions of each fold are those of its own kernel."""
-    kernel = fitted_kernel(header.model, header.task, store.subset(rows))
-    header = replace(header, model=add_learned_arguments(header.model, kernel))
-    predictor = Predictor([kernel], header, device)
-    final = predictor.outputs(store)
-    outputs = final.index_copy(0, torch.from_numpy(val_rows), held_out[val_rows][:, :1])
-    member = TrainedEnsembleMember(kernel.eval(), header.task, [], 0, math.inf)
-    return Blended.calibrated([member], store, val_rows, predictor, Outputs(final, outputs), kernel)
-
-
 def kernel_baseline(
     blended: Blended, store: MoleculeStore, train: np.ndarray, settings: TrainSettings
 ) -> KernelRidge | None:
-    """Return the kernel that is scored as a baseline: that of the blend before its last fit, or a new one of the same
-    settings; None for a task that no kernel learns.
-    """
+    """Return the kernel of the blend before its last fit, or a new one of the same settings, to score as a baseline."""
     header, rows = blended.predictor.header, store.subset(train)
     task = header.task
     if blended.kernel is not None or not is_numeric(task) or closed_form_targets(task, rows) is None:
@@ -298,13 +265,7 @@ def fitted_kernel(spec: Mapping[str, Any], task: Task, molecules: MoleculeStore)
 
 
 def obstacle_to_blend(task: Task, trained: Sequence[MoleculeStore], val: MoleculeStore) -> str | None:
-    """Name the reason why no kernel can be blended; None if one can.
-
-    Args:
-        task: the fitted task.
-        trained: training rows of each network.
-        val: validation rows.
-    """
+    """Name the reason why no kernel can be blended with networks of these training rows; None if one can."""
     for train in trained:
         if not is_numeric(task) or closed_form_targets(task, train) is None:
             return why_no_closed_form(task, train)

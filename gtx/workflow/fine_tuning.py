@@ -36,12 +36,9 @@ class PretrainedModel:
     of substructures like a model trained from scratch.
 
     Attributes:
-        header: header of the model file.
-        members: networks of the pretrained model.
-        featuriser: featuriser of the molecules.
-        file: name of the model file, or `foundation`.
-        sha256: SHA-256 of the model file.
-        features: feature columns.
+        header, members: header and networks of the model file.
+        featuriser, features: featuriser and feature columns of the fine-tuned model.
+        file, sha256: name of the model file, or `foundation`, and its SHA-256.
         new_head: whether the head and the scales of targets are new, even if the old head fits.
     """
 
@@ -55,11 +52,7 @@ class PretrainedModel:
 
     @classmethod
     def open(cls, path: str | Path, data: DataSettings, settings: TrainSettings, new_head: bool = False) -> Self:
-        """Read a model file.
-
-        Raises:
-            InputError: the file cannot be used, or the settings contradict the model.
-        """
+        """Read a model file; raise an `InputError` if it cannot be used, or the settings contradict the model."""
         networks, header, _ = read_model(path)
         header = header.with_extent(networks[0])
         _refuse_contradictions(data, settings, header)
@@ -74,12 +67,7 @@ class PretrainedModel:
         )
 
     def tuned(self, settings: TrainSettings, task: Task | InferredTask | None = None) -> TrainSettings:
-        """Fill in the settings for fine-tuning of the header, where the user has set none.
-
-        Args:
-            settings: settings of the user.
-            task: the task.
-        """
+        """Fill in the settings for fine-tuning of the header, where the user has set none."""
         tuning = dict(self.header.settings.get("tuning", {}))
         if "rates" in tuning:
             if task is not None and task.level != "molecule":  # `substructures` are of molecules
@@ -114,11 +102,7 @@ class PretrainedModel:
         return warnings
 
     def adopted(self, task: Task) -> Task:
-        """Give a fitted task the scales and classes of the targets that it shares with the model's task.
-
-        Raises:
-            InputError: the table contradicts them, for instance by other classes.
-        """
+        """Give a fitted task the scales and classes of the targets that it shares; raise an `InputError` for others."""
         return task.adopting(self.header.task) if self._shares_targets(task) else task
 
     def transfer(self, task: Task) -> PretrainedWeightLoader:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gtx.data import NearestTrainingMolecules, TableWriter
+from gtx.data import TableWriter
 from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
@@ -118,7 +118,12 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
         lines.append(f"memory was short: batches of {least:,} pairs, not {settings.batch_pairs:,}")
     if baselines and predictor.kernel_member and not result.folded:
         lines.append("the baselines are fitted to the training rows alone, the kernel of the blend to more")
-    return lines + attainable_lines(result.attainable, result.scores, result.units)
+    for name, limits in result.attainable.items():
+        errors = {part: result.scores[part]["per_target"][name]["rmse"] for part in ("test", "val")}
+        part = next((part for part, error in errors.items() if error is not None), None)
+        if part is not None:
+            lines.append(f"{name}: {part} {limits.describe(errors[part], result.units.get(name, ''))}")
+    return lines
 
 
 def data_lines(dataset: Dataset) -> list[str]:
@@ -141,19 +146,22 @@ def data_lines(dataset: Dataset) -> list[str]:
         lines.append(
             f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck{more}"
         )
-    if dataset.unlabelled:
-        lines.append(_unlabelled(dataset))
+    unit = _unit(dataset)
+    lines += _unlabelled(dataset)
     if dataset.weightless:
-        lines.append(f"in none of the sets: {plural(dataset.weightless, f'training {_unit(dataset)}')} of weight 0")
+        lines.append(f"in none of the sets: {plural(dataset.weightless, f'training {unit}')} of weight 0")
     lines += left_out_lines(dataset)
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {describe_duplicates(dataset)}")
     for (one, other), number in dataset.leaked.items():
-        stand = f"{plural(number, _unit(dataset))} {'stands' if number == 1 else 'stand'}"
+        stand = f"{plural(number, unit)} {'stands' if number == 1 else 'stand'}"
         lines.append(f"warning: {stand} in both {one} and {other}, which flatters the scores")
     lines += outlier_lines(dataset)
     if dataset.nearest is not None:
-        lines.append(_nearness(dataset, dataset.nearest))
+        leak = "" if dataset.leaked else f"no {unit} is in two of the sets; "
+        part = "test" if len(dataset.split["test"]) else "validation"
+        pairs = f"{plural(len(dataset.nearest.rows), f'{part} {unit}')} to their nearest training {unit}s"
+        lines.append(f"leakage: {leak}Tanimoto similarity of {pairs}: {dataset.nearest.summary()}")
     lines += _shared_components(dataset)
     if not counts["val"]:
         lines.append(
@@ -173,16 +181,9 @@ def fold_lines(dataset: Dataset, settings: TrainSettings) -> list[str]:
     return [f"{settings.folds} networks, {count} at a time, {each}: up to {times} times as long as --folds 1"]
 
 
-def _unlabelled(dataset: Dataset) -> str:
-    return f"in none of the sets: {plural(dataset.unlabelled, _unit(dataset))} without any target value"
-
-
-def _nearness(dataset: Dataset, nearest: NearestTrainingMolecules) -> str:
-    part = "test" if len(dataset.split["test"]) else "validation"
-    leak = "" if dataset.leaked else f"no {_unit(dataset)} is in two of the sets; "
-    number = plural(len(nearest.rows), f"{part} {_unit(dataset)}")
-    pairs = f"{number} to their nearest training {_unit(dataset)}s"
-    return f"leakage: {leak}Tanimoto similarity of {pairs}: {nearest.summary()}"
+def _unlabelled(dataset: Dataset) -> list[str]:
+    number = plural(dataset.unlabelled, _unit(dataset))
+    return [f"in none of the sets: {number} without any target value"] if dataset.unlabelled else []
 
 
 def _unit(dataset: Dataset) -> str:
@@ -250,13 +251,7 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers, held
 
 
 def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidge | None) -> dict[str, Attainable]:
-    """Measure how good a model can get at each numeric target, from all values and the training rows.
-
-    Args:
-        task: the task; the result is empty for other tasks than regression of molecules.
-        dataset: the molecules; noise is that of all its rows.
-        kernel: a kernel fitted to the training rows, each one of its references; with fewer there are no curves.
-    """
+    """Measure how good a model can get at each numeric target, from all values and a kernel of all training rows."""
     if not isinstance(task, Regression) or not is_numeric(task):
         return {}
     curves: list[LearningCurve | None] = [None] * len(task.targets)
@@ -266,19 +261,6 @@ def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidg
     return {name: each for name, each in zip(task.targets, limits, strict=True) if each}
 
 
-def attainable_lines(
-    attainable: Mapping[str, Attainable], parts: Mapping[str, Any], units: Mapping[str, str]
-) -> list[str]:
-    """Describe how good a model can get, a line for each target with a score on test or validation rows."""
-    lines = []
-    for name, limits in attainable.items():
-        scores = {part: parts[part]["per_target"][name]["rmse"] for part in ("test", "val")}
-        part = next((part for part, error in scores.items() if error is not None), None)
-        if part is not None:
-            lines.append(f"{name}: {part} {limits.describe(scores[part], units.get(name, ''))}")
-    return lines
-
-
 def run_report(
     out: Path, dataset: Dataset, blended: Blended, result: RunResult, seconds: float, notes: Sequence[str]
 ) -> RunReport:
@@ -286,7 +268,6 @@ def run_report(
     predictor, members = blended.predictor, blended.members
     row_logs = [file.row_log for file in dataset.files]
     num_atoms, elements = count_atoms(dataset.store)
-    unlabelled = [_unlabelled(dataset)] if dataset.unlabelled else []
     model = predictor.header.model
     description = describe_model(model["name"], members[0].model, len(members))
     if predictor.kernel_member is not None:
@@ -295,7 +276,7 @@ def run_report(
         source=", ".join(Path(file.source).name for file in dataset.files),
         rows=sum(row_log.rows for row_log in row_logs),
         errors=sum(row_log.num_errors for row_log in row_logs),
-        summary="; ".join([row_log.summary() for row_log in row_logs] + unlabelled),
+        summary="; ".join([row_log.summary() for row_log in row_logs] + _unlabelled(dataset)),
         split=dataset.split_summary,
         num_atoms=num_atoms,
         elements=elements,

@@ -25,20 +25,8 @@ from gtx.training.optimise import check_head_first, freeze
 
 KERNEL_PARTS = ("substructures", "descriptors", "foundation")
 """Default inputs of the kernel."""
-KERNEL_SETTINGS = frozenset(
-    {
-        "model",
-        "model_arguments",
-        "kernel_parts",
-        "blend",
-        "folds",
-        "training_rows",
-        "seed",
-        "accelerator",
-        "threads",
-        "progress",
-    }
-)
+KERNEL_SETTINGS = {"model", "model_arguments", "kernel_parts", "blend", "folds", "training_rows", "seed"}
+KERNEL_SETTINGS |= {"accelerator", "threads", "progress"}
 """Settings that a model in closed form has too; the others are of the training of networks."""
 MAX_WEIGHTS = 10**9
 """Largest number of weights; with gradients, moments and average they take 20 GB."""
@@ -47,12 +35,7 @@ MAX_WEIGHTS = 10**9
 def check_model_settings(
     settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None = None
 ) -> None:
-    """Check, before molecules are read, that the model of the settings exists and can read them.
-
-    Raises:
-        InputError: the model is unknown, an argument is misspelt, or the model needs coordinates that are not read, or
-            does not use those that are.
-    """
+    """Raise an `InputError`, before molecules are read, unless the model of the settings exists and can read them."""
     name = settings.model
     check_machine(settings)
     if features:
@@ -112,11 +95,7 @@ def check_training_rows_option(task: Task, settings: TrainSettings) -> None:
 
 
 def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
-    """Check, before anything is written, that the model has the modules named in `rates`.
-
-    Raises:
-        InputError: a module is missing, no module would be trained, or `head_first` would have no effect.
-    """
+    """Raise an `InputError`, before anything is written, unless `rates` and `head_first` suit the model."""
     if spec["name"] in CLOSED_FORM_MODELS or not (settings.rates or settings.head_first):
         return
     try:
@@ -151,12 +130,7 @@ def make_model_spec(
 ) -> dict[str, Any]:
     """Make the specification of a model, `{"name": ..., "arguments": ...}`, from the settings and the data.
 
-    Args:
-        settings: name and arguments of the model.
-        featuriser: featuriser of the molecules.
-        task: the fitted task.
-        rows: number of training rows, which sets the default width.
-        features: further columns that the model reads.
+    The task is fitted; the number of training rows sets the default width.
     """
     sizes = input_sizes(featuriser) | {"coordinates": featuriser.coordinates}
     chosen = dict(settings.model_arguments)
@@ -182,17 +156,10 @@ def make_model_spec(
         if "foundation" in kernel_parts(settings, featuriser):
             arguments["foundation"] = _foundation(featuriser)
     spec = {"name": settings.model, "arguments": arguments | chosen}
-    return spec | components_spec(settings, featuriser, features)
-
-
-def components_spec(
-    settings: TrainSettings, featuriser: Featuriser, features: FeatureColumns | None
-) -> dict[str, dict[str, Any]]:
-    """Return the entry of a specification for rows of several molecules; empty for rows of one."""
-    if not featuriser.components:
-        return {}
-    count, width = len(featuriser.components), features.width if features else 0
-    return {"components": {"count": count, "separate": settings.separate_encoders, "further": width}}
+    if featuriser.components:
+        count, width = len(featuriser.components), features.width if features else 0
+        spec["components"] = {"count": count, "separate": settings.separate_encoders, "further": width}
+    return spec
 
 
 def input_sizes(featuriser: Featuriser) -> dict[str, Any]:
@@ -253,10 +220,7 @@ def _foundation(featuriser: Featuriser) -> dict[str, Any]:
 
 
 def add_learned_arguments(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:
-    """Return the specification (name and arguments) of a trained model.
-
-    The size of a model that is solved in closed form depends on its training rows.
-    """
+    """Add to a specification the sizes of a model that is solved in closed form, which depend on its training rows."""
     return spec | {"arguments": spec["arguments"] | getattr(model, "learned_arguments", {})}
 
 
@@ -272,8 +236,5 @@ def describe_model(name: str, model: nn.Module, count: int) -> str:
 
 
 def default_width(rows: int) -> int:
-    """Return the default number of channels: 64 for fewer than 8,000 training rows, otherwise 128.
-
-    A run on a set such as Tox21 then takes minutes on two cores.
-    """
+    """Return the default number of channels: a run on a set such as Tox21 then takes minutes on two cores."""
     return 64 if rows < 8000 else 128

@@ -120,11 +120,7 @@ UNPRUNED_TRIALS, UNPRUNED_STAGES = 4, 4
 
 
 def import_optuna() -> Any:
-    """Import Optuna, without its messages.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """Import Optuna, without its messages; raise an `InputError` if it is not installed."""
     try:
         import optuna
     except ImportError:
@@ -134,11 +130,7 @@ def import_optuna() -> Any:
 
 
 def open_study(folder: Path, name: str) -> Study:
-    """Open a study in the database of a folder, which several processes may do; it is made if necessary.
-
-    Raises:
-        InputError: the database cannot be read.
-    """
+    """Open a study in the database of a folder, which several processes may do; it is made if necessary."""
     optuna, file = import_optuna(), folder / STORAGE
     pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=UNPRUNED_STAGES)
     try:
@@ -186,13 +178,7 @@ def repeat_interrupted(study: Study) -> None:
 
 
 class Pruning:
-    """Report of the best validation score at each stage of a training, and the end of a bad trial.
-
-    Args:
-        trial: trial of Optuna.
-        epochs: epochs of the training.
-        enabled: False for a trial that is never pruned.
-    """
+    """Report of the best validation score at each stage of a training, and the end of a bad trial, if enabled."""
 
     def __init__(self, trial: Trial, epochs: int, enabled: bool) -> None:
         self.trial = trial
@@ -225,16 +211,9 @@ def validation_score(run: Run, pruning: Pruning) -> float:
 
 
 def run_trial(trial: Trial, space: Space, load: Callable[..., Run], folder: Path) -> float:
-    """Run a trial, the objective of a study; an error is an attribute of the trial, and is raised.
+    """Run a trial, the objective of a study, and return the validation score; an error is an attribute of the trial.
 
-    Args:
-        trial: trial of Optuna.
-        space: search space, of which its choices are drawn.
-        load: function that loads the run of settings in a folder, with a `start`.
-        folder: folder of the run.
-
-    Returns:
-        The validation score.
+    The settings are drawn from the space; `load` loads their run in the folder, with a `start`.
     """
     from optuna import TrialPruned
 

@@ -187,13 +187,7 @@ def tune(
 
 @dataclass(frozen=True)
 class Search:
-    """Studies of a folder, as each of its processes needs them.
-
-    Attributes:
-        out: the folder.
-        data: settings of the table by the name of the study.
-        settings, starts, models, chosen: see `Space`.
-    """
+    """Studies of a folder, as each of its processes needs them: the settings of their tables by name, see `Space`."""
 
     out: Path
     data: Mapping[str, DataSettings]
