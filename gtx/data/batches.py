@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -273,10 +273,9 @@ def make_constant_shape_batch(
 ) -> Batch:
     """Copy molecules of a store into one PyG batch of constant shape, without a synchronisation of CPU and GPU.
 
-    The batch has `batch_shape.molecules` slots for molecules. The last graph of the batch is a ghost: an artificial
-    molecule with the atoms, pairs and bonds that the real molecules do not use. The ghost has code 0 for all atoms and
-    bonds, and no descriptors, features, positions, targets or weights. Targets of empty slots are NaN, so the loss
-    ignores empty slots.
+    The last graph of the batch is a ghost: an artificial molecule with the atoms, pairs and bonds that the real
+    molecules do not use, with code 0 for all of them, and no descriptors, features, positions, targets or weights.
+    Targets of empty slots are NaN, so the loss ignores empty slots.
 
     Args:
         store: the molecules.
@@ -287,8 +286,7 @@ def make_constant_shape_batch(
 
     Returns:
         As `MoleculeStore.batch`, with `num_graphs` of `batch_shape.molecules + 1`, `row` -1 for empty slots and the
-        ghost, and `graph`, the `ConstantShapeGraph` of the molecules, `molecules`, their number, int64 `[]`,
-        and `fixed`, these features of atoms and pairs by name.
+        ghost, and `graph`, the `ConstantShapeGraph`, `molecules`, their number, int64 `[]`, and `fixed` by name.
     """
     taken = index >= 0
     which = index.clamp(min=0)
@@ -341,14 +339,12 @@ _DRAWN = 64  # random batches from which the batch shape is chosen
 class ConstantShapeSampler(EpochSampler):
     """Sampler of random batches that never exceed a given batch shape (a maximum of molecules, atoms, pairs and bonds).
 
-    The sampler adds shuffled molecules to a batch until a molecule does not fit. A molecule does not fit if the batch
-    would have too many molecules, atoms, pairs or bonds, or too many large molecules for the size groups. A molecule
-    that is only too large for the remaining slots goes into the next batch.
+    The sampler adds shuffled molecules to a batch until a molecule does not fit. A molecule that is only too large for
+    the remaining slots of its size group goes into the next batch.
 
     Args:
-        sizes: atoms per molecule, int64 `[M]`.
-        bonds: directed bonds per molecule, int64 `[M]`.
-        batch_shape: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `fitting`.
+        sizes, bonds: atoms and directed bonds per molecule, int64 `[M]`.
+        batch_shape: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `choose_batch_shape`.
         shuffle: if False, every epoch has the same batches.
         seed: seed of the order of molecules, which differs between epochs.
         rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
@@ -375,12 +371,6 @@ class ConstantShapeSampler(EpochSampler):
         self._room = np.array([batch_shape.molecules, batch_shape.atoms - 1, batch_shape.pairs - 1, batch_shape.bonds])
         self._costs = _costs(self.sizes, self.bonds)
         self._alone = (self._costs > self._room).any(1) | (self.sizes > batch_shape.buckets[0][1])
-
-    @classmethod
-    def fitting(cls, store: MoleculeStore, molecules: int, seed: int = 0, **options: Any) -> Self:
-        """Make a sampler whose batches have as many pairs as about `molecules` average molecules of a store."""
-        sizes, bonds = store.sizes.cpu(), store.bond_ptr.diff().cpu()
-        return cls(sizes, bonds, choose_batch_shape(sizes, bonds, molecules, seed), seed=seed, **options)
 
     def batches(self) -> list[Tensor]:
         """Return all batches of the epoch, over all processes; each molecule is in one batch.
@@ -426,12 +416,6 @@ def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int =
     batches of an epoch, also the last batch, are about equally full. A very large molecule, with more pairs than the
     shape, is a batch of its own; at most one batch in ten may be such a molecule. For molecules, atoms, bonds and large
     molecules, the shape has room for the largest numbers found in `_DRAWN` random batches.
-
-    Args:
-        sizes: atoms per molecule, int64 `[M]`, M at least 1.
-        bonds: directed bonds per molecule, int64 `[M]`.
-        molecules: average number of molecules in a batch.
-        seed: seed of the random batches.
     """
     if len(sizes) == 0:
         raise ValueError("expected at least one molecule, got none")
@@ -441,17 +425,16 @@ def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int =
     average = len(sizes) / -(-len(sizes) // molecules)
     pairs = max(int(np.ceil(costs[:, 2].mean() * (average + 1))), int(costs[:, 2].max()))
     random = np.random.default_rng(seed)
-    most, profile = costs.max(0), np.full(2, sizes.min())  # two places at least, unlike a molecule alone
+    most, number = costs.max(0), min(len(sizes), 2 * int(average) + 2)
+    profile = np.zeros(max(number, 2), int)  # the largest of each batch, the second largest, ...
+    profile[:2] = sizes.min()  # two places at least, unlike a molecule alone
     for _ in range(_DRAWN):
-        drawn = random.choice(len(sizes), min(len(sizes), 2 * int(average) + 2), replace=False)
+        drawn = random.choice(len(sizes), number, replace=False)
         drawn = drawn[: max(1, int((costs[drawn, 2].cumsum() <= pairs).sum()))]
         most = np.maximum(most, costs[drawn].sum(0))
-        largest = np.sort(sizes[drawn])[::-1]
-        wider = np.zeros(max(len(profile), len(largest)), int)
-        wider[: len(profile)] = profile
-        wider[: len(largest)] = np.maximum(wider[: len(largest)], largest)
-        profile = wider
+        profile[: len(drawn)] = np.maximum(profile[: len(drawn)], np.sort(sizes[drawn])[::-1])
     profile[0] = sizes.max()
+    profile = profile[profile > 0]
     groups = alike(profile.tolist(), _BUCKETS)  # slots of similar size, the smallest first
     buckets = tuple((len(slots), int(max(profile[slots]))) for slots in reversed(groups))
     return BatchShape(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)

@@ -103,13 +103,14 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tu
     size = _batch_size(file.metadata, schema, width)
     groups = range(file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
     for batch in chain.from_iterable(file.iter_batches(size, row_groups=[group]) for group in groups):
-        weights = _weights(batch)
+        weights = sum(map(_weight, batch.columns), np.zeros(batch.num_rows, np.int64))
         kept = weights <= limits.LONGEST_ROW
         for start, stop in _pieces(np.where(kept, weights, 0)):
             part, mask = batch.slice(start, stop - start), kept[start:stop]
             if not mask.all():
                 part = part.filter(pa.array(mask))
-            yield _decoded(part, schema), mask.tolist()
+            columns = [c if c.type == field.type else c.cast(field.type) for c, field in zip(part, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema), mask.tolist()
 
 
 def _fixed_width(leaves: Sequence[pq.ColumnSchema]) -> int:
@@ -130,17 +131,14 @@ def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, width: int) -> int
     return int(np.clip(limits.HEAVIEST / most, 1, NESTED_BATCH if nested else BATCH))
 
 
-def _weights(batch: pa.RecordBatch) -> np.ndarray:
-    """Estimate the memory of each row when unpacked, in bytes; int64 `[n]`."""
-    return sum(map(_weight, batch.columns), np.zeros(batch.num_rows, np.int64))
-
-
 def _weight(column: pa.Array) -> np.ndarray:
+    """Estimate the memory of each cell when unpacked, in bytes; int64 `[n]`."""
     kind = column.type
     if types.is_dictionary(kind) and _is_text(kind.value_type):
-        return _lengths(pc.binary_length(column.dictionary).take(column.indices))
+        lengths = pc.binary_length(column.dictionary).take(column.indices)
+        return lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     if _is_text(kind):
-        return _lengths(pc.binary_length(column))
+        return pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     if types.is_struct(kind):
         return sum(map(_weight, column.flatten()), np.zeros(len(column), np.int64))
     if types.is_map(kind):
@@ -153,10 +151,6 @@ def _weight(column: pa.Array) -> np.ndarray:
     return np.full(len(column), kind.bit_width // 8 if fixed else 8)
 
 
-def _lengths(lengths: pa.Array) -> np.ndarray:
-    return lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
 def _pieces(weights: np.ndarray) -> Iterator[tuple[int, int]]:
     """Yield the start and end of pieces, each one row or no heavier than `gtx.data.limits.HEAVIEST`."""
     ends, start = np.cumsum(weights), 0
@@ -165,13 +159,6 @@ def _pieces(weights: np.ndarray) -> Iterator[tuple[int, int]]:
         stop = max(start + 1, int(np.searchsorted(ends, before + limits.HEAVIEST, "right")))
         yield start, stop
         start = stop
-
-
-def _decoded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast the rows to the types of the file."""
-    pairs = zip(batch.columns, schema, strict=True)
-    columns = [c if c.type == field.type else c.cast(field.type) for c, field in pairs]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def strings(column: pa.Array) -> list[str]:

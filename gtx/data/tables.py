@@ -38,7 +38,12 @@ from gtx.data.table_writer import find_unused_column_name
 T = TypeVar("T")
 Lines = Iterator[str | None]
 
-STDIN = "standard input"
+_KINDS = (
+    dict.fromkeys((".sdf", ".sd", ".mol"), "sdf")
+    | dict.fromkeys((".smi", ".smiles", ".ism"), "smiles")
+    | dict.fromkeys((".csv", ".tsv", ".tab"), "delimited")
+)
+"""Kinds of text files, by the ending of their names; where it says nothing, by their first lines."""
 
 _COUNTS_LINE = re.compile(r".*\bV[23]000\s*$", re.DOTALL)  # the fourth line of a mol block
 _DELIMITER_LINE = re.compile(r"\s*\"?sep=([,;\t])\"?\s*$")
@@ -91,26 +96,19 @@ def _open(source: str | os.PathLike[str] | Sequence[str] | io.BufferedReader, wa
         from gtx.data.parquet import read_parquet
 
         return read_parquet(name, wanted, name)
-    return _opened(name, wanted)
-
-
-def _opened(name: str, wanted: MoleculeColumn) -> Table:
-    """Open a table that is not a Parquet file by its name."""
     if name == "-":
-        return _read_stream(standard_input(), wanted, STDIN)
+        return _read_stream(standard_input(), wanted, "standard input")
     if not os.path.exists(name):
         return _of_smiles([name])
-    suffix = Path(name.lower().removesuffix(".gz")).suffix
-    if suffix in (".sdf", ".sd", ".mol"):
-        return _read_sdf(lambda: file_lines(name), wanted, name)
-    if suffix in (".smi", ".smiles", ".ism"):
-        return _read_smiles(file_lines(name), wanted)
-    if suffix in (".csv", ".tsv", ".tab"):
-        return _read_delimited(file_lines(name), wanted, name, default="," if suffix == ".csv" else "\t")
-    kind, lines = _kind(file_lines(name), wanted)
+    suffix, lines = Path(name.lower().removesuffix(".gz")).suffix, file_lines(name)
+    kind = _KINDS.get(suffix)
+    if kind is None:
+        kind, lines = _kind(lines, wanted)
     if kind == "sdf":
         return _read_sdf(lambda: file_lines(name), wanted, name)
-    return _read_smiles(lines, wanted) if kind == "smiles" else _read_delimited(lines, wanted, name)
+    if kind == "smiles":
+        return _read_smiles(lines, wanted)
+    return _read_delimited(lines, wanted, name, default="\t" if suffix in (".tsv", ".tab") else ",")
 
 
 def _of_smiles(every: Sequence[str]) -> Table:

@@ -76,7 +76,7 @@ def molecules() -> MoleculeStore:
 
 @pytest.mark.parametrize("per_batch", [1, 7, 64, 1000])
 def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_batch: int) -> None:
-    sampler = ConstantShapeSampler.fitting(molecules, per_batch, seed=3)
+    sampler = ConstantShapeStore(molecules, seed=3).sampler(per_batch, seed=3)
     batch_shape, sizes, bonds = sampler.batch_shape, molecules.sizes, molecules.bond_ptr.diff()
     seen, epochs = [], []
     for epoch in range(3):
@@ -98,7 +98,7 @@ def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_ba
         epochs.append(torch.cat(batches).tolist())
     assert seen == [list(range(len(molecules)))] * 3
     assert epochs[0] != epochs[1] or per_batch == 1000
-    again = ConstantShapeSampler.fitting(molecules, per_batch, seed=3)
+    again = ConstantShapeStore(molecules, seed=3).sampler(per_batch, seed=3)
     assert torch.cat(again.batches()).tolist() == epochs[0]
 
 
@@ -108,14 +108,14 @@ def fullness(sampler: ConstantShapeSampler) -> float:
 
 
 def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:
-    ranks = [list(ConstantShapeSampler.fitting(molecules, 50, rank=r, replicas=2)) for r in range(2)]
+    ranks = [list(ConstantShapeStore(molecules).sampler(50, rank=r, replicas=2)) for r in range(2)]
     assert len(ranks[0]) == len(ranks[1])
     together = torch.cat([torch.cat(rank) for rank in ranks])
     assert set(together[together >= 0].tolist()) == set(range(len(molecules)))
 
 
 def test_a_batch_is_the_plain_one_and_a_ghost(molecules: MoleculeStore) -> None:
-    sampler = ConstantShapeSampler.fitting(molecules, 40)
+    sampler = ConstantShapeStore(molecules).sampler(40)
     for index in sampler.batches():
         batch, which = make_constant_shape_batch(molecules, index, sampler.batch_shape), index[index >= 0]
         plain = molecules.batch(which)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gtx.data import MoleculeStore
 from gtx.data.batches import (
-    ConstantShapeSampler,
+    ConstantShapeStore,
     batch_with_encodings,
     make_constant_shape_batch,
     precompute_encodings,
@@ -119,7 +119,7 @@ def test_an_encoding_that_does_not_say_so_takes_plain_batches() -> None:
 @pytest.mark.slow
 def test_one_compilation_without_breaks_serves_every_batch(molecules: MoleculeStore) -> None:
     model = make("standard", layers=1, heads=2, channels=8, steps=2, farthest=2, substructures={"folded": 16}).double()
-    sampler = ConstantShapeSampler.fitting(molecules, 4)
+    sampler = ConstantShapeStore(molecules).sampler(4)
     calls = []
 
     def counter(graph: torch.fx.GraphModule, inputs: list) -> object:
