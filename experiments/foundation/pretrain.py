@@ -26,7 +26,7 @@ from gtx.tasks import Regression
 from gtx.training import TrainSettings, fit
 
 HELD_OUT = 2_000
-TUNING = {"rates": {"all": 0.1, "head": 1.0, "readout.substructures": 1.0}, "head_first": 0.1}
+TUNING = {"rates": {"all": 0.1, "head": 1.0, "readout.substructures": 1.0}}
 """The default of fine-tuning, see `gtx.workflow.PretrainedModel`: new weights have the whole rate."""
 
 

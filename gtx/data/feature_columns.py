@@ -242,10 +242,8 @@ class FeatureColumns:
         if not self.widths:
             return
         option = self.options[-1]
-        if featuriser.components:
-            raise InputError(f"{option} are for one molecule a row: leave out --smiles-columns")
-        if featuriser.reaction:
-            raise InputError(f"{option} are for molecules: leave out --reaction-column")
+        if featuriser.components or featuriser.reaction:
+            raise InputError(f"{option} are for one molecule a row: leave out --smiles-columns and --reaction-column")
         if featuriser.standardise:
             raise InputError(f"{option} are of the atoms as they are written: leave out --standardise")
 

@@ -291,7 +291,7 @@ def featurise(
     stream = featurise_stream(featuriser, chunks, workers, smiles=smiles)
     label = "Making conformers" if featuriser.conformers else "Reading molecules"
     parts = []
-    for part in _tracked(stream, len(texts), label) if progress else stream:
+    for part in tracked(stream, len(texts), label, lambda part: len(part.errors)) if progress else stream:
         parts.append(part)
         if to_first_error and any(part.errors):
             return FeaturisationResult.join(parts)
@@ -301,16 +301,24 @@ def featurise(
     return done
 
 
-def _tracked(stream: Iterator[FeaturisedMolecules], total: int, label: str) -> Iterator[FeaturisedMolecules]:
+def tracked(parts: Iterable[Result], total: int | None, label: str, size: Callable[[Result], int]) -> Iterator[Result]:
+    """Yield parts of some work, of a size each, with a progress bar on standard error."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
-        for part in stream:
-            bar.advance(task, len(part.errors))
+        for part in parts:
             yield part
+            bar.advance(task, size(part))
 
 
 def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates, smiles: bool) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem
 
+from gtx.base.errors import InputError
 from gtx.molecules.coordinates import without_hydrogens
 from gtx.molecules.graphs import quietly
 from gtx.molecules.reading import NUMBER, MoleculeError, parse_smiles, read_smiles, shortened, split_extension
@@ -217,6 +218,24 @@ on the other, or, balanced, the codes of its own side."""
 
 EXTRA = ("absent", "same")
 """Values of every column of a reaction beside those of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, after them."""
+
+
+UNREAD = ("standardise", "coordinates", "hydrogens", "molecule_features", "atom_order")
+"""Settings of molecules that reactions do not have."""
+
+
+def check_settings(settings: Any) -> None:
+    """Raise an `InputError` if a setting of a featuriser contradicts those of reactions."""
+    if settings.reaction is None:
+        if settings.agents:
+            raise InputError("--agents is for reactions: give --reaction-column, or leave it out")
+        return
+    if settings.reaction not in MODES:
+        raise InputError(f"--reaction-mode: expected one of {', '.join(MODES)}, got {settings.reaction!r}")
+    for name in UNREAD:
+        if getattr(settings, name):
+            option = name.replace("_", "-")
+            raise InputError(f"reactions are read as they are written and mapped: leave out --{option}")
 
 
 def code_sizes(values: dict[str, tuple], sides: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from gtx.base.schema import check_fields
 from gtx.molecules.coordinates import CONFORMER_VERSION
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES, MOLECULE_FEATURES
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules
-from gtx.molecules.reactions import MODES, code_sizes, join_texts
+from gtx.molecules.reactions import check_settings, code_sizes, join_texts
 
 # --- Rows of several molecules, such as a solute and a solvent: read one by one, joined to one row of arrays.
 
@@ -138,20 +138,7 @@ class Settings:
         if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
             raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
-        self._check_reaction()
-
-    def _check_reaction(self) -> None:
-        """Raise an `InputError` if a setting contradicts those of reactions."""
-        if self.reaction is None:
-            if self.agents:
-                raise InputError("--agents is for reactions: give --reaction-column, or leave it out")
-            return
-        if self.reaction not in MODES:
-            raise InputError(f"--reaction-mode: expected one of {', '.join(MODES)}, got {self.reaction!r}")
-        unread = ("standardise", "coordinates", "hydrogens", "molecule_features", "atom_order")
-        if given := [name for name in unread if getattr(self, name)]:
-            option = given[0].replace("_", "-")
-            raise InputError(f"reactions are read as they are written and mapped: leave out --{option}")
+        check_settings(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for JSON; without those of atom order and reactions unless set."""
@@ -200,8 +187,8 @@ class Settings:
     @property
     def example(self) -> str | tuple[str, ...]:
         """A text that can be read: methane, or a reaction in which it stays as it is."""
-        first = "[CH4:1]>>[CH4:1]" if self.reaction else "C"
-        return (first, *("C",) * (len(self.components) - 1)) if self.components else first
+        first = ">>".join(["[CH4:1]"] * self.sides)
+        return (first, *["C"] * (len(self.components) - 1)) if self.components else first
 
     @property
     def sides(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gtx.base.errors import InputError, printable
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
+from gtx.data.columns import ARROW, FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
 from gtx.molecules.perception import Text, list_order_doubt
 from gtx.molecules.reading import molecule_text
 
@@ -27,11 +27,6 @@ TABLES = (".csv", ".tsv", ".tab", ".txt", ".smi", ".smiles", ".ism", ".sdf", ".s
 def as_frame(table: Any) -> Any:
     """Convert a table or column of polars or Arrow to pandas; return anything else unchanged."""
     return table.to_pandas() if hasattr(table, "to_pandas") else table
-
-
-def index_of(molecules: Any) -> pd.Index | None:
-    """Return the index of a pandas table or column, None of anything else."""
-    return molecules.index if isinstance(molecules, (pd.DataFrame, pd.Series)) else None
 
 
 def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
@@ -54,7 +49,7 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
     if molecule_text(smiles) is not None:
         return [smiles]
     if isinstance(smiles, pd.DataFrame):
-        return smiles.iloc[:, _column(smiles, usual)].tolist()
+        return _cells(smiles, usual) if _has_sides(smiles, usual) else smiles.iloc[:, _column(smiles, usual)].tolist()
     if isinstance(smiles, (Mapping, bytes)) or not isinstance(smiles, Iterable):
         raise InputError(f"expected a SMILES or several of them, got a value of type {type(smiles).__name__}")
     if isinstance(smiles, np.ndarray) and smiles.ndim != 1:
@@ -77,15 +72,28 @@ def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     rows = as_frame(rows)
     expected = f"expected rows of {len(names)} SMILES, {', '.join(names)}, or a table with columns of these names"
     if isinstance(rows, pd.DataFrame):
-        columns = list(map(str, rows.columns))
-        return list(zip(*(rows.iloc[:, find_column(columns, name)] for name in names), strict=True))
+        return list(zip(*(_cells(rows, name) for name in names), strict=True))
     if isinstance(rows, (str, Mapping, bytes)) or not isinstance(rows, Iterable):
         raise InputError(f"{expected}; got a value of type {type(rows).__name__}")
-    found = [(None,) * len(names) if is_gap(row) else row for row in rows]
-    for i, row in enumerate(found):
+    components = []
+    for i, row in enumerate(rows):
+        row = (None,) * len(names) if is_gap(row) else row
         if isinstance(row, str) or not isinstance(row, Iterable) or len(tuple(row)) != len(names):
             raise InputError(f"{expected}; number {i}, counted from 0, is {printable(repr(row))}")
-    return [tuple(row) for row in found]
+        components.append(tuple(row))
+    return components
+
+
+def _has_sides(table: pd.DataFrame, usual: str | None) -> bool:
+    """Return whether a table has both columns of reactions, `reactants>>products`."""
+    return ARROW in (usual or "") and {*(usual or "").split(ARROW)} <= {*map(str, table.columns)}
+
+
+def _cells(table: pd.DataFrame, name: str | None) -> list[Any]:
+    """Return the cells of a column; of reactions in two columns, `reactants>>products`, the reactions."""
+    columns = list(map(str, table.columns))
+    sides = [table.iloc[:, find_column(columns, side)].tolist() for side in (name or "").split(ARROW)]
+    return sides[0] if len(sides) == 1 else [ARROW.join(map(str, as_texts(row))) for row in zip(*sides, strict=True)]
 
 
 def is_gap(cell: Any) -> bool:

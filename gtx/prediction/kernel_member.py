@@ -45,11 +45,7 @@ class KernelMember(nn.Module):
 
     def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
         """Blend the outputs `[B, members, C]` of networks for a batch with the kernel's."""
-        return self.blend(outputs, self.kernel(batch).cpu())
-
-    def blend(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Blend the outputs of networks `[B, members, C]`, float64, with outputs of the kernel `[B, P]`."""
-        return blend_outputs(outputs, own, self.share)
+        return blend_outputs(outputs, self.kernel(batch).cpu(), self.share)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Load tensors as torch does, and check them.
@@ -71,9 +67,9 @@ class KernelMember(nn.Module):
 
     def describe(self, task: NumericTask) -> str:
         """Describe the shares in words, target by target where they differ."""
-        each = [f"{1 - share:.0%} network + {share:.0%} kernel" for share in self.shares(task).values()]
-        several = "; ".join(f"{name}: {words}" for name, words in zip(task.targets, each, strict=True))
-        blend = each[0] if len(set(each)) == 1 else several
+        each = {k: f"{1 - share:.0%} network + {share:.0%} kernel" for k, share in self.shares(task).items()}
+        alike = len({*each.values()}) == 1
+        blend = each[task.targets[0]] if alike else "; ".join(f"{name}: {words}" for name, words in each.items())
         names = self.kernel.kernel_names
         compares = f", compares {', '.join(names)} embeddings" if "foundation" in names else ""
         return f"{blend}, kernel fitted to {len(self.kernel.row):,} molecules{compares}"

@@ -102,6 +102,22 @@ class FoundationEmbedding:
     sha256: str
     sides: Sizes | None = None
 
+    @classmethod
+    def of(cls, foundation: Mapping[str, Any]) -> FoundationEmbedding:
+        """Make the embedding that `foundation_spec` describes.
+
+        Raises:
+            InputError: the foundation is missing, damaged, or another one.
+        """
+        sides = foundation.get("sides")
+        if foundation != (available := foundation_spec(sides)):
+            raise InputError(
+                f"it reads embeddings by a foundation with SHA-256 {foundation['sha256'][:12]} and "
+                f"{foundation['width']} numbers, this gtx has {available['sha256'][:12]} with {available['width']}: "
+                "use the gtx that made the file, or train anew"
+            )
+        return cls(foundation["sha256"], sides)
+
     def __call__(self, batch: Batch) -> Tensor:
         if "embeddings" not in batch:
             with torch.no_grad():
@@ -129,14 +145,9 @@ def foundation_spec(sides: Sizes | None = None) -> dict[str, Any]:
 
 
 def attach_foundation(module: Module) -> Module:
-    """Give the foundation to every part of a module that reads its embeddings; return the module.
-
-    Raises:
-        InputError: the foundation is missing, damaged, or not the one that the model was trained with.
-    """
+    """Give the foundation to every part of a module that reads its embeddings, see `FoundationEmbedding.of`."""
     for part in reading_parts(module):
-        _check(part.foundation)
-        part.embed = FoundationEmbedding(part.foundation["sha256"], part.foundation.get("sides"))
+        part.embed = FoundationEmbedding.of(part.foundation)
     return module
 
 
@@ -148,15 +159,4 @@ def reading_parts(module: nn.Module) -> list[Any]:
 
 def with_embeddings(store: MoleculeStore, foundation: Mapping[str, Any]) -> MoleculeStore:
     """Return a store of the same molecules with their embeddings by the foundation, see `foundation_spec`."""
-    embed = FoundationEmbedding(foundation["sha256"], foundation.get("sides"))
-    return replace(store, embeddings=over_batches(embed, store))
-
-
-def _check(wanted: Mapping[str, Any]) -> None:
-    available = foundation_spec(wanted.get("sides"))
-    if wanted != available:
-        raise InputError(
-            f"it reads embeddings by a foundation with SHA-256 {wanted['sha256'][:12]} and "
-            f"{wanted['width']} numbers, this gtx has {available['sha256'][:12]} with {available['width']}: use the "
-            "gtx that made the file, or train anew"
-        )
+    return replace(store, embeddings=over_batches(FoundationEmbedding.of(foundation), store))

@@ -10,13 +10,12 @@ import os
 import platform
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -110,29 +109,26 @@ def _read_modules(
             raise InputError(f"partner.name: {shown((header.partner or {})['name'])} is no kernel")
         return KernelMember(kernel, torch.zeros(header.task.objective.num_predictions))
 
-    networks = _Tensors(make_network, meta=model is None)
-    kernels = None if header.partner is None else _Tensors(make_kernel)
+    networks = _meta_tensors(make_network) if model is None else make_network().state_dict()
+    kernel = {} if header.partner is None else _meta_tensors(make_kernel)
     places = [f"members.{k}" for k in range(count)]
-    expected = (f"{place}.{name}" for place in places for name in networks.expected)
-    _compare_names(names, chain(expected, (f"partner.{name}" for name in kernels.expected) if kernels else ()))
-    members = [networks.read(file, place) for place in places]
-    return members, None if kernels is None else kernels.read(file, "partner")
+    expected = (f"{place}.{name}" for place in places for name in networks)
+    _compare_names(names, chain(expected, (f"partner.{name}" for name in kernel)))
+    members = [_filled(make_network, file, place, networks) for place in places]
+    return members, _filled(make_kernel, file, "partner", kernel) if kernel else None
 
 
-class _Tensors(Generic[M]):
-    """Tensors of the modules that a function makes."""
+def _meta_tensors(make: Callable[[], nn.Module]) -> dict[str, Tensor]:
+    with torch.device("meta"), _Undrawn():
+        return make().state_dict()
 
-    def __init__(self, make: Callable[[], M], meta: bool = True) -> None:
-        self.make = make
-        with torch.device("meta") if meta else nullcontext(), _Undrawn() if meta else nullcontext():
-            self.expected: Mapping[str, Tensor] = make().state_dict()
 
-    def read(self, file: Any, place: str) -> M:
-        """Make a module with the tensors of a file whose names begin with `place`."""
-        weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in self.expected.items()}
-        module = self.make()
-        module.load_state_dict(weights)
-        return module.eval()
+def _filled(make: Callable[[], M], file: Any, place: str, expected: Mapping[str, Tensor]) -> M:
+    """Make a module with the tensors of a file whose names begin with `place`, and which are as `expected`."""
+    weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in expected.items()}
+    module = make()
+    module.load_state_dict(weights)
+    return module.eval()
 
 
 class _Undrawn(TorchFunctionMode):
@@ -186,7 +182,7 @@ FORMAT = 1
 CHECKSUM = "sha256"
 
 _SCORES = entries({"per_target": mapping_of(mapping_of(Number | None))})
-_TUNING = entries({}, {"rates": mapping_of(number(0)), "head_first": number(0, 1)})
+_TUNING = entries({}, {"rates": mapping_of(number(0))})
 _FEATURES = entries({"names": list_of(Text), "blanks": bool}, {"atoms": list_of(Text), "bonds": list_of(Text)})
 _HEADER = entries(
     {
@@ -337,18 +333,15 @@ def _find_task(name: str) -> type[Task]:
 def _check_agreement(header: ModelFileHeader) -> None:
     """Check that the entries of a header agree; each by itself is in order."""
     if header.partner is not None:
-        kernel_member, outputs = header.partner, header.task.objective.num_predictions
-        _agree("partner.name", kernel_member["name"], list(CLOSED_FORM_MODELS))
-        _agree("partner.arguments.out_channels", kernel_member["arguments"].get("out_channels"), [outputs])
-        _agree(
-            "partner.arguments.num_descriptors",
-            kernel_member["arguments"].get("num_descriptors", 0),
-            _kernel_reads(header),
-        )
-    if header.task.answers.reads_similarity and (header.training is None or not len(header.training)):
-        raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
-    if header.domain is not None and (header.training is None or not len(header.training)):
-        raise InputError("training: expected rows, to which domain compares molecules")
+        arguments, outputs = header.partner["arguments"], header.task.objective.num_predictions
+        _agree("partner.name", header.partner["name"], list(CLOSED_FORM_MODELS))
+        _agree("partner.arguments.out_channels", arguments.get("out_channels"), [outputs])
+        _agree("partner.arguments.num_descriptors", arguments.get("num_descriptors", 0), _kernel_reads(header))
+    if header.training is None or not len(header.training):
+        if header.task.answers.reads_similarity:
+            raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
+        if header.domain is not None:
+            raise InputError("training: expected rows, to which domain compares molecules")
     model, arguments, read = header.model["name"], header.model["arguments"], header.featuriser
     network = header.task.network
     models = [network] if network else [*ARCHITECTURES, *CLOSED_FORM_MODELS]
@@ -409,9 +402,8 @@ def save_model(
         half: whether parameters are written as float16, with three decimal digits and half the bytes; float16
             parameters are read as float32.
     """
-    parts = {f"members.{k}": member for k, member in enumerate(members)} | (
-        {"partner": kernel_member} if kernel_member else {}
-    )
+    parts = {f"members.{k}": member for k, member in enumerate(members)}
+    parts |= {"partner": kernel_member} if kernel_member else {}
     tensors = {
         f"{part}.{name}": tensor.detach().cpu().clone().contiguous()
         for part, module in parts.items()
@@ -463,13 +455,11 @@ def read_model(
     except InputError as reason:
         raise InputError(f"{path} cannot be used: {reason}") from None
     except SafetensorError as reason:
-        if kind := _other_kind(path):
-            raise InputError(
-                f"{path} is not a gtx model file (it looks like {kind}); expected one that gtx train wrote, such as "
-                "run/model.gtx"
-            ) from None
-        what = f"({printable(str(reason), 200)}); expected one that gtx train wrote, such as run/model.gtx"
-        raise InputError(f"{path} is not a whole gtx model file {what}") from None
+        kind, expected = _other_kind(path), "expected one that gtx train wrote, such as run/model.gtx"
+        if kind:
+            raise InputError(f"{path} is not a gtx model file (it looks like {kind}); {expected}") from None
+        why = printable(str(reason), 200)
+        raise InputError(f"{path} is not a whole gtx model file ({why}); {expected}") from None
 
 
 _STARTS = {

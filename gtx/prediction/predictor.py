@@ -25,7 +25,7 @@ from gtx.data.table_writer import find_unused_column_name
 from gtx.models import MoleculeModel
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.extent import TrainingExtent
-from gtx.prediction.inputs import as_frame, as_texts, component_rows, index_of, smiles_list, with_columns
+from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list, with_columns
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import MOST_NEIGHBOURS, Domain, NeighbourColumns, Neighbours, graph_featuriser
@@ -38,20 +38,16 @@ if TYPE_CHECKING:
 
 # --- Work on many batches, spread over threads.
 
-T = TypeVar("T")
-Made = TypeVar("Made")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def in_threads(function: Callable[[T], Made], items: Sequence[T]) -> list[Made]:
+def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Call `function(item)` for each item, in order, as many at once as torch has threads.
 
     One thread for a batch is faster than all threads for each operation, most of which are small; and the threads of
-    torch spin while they wait for the next one.
-
-    Args:
-        function: spends its time in torch, which lets other threads run. It sets the modes of a thread, such as
-            `torch.inference_mode`, itself.
-        items: the arguments.
+    torch spin while they wait for the next one. The function sets the modes of a thread, such as
+    `torch.inference_mode`, itself.
     """
     threads = torch.get_num_threads()
     count = min(threads, len(items))
@@ -334,11 +330,12 @@ class Predictor:
         for i, finite, remarks in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
             notes[i] += remarks
             errors[i] = None if finite else NOT_FINITE
-        shown = self._shown(molecules)
-        columns = zip(self.output_columns([*shown, "error", "warning"]), answers.columns(), strict=True)
-        found = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
+        inputs = self._molecule_columns(molecules)
+        columns = zip(self.output_columns([*inputs, "error", "warning"]), answers.columns(), strict=True)
+        predictions = {name: _spread(column, done.good, len(molecules)) for name, column in columns}
         warnings = ["; ".join(entry) or None for entry in notes]
-        return pd.DataFrame({**shown, **found, "error": errors, "warning": warnings}, index_of(smiles))
+        index = smiles.index if isinstance(smiles, (pd.DataFrame, pd.Series)) else None
+        return pd.DataFrame({**inputs, **predictions, "error": errors, "warning": warnings}, index)
 
     @cached_property
     def comparison(self) -> Neighbours:
@@ -387,16 +384,19 @@ class Predictor:
         """
         if count < 1:
             raise InputError(f"count: expected 1 or more neighbours, got {count}")
-        near, molecules = self.comparison, self._list_molecules(smiles)
+        comparison, molecules = self.comparison, self._list_molecules(smiles)
         done = featurise(graph_featuriser(self.header.featuriser), as_texts(molecules))
-        place, similarity = near.nearest(done.store, count)
-        named = [molecules[i] for i in done.good for _ in range(place.shape[1])]
-        training, place = near.training, place.ravel()
-        named_columns = {"neighbour": training.smiles, "row": training.rows}
-        columns = {name: np.array(column, object)[place] for name, column in named_columns.items()}
-        columns = self._shown(named) | columns | {"similarity": similarity.ravel()}
-        for name in training.values:
-            columns[find_unused_column_name(columns, name)] = training.column(name)[place]
+        place, similarity = comparison.nearest(done.store, count)
+        columns: dict[str, Any] = dict(
+            self._molecule_columns([molecules[i] for i in done.good for _ in range(place.shape[1])])
+        )
+        place = place.ravel()
+        columns["neighbour"], columns["row"] = (
+            np.array(column, object)[place] for column in (comparison.training.smiles, comparison.training.rows)
+        )
+        columns["similarity"] = similarity.ravel()
+        for name, column in comparison.measured.items():
+            columns[find_unused_column_name(columns, name)] = column[place]
         return pd.DataFrame(columns)
 
     def predict_table(self, source: str | Path, out: str | Path, **options: Any) -> TableOutcome:
@@ -418,50 +418,50 @@ class Predictor:
 
     def _list_molecules(self, smiles: Any) -> list[Any]:
         """List molecules unchanged, or tuples of the molecules of a row."""
-        if names := self.header.featuriser.components:
-            return component_rows(smiles, names)
-        return smiles_list(smiles, self.header.smiles_column)
-
-    def _shown(self, molecules: list[Any]) -> dict[str, list[Any]]:
-        """Return their columns in a table of answers; an RDKit molecule is shown by its SMILES."""
         names = self.header.featuriser.components
-        columns = (
-            {name: [row[k] for row in molecules] for k, name in enumerate(names)} if names else {"smiles": molecules}
-        )
-        return {name: [molecule_text(one) or one for one in column] for name, column in columns.items()}
+        return component_rows(smiles, names) if names else smiles_list(smiles, self.header.smiles_column)
 
-    def _batches(self, sizes: Tensor) -> list[Tensor]:
-        """Divide molecules of these numbers of atoms into batches."""
-        pairs, molecules = BATCHES.get(self.device.type, BATCHES["cpu"])
-        return PairBudgetSampler(sizes, pairs, max_molecules=molecules, shuffle=False).batches()
+    def _molecule_columns(self, molecules: list[Any]) -> dict[str, list[Any]]:
+        """Return their columns in a table of answers; an RDKit molecule stands there as its SMILES."""
+        names = self.header.featuriser.components
+        columns = (zip(*molecules, strict=True) if molecules else [()] * len(names)) if names else [molecules]
+        texts = ([molecule_text(one) or one for one in column] for column in columns)
+        return dict(zip(names or ["smiles"], texts, strict=True))
 
     def _run(self, store: MoleculeStore, ask: Callable[[Sequence[nn.Module], Batch], Any]) -> Any:
-        """Call `ask(members, batch)` on batches; return its results in the order of the molecules."""
+        """Call `ask(members, batch)` on batches, on a CPU several at once; return its results, tensors or lists, in the
+        order of the molecules.
+        """
         on_device, large = store.to(self.device), store.sizes > LARGE
+        pairs, most = BATCHES.get(self.device.type, BATCHES["cpu"])
 
         @torch.inference_mode()
         def run(rows: Tensor) -> Any:
             batch = on_device.batch(rows.to(self.device))
-            return ask(self._precise, _in_double(batch)) if large[rows].any() else ask(self.members, batch)
+            if not large[rows].any():
+                return ask(self.members, batch)
+            return ask(self._precise, batch.apply(lambda x: x.double() if x.is_floating_point() else x))
 
         # large molecules go apart, so that others are worked out as if those were not there
-        parts = [part.nonzero().flatten() for part in (large, ~large)]
-        batches = [part[rows] for part in parts for rows in self._batches(store.sizes[part])]
+        batches = [
+            part[rows]
+            for part in (large.nonzero().flatten(), (~large).nonzero().flatten())
+            for rows in PairBudgetSampler(store.sizes[part], pairs, max_molecules=most, shuffle=False).batches()
+        ]
         # no molecules are one empty batch: its outputs have a width all the same
         batches = batches or [torch.zeros(0, dtype=torch.long)]
-        made = self._run_all(run, batches)
-        return _in_order(made, torch.cat(batches).argsort())
+        each = (in_threads if self.device.type == "cpu" else map)(partial(self._run_parts, run), batches)
+        results, order = list(chain(*each)), torch.cat(batches).argsort()
+        if isinstance(results[0], Tensor):
+            return torch.cat(results)[order]
+        every = list(chain(*results))
+        return [every[i] for i in order.tolist()]
 
     @cached_property
     def _precise(self) -> list[nn.Module]:
         return [deepcopy(member).double() for member in self.members]
 
-    def _run_all(self, run: Callable[[Tensor], Made], batches: Sequence[Tensor]) -> list[Made]:
-        """Call `run(rows)` for each batch, several at once on a CPU."""
-        within_memory = partial(self._run_parts, run)
-        return list(chain(*(in_threads if self.device.type == "cpu" else map)(within_memory, batches)))
-
-    def _run_parts(self, run: Callable[[Tensor], Made], rows: Tensor) -> list[Made]:
+    def _run_parts(self, run: Callable[[Tensor], Any], rows: Tensor) -> list[Any]:
         """Call `run` for a batch, cut into halves, quarters, ... after a GPU ran out of memory."""
         while True:
             try:
@@ -475,18 +475,6 @@ class Predictor:
             if self._parts == 1:
                 logging.getLogger(__name__).warning("out of memory on %s: predicting in smaller batches", self.device)
             self._parts *= 2
-
-
-def _in_order(parts: Sequence[Any], order: Tensor) -> Any:
-    """Join the results of batches in the order of the molecules: tensors along their first axis, or lists."""
-    if isinstance(parts[0], Tensor):
-        return torch.cat(list(parts))[order]
-    every = list(chain(*parts))
-    return [every[i] for i in order.tolist()]
-
-
-def _in_double(batch: Batch) -> Batch:
-    return batch.apply(lambda values: values.double() if values.is_floating_point() else values)
 
 
 def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:

@@ -29,6 +29,7 @@ from gtx.data.featurising import (
     featurise_stream,
     map_in_workers,
     min_chunks_for_workers,
+    tracked,
 )
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
@@ -162,14 +163,8 @@ def _predict_parts(
     return ChunkAnswers(done.errors, done.warnings, done.good, predictor.predict_store(done.store), done.smiles)
 
 
-def _predict_in_worker(
-    file: Path,
-    texts: Sequence[Text],
-    coordinates: Sequence[np.ndarray | None],
-    features: Sequence[RowFeatures | None],
-    smiles: bool,
-) -> ChunkAnswers:
-    return predict_chunk(_opened(file), (texts, coordinates, features), smiles)
+def _predict_in_worker(file: Path, *chunk: Any, smiles: bool) -> ChunkAnswers:
+    return predict_chunk(_opened(file), chunk, smiles)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1)
@@ -250,7 +245,8 @@ def predict_table(
     header = output_header(table.columns, list(named))
 
     def lines() -> Iterator[Line]:
-        for rows, lines, done in _tracked(parts, table.length) if progress else parts:
+        shown = tracked(parts, table.length, "Predicting", lambda part: len(part[0])) if progress else parts
+        for rows, lines, done in shown:
             yield from lines
             good = [rows[i] for i in done.good]
             scores.add(good, done.answers)
@@ -283,7 +279,22 @@ def open_for_model(
     smiles_columns: Sequence[str] | None = None,
 ) -> Table:
     """Open a table with all columns that the model reads."""
-    table = _with_molecules(header, source, smiles_column, smiles_columns)
+    names = header.featuriser.components
+    if not names:
+        if smiles_columns:
+            raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
+        table = open_table(source, smiles_column, header.smiles_column)
+        return header.features.read_table(table) if header.features else table
+    count = 1 if smiles_column else len(smiles_columns or names)
+    if count != len(names):
+        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
+    own, *others = smiles_columns or names
+    table = open_table(source, own)
+    try:
+        table = add_component_columns(table, others)
+    except InputError as error:
+        remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
+        raise InputError(f"{error}; {remedy}") from None
     return header.features.read_table(table) if header.features else table
 
 
@@ -298,40 +309,11 @@ def predict_rows(
             yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
 
 
-def _with_molecules(
-    header: ModelFileHeader,
-    source: str | Path | Sequence[str] | BufferedReader,
-    smiles_column: str | None,
-    smiles_columns: Sequence[str] | None,
-) -> Table:
-    names = header.featuriser.components
-    if not names:
-        if smiles_columns:
-            raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
-        return open_table(source, smiles_column, header.smiles_column)
-    count = 1 if smiles_column else len(smiles_columns or names)
-    if count != len(names):
-        raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
-    own, *others = smiles_columns or names
-    table = open_table(source, own)
-    try:
-        return add_component_columns(table, others)
-    except InputError as error:
-        remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
-        raise InputError(f"{error}; {remedy}") from None
-
-
 def output_rows(
     row_log: RowLog, column: str, rows: Sequence[Row], done: ChunkAnswers, width: int
 ) -> Iterator[list[Cell]]:
-    """Yield the rows of a table of predictions, and record each with its error and warnings in the row log.
-
-    Args:
-        row_log: the row log.
-        column: the name of the column with the molecules.
-        rows: the rows of the table.
-        done: their answers.
-        width: number of cells of an answer.
+    """Yield the rows of a table of predictions, with `width` cells of an answer each, and record their errors and
+    warnings; `column` is that of the molecules.
     """
     row_log.read(rows, column, done.errors, done.warnings)
     answers = done.answers
@@ -387,17 +369,3 @@ def _answered(
         rows = [row for _ in parts for row in waiting.popleft()]
         texts, features = [row.readable for row in rows], [row.features for row in rows]
         yield rows, _predict_parts(predictor, parts, texts, features)
-
-
-def _tracked(
-    parts: Iterator[tuple[list[Row], list[Line], ChunkAnswers]], total: int | None
-) -> Iterator[tuple[list[Row], list[Line], ChunkAnswers]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("Predicting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        for part in parts:
-            yield part
-            bar.advance(task, len(part[0]))

@@ -240,7 +240,7 @@ def blend_with_kernel(
         note += f"; {listed(few)}: too few of them have a value to weigh a kernel, which takes {MIN_ROWS}"
     both = Predictor(predictor.members, header, device, kernel_member)
     kernel = refitted if kernel_of_training is None else kernel_of_training
-    return calibrated(both, mixed(kernel_member.blend), kernel, note, alone)
+    return calibrated(both, mixed(partial(blend_outputs, share=kernel_member.share)), kernel, note, alone)
 
 
 def kernel_baseline(

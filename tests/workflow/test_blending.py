@@ -19,6 +19,7 @@ from gtx.cli import main
 from gtx.data import MoleculeStore
 from gtx.estimators import MoleculeRegressor
 from gtx.prediction import Predictor
+from gtx.prediction.kernel_member import blend_outputs
 from gtx.prediction.loading import attach_foundation
 from gtx.prediction.model_file import read_model
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
@@ -132,7 +133,9 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     torch.testing.assert_close(both.kernel_member.kernel(done.batch()), whole(done.batch()))
     outputs = network.outputs(done)
     for kernel, of in ((first, "val"), (whole, "test")):
-        mean = both.answers(done, both.kernel_member.blend(outputs, kernel(done.batch()))).mean[part == of, 0]
+        mean = both.answers(done, blend_outputs(outputs, kernel(done.batch()), both.kernel_member.share)).mean[
+            part == of, 0
+        ]
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
         np.testing.assert_allclose(told, mean, rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
