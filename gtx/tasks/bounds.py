@@ -38,8 +38,7 @@ def read_bounds(cells: Sequence[str]) -> np.ndarray:
     bounds = np.full((len(cells), 2), np.nan)
     for i, cell in enumerate(cells):
         if bound := parse_bound(cell):
-            side, number = bound
-            bounds[i, 0 if side > 0 else 1] = number
+            bounds[i, 0 if bound[0] > 0 else 1] = bound[1]
     return bounds
 
 
@@ -72,12 +71,8 @@ def join_relation(cell: str, relation: str) -> str:
 
 
 class RelationColumns:
-    """Columns of a table whose cells are all relations, beside targets that are read without them.
-
-    Args:
-        columns: columns of the table.
-        targets: names of the targets.
-        named: relation column that the targets are read with, which may be missing; then no other column is.
+    """Columns of a table whose cells are all relations, beside `targets` that are read without them; or the `named` one
+    that they are read with, which may be missing.
     """
 
     def __init__(self, columns: Sequence[str], targets: Sequence[str], named: str | None = None) -> None:
@@ -114,11 +109,7 @@ class RelationColumns:
 
 
 def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Fill blanks among values with their bounds.
-
-    Args:
-        y: `[n, T]`, NaN where nothing was measured.
-        bounds: `[n, 2T]`, see `gtx.data.MoleculeStore`.
+    """Fill blanks among values `[n, T]` with their bounds, `[n, 2T]`.
 
     Returns:
         `[n, T]`, and the sides, `[n, T]`: 1 where the value is above, -1 where it is below, 0 where it is exact.
@@ -129,22 +120,6 @@ def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
     lacking = y.isnan()
     side = (lacking & ~above.isnan()).to(y) - (lacking & above.isnan() & ~below.isnan()).to(y)
     return torch.where(side > 0, above, torch.where(side < 0, below, y)), side
-
-
-def bound_scores(bounds: np.ndarray, prediction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count the bounds of each target, and compute the share that predictions satisfy.
-
-    Args:
-        bounds: `[n, 2T]`.
-        prediction: `[n, T]`.
-
-    Returns:
-        The counts `[T]` and the shares `[T]`, NaN without bounds.
-    """
-    above, below = np.split(bounds, 2, axis=1)
-    count = (~np.isnan(above) | ~np.isnan(below)).sum(0)
-    good = ((prediction >= above) | (prediction <= below)).sum(0)
-    return count, np.where(count > 0, good / np.maximum(count, 1), np.nan)
 
 
 def censored_squares(output: Tensor, value: Tensor, side: Tensor, weights: Tensor) -> Tensor:
@@ -179,8 +154,8 @@ def censored_spread(error: Tensor, side: Tensor, weights: Tensor) -> Tensor:
     \[ \sigma^2 \leftarrow \frac{\sum_{exact} e^2 + \sum_{bounds} \sigma^2 (1 - z \lambda(z))}{n}, \qquad
        z = \pm \frac{e}{\sigma}, \quad \lambda = \frac{\varphi(z)}{\Phi(z)} \]
 
-    (Dempster, Laird & Rubin 1977). Arguments as of `censored_squares`, errors being output minus value; 1 where
-    there is no exact value.
+    (Dempster, Laird & Rubin 1977); 1 where there is no exact value. Arguments as of `censored_squares`, the error being
+    output minus value.
     """
     exact, bound = weights * (side == 0), weights * (side != 0)
     squares, measured, total = (exact * error.square()).sum(0), exact.sum(0), weights.sum(0)

@@ -261,16 +261,11 @@ class CrossEntropy(NumericObjective):
     r"""Cross-entropy \(-\ln p_y\) of the softmax of C logits for each target, or of the sigmoid of one logit.
 
     Attributes:
-        columns: columns of the targets, which know the classes.
-        balanced: whether rarer classes have larger weights.
-        weights: weights of each target's classes in the loss, fitted to the training rows if they are balanced.
-        evidential: whether one more output per target, after the logits, is the amount of evidence.
+        task: the task, with the classes and their weights. If it is evidential, one more output per target, after the
+            logits, is the amount of evidence.
     """
 
-    columns: ClassColumns = field(kw_only=True)
-    balanced: bool = False
-    weights: Sequence[Sequence[float]] | None = None
-    evidential: bool = False
+    task: ClassTask = field(kw_only=True, repr=False, compare=False)
 
     linked: ClassVar[bool] = True
     num_measures: ClassVar[int] = 1
@@ -279,39 +274,39 @@ class CrossEntropy(NumericObjective):
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
         """Metrics of two classes, or of several."""
-        return BINARY_METRICS if self.columns.binary else METRICS
+        return BINARY_METRICS if self.task.binary else METRICS
 
     @property
     def widths(self) -> list[int]:
-        return [1 if self.columns.binary else len(self.columns.labels(t)) for t in range(len(self.targets))]
+        return [1 if self.task.binary else len(self.task.columns.labels(t)) for t in range(len(self.targets))]
 
     @property
     def out_channels(self) -> int:
-        return self.num_predictions + (len(self.targets) if self.evidential else 0)
+        return self.num_predictions + (len(self.targets) if self.task.evidential else 0)
 
     def outputs(self, target: int) -> np.ndarray:
         logits = np.arange(self.num_predictions)[self.places[target].columns]
-        return np.append(logits, self.num_predictions + target) if self.evidential else logits
+        return np.append(logits, self.num_predictions + target) if self.task.evidential else logits
 
     def check(self, model: nn.Module) -> None:
-        if self.evidential:
+        if self.task.evidential:
             needs_gradients("evidential", model)
 
     @property
     def point(self) -> Self:
-        return replace(self, evidential=False)
+        return replace(self, task=replace(self.task, uncertainty="none"))
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
-        binary, labels = self.columns.binary, [self.columns.labels(t) for t in range(len(self.targets))]
+        binary, labels = self.task.binary, [self.task.columns.labels(t) for t in range(len(self.targets))]
         pairs = zip(self.level.targets(train).T, labels, strict=True)
         counts = [torch.bincount(y[~y.isnan()].long(), minlength=len(names)) for y, names in pairs]
         lacking = [t for t, count in enumerate(counts) if (count > 0).sum() < 2]
         if lacking and (not binary or len(lacking) == len(counts)):  # of several pairs of classes some may be so rare
             (only,) = counts[lacking[0]].nonzero().flatten().tolist()
             where = f"target {self.targets[lacking[0]]!r} has only the class {labels[lacking[0]][only]!r}"
-            raise InputError(f"{where} among the training molecules; {self.columns.task} needs two")
-        if not self.balanced or self.weights is not None:
+            raise InputError(f"{where} among the training molecules; {self.task.name} needs two")
+        if self.task.class_weights != "balanced" or self.task.loss_weights is not None:
             return {}
         if binary:
             odds = [(zeros.double() / ones.clamp(min=1)).clamp(min=1e-3) for zeros, ones in counts]
@@ -319,36 +314,42 @@ class CrossEntropy(NumericObjective):
         return {"weights": tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts)}
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        if not self.evidential:
+        if not self.task.evidential:
             return self._cross_entropies(output, target)
         losses = []
         for t, alpha in enumerate(self.distributions(output)):
             y = target[:, t].long()
             loss = evidence_loss(alpha, y)
-            losses.append(loss if self.weights is None else loss * constants(self.weights[t], output)[y])
+            losses.append(
+                loss if self.task.loss_weights is None else loss * constants(self.task.loss_weights[t], output)[y]
+            )
         return torch.stack(losses, dim=1)
 
     def _cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
         """Compute the cross-entropies `[R, T]` from logits `[R, P]`."""
-        if self.columns.binary:
-            weight = None if self.weights is None else constants([one for _, one in self.weights], output)
+        if self.task.binary:
+            weight = (
+                None
+                if self.task.loss_weights is None
+                else constants([one for _, one in self.task.loss_weights], output)
+            )
             return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weight)
         losses = []
         for t, place in enumerate(self.places):
-            weight = None if self.weights is None else constants(self.weights[t], output)
+            weight = None if self.task.loss_weights is None else constants(self.task.loss_weights[t], output)
             losses.append(F.cross_entropy(output[:, place.columns], target[:, t].long(), weight, reduction="none"))
         return torch.stack(losses, dim=1)
 
     def softmaxes(self, output: Tensor) -> Tensor:
         """Convert logits `[..., P]` to the probability of each class or, of two classes, of the second."""
-        if self.columns.binary:
+        if self.task.binary:
             return output.sigmoid()
         return torch.cat([output[..., place.columns].softmax(-1) for place in self.places], dim=-1)
 
     def class_probabilities(self, prediction: Tensor, target: int) -> Tensor:
         """Select the probability of each class of a target, `[..., C]`, from predictions `[..., P]`."""
         p = prediction[..., self.places[target].columns]
-        return torch.cat([1 - p, p], dim=-1) if self.columns.binary else p
+        return torch.cat([1 - p, p], dim=-1) if self.task.binary else p
 
     def distributions(self, output: Tensor) -> list[Tensor]:
         """Compute the Dirichlet distribution of each target, `[..., C]`, from logits and evidence."""
@@ -358,14 +359,14 @@ class CrossEntropy(NumericObjective):
     def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         """Compute the probability of each class or, of two classes, of the second."""
         output = output.double()
-        if not self.evidential:
+        if not self.task.evidential:
             return self.softmaxes(output)
         means = [alpha / alpha.sum(-1, keepdim=True) for alpha in self.distributions(output)]
         return torch.cat([p[..., -width:] for p, width in zip(means, self.widths, strict=True)], dim=-1)
 
     def ideal(self, y: Tensor) -> Tensor:
         """Return the indicators of the classes or, of two classes, of the second."""
-        if self.columns.binary:
+        if self.task.binary:
             return y.double()
         pairs = zip(y.T, self.widths, strict=True)
         parts = [F.one_hot(column.nan_to_num().long(), width).double() for column, width in pairs]
@@ -377,7 +378,7 @@ class CrossEntropy(NumericObjective):
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Return the loss; of two classes 1 − ROC-AUC, which does not punish overconfidence, where it is defined."""
-        return 1 - logged["val_roc_auc"] if self.columns.binary and "val_roc_auc" in logged else logged["val_loss"]
+        return 1 - logged["val_roc_auc"] if self.task.binary and "val_roc_auc" in logged else logged["val_loss"]
 
     def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
         """Compute whether the likeliest class is right."""
@@ -402,19 +403,12 @@ class ClassAnswers(NumericAnswers):
     probability of each.
 
     Attributes:
-        calibration, sets, coverage, set_kind: see `gtx.settings.tasks.ClassOptions`.
-        temperatures, curves, margins: see `ClassTask`.
+        task: the task, with the choices of calibration and sets, and what is fitted.
     """
 
     columns: ClassColumns
     objective: CrossEntropy
-    calibration: str = "none"
-    sets: bool = False
-    coverage: float = LEVEL
-    set_kind: str = "smallest"
-    temperatures: tuple[float, ...] | None = None
-    curves: tuple[Any, ...] | None = None
-    margins: tuple[float | None, ...] | None = None
+    task: ClassTask = field(kw_only=True, repr=False, compare=False)
 
     def class_probabilities(self, prediction: np.ndarray, target: int) -> np.ndarray:
         """Select the probability of each class of a target, `[m, C]`, from predictions `[m, P]`."""
@@ -429,63 +423,67 @@ class ClassAnswers(NumericAnswers):
 
     @property
     def prediction_names(self) -> list[str]:
-        if self.columns.binary:
+        if self.task.binary:
             return super().prediction_names
         return [f"{name}_{label}" for name, labels in self._named_targets for label in labels]
 
     @property
     def prediction_columns(self) -> list[str]:
-        return super().prediction_columns if self.columns.binary else self.prediction_names
+        return super().prediction_columns if self.task.binary else self.prediction_names
 
     def quantity(self, column: int) -> str:
-        if not self.columns.binary:
+        if not self.task.binary:
             return f"probability of {self.prediction_names[column]}"
         name, labels = self._named_targets[column]
         return f"probability of {name}" if labels == ZERO_ONE else f"probability that {name} is {labels[1]!r}"
 
     def suffixes(self, target: int, members: int) -> dict[str, type]:
         labels, suffixes = self.columns.labels(target), super().suffixes(target, members)
-        if not self.columns.binary:
+        if not self.task.binary:
             suffixes |= {"pred": str} | dict.fromkeys(labels, float)
         elif labels != ZERO_ONE:
             suffixes["class"] = str
-        if self.objective.evidential:
+        if self.task.evidential:
             suffixes["vacuity"] = float
-        return suffixes if self.margins is None else suffixes | {"set": str}
+        return suffixes if self.task.margins is None else suffixes | {"set": str}
 
     def table(self, answers: Predictions) -> list[np.ndarray]:
         columns: list[np.ndarray] = []
         for t, place in enumerate(self.objective.places):
             labels, p = np.array(self.columns.labels(t), object), answers.mean[:, place.columns]
             best = self.class_probabilities(answers.mean, t).argmax(1)
-            output = np.zeros_like(best) if self.columns.binary else best
+            output = np.zeros_like(best) if self.task.binary else best
             std = [] if answers.std is None else [answers.std[np.arange(len(best)), place.columns.start + output]]
-            if not self.columns.binary:
+            if not self.task.binary:
                 columns += [labels[best], *std, *p.T]
             else:
                 columns += [p[:, 0], *std] + ([] if tuple(labels) == ZERO_ONE else [labels[best]])
             if answers.vacuity is not None:
                 columns.append(answers.vacuity[:, t])
-            if self.margins is not None:
+            if self.task.margins is not None:
                 columns.append(self.set_texts(answers.mean, t))
         return columns
 
     def notes(self) -> list[str]:
         """Describe the classes, and the calibration of probabilities and sets on validation rows."""
         lines = []
-        if self.temperatures is not None:
-            lines.append(f"temperature of probabilities: {', '.join(f'{t:.3g}' for t in self.temperatures)}")
-        if self.margins is not None:
-            if self.set_kind == "adaptive":
-                most = ", ".join("any" if m is None else f"{m:.3g}" for m in self.margins)
+        if self.task.temperatures is not None:
+            lines.append(f"temperature of probabilities: {', '.join(f'{t:.3g}' for t in self.task.temperatures)}")
+        if self.task.margins is not None:
+            if self.task.set_kind == "adaptive":
+                most = ", ".join("any" if m is None else f"{m:.3g}" for m in self.task.margins)
                 rule = f"the likeliest, and classes up to a sum of probabilities of {most}, the last by half"
             else:
-                least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.margins)
+                least = ", ".join("any" if m is None else f"{max(0.0, 1 - m):.3g}" for m in self.task.margins)
                 rule = f"classes of a probability of {least} or more, and the likeliest"
-            lacking = f"; any with fewer than {fewest(self.coverage)} validation values" if None in self.margins else ""
-            lines.append(f"sets of {percent(self.coverage)}: {rule}{lacking}")
+            lacking = (
+                f"; any with fewer than {fewest(self.task.coverage)} validation values"
+                if None in self.task.margins
+                else ""
+            )
+            lines.append(f"sets of {percent(self.task.coverage)}: {rule}{lacking}")
         for name, labels in self._named_targets:
-            if not self.columns.binary:
+            if not self.task.binary:
                 lines.append(f"{name}: classes {listed(labels)}")
             elif labels != ZERO_ONE:
                 positive = f"{name}_pred is the probability of the positive class, {labels[1]!r}"
@@ -496,7 +494,7 @@ class ClassAnswers(NumericAnswers):
 
     def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
         answers = super().predictions(outputs, store)
-        vacuity = self.vacuity(outputs) if self.objective.evidential else None
+        vacuity = self.vacuity(outputs) if self.task.evidential else None
         return replace(answers, mean=self.corrected(answers.mean), vacuity=vacuity)
 
     def vacuity(self, outputs: Tensor) -> np.ndarray:
@@ -511,10 +509,10 @@ class ClassAnswers(NumericAnswers):
         parts = []
         for t, place in enumerate(self.objective.places):
             p = own = mean[:, place.columns]
-            if self.temperatures is not None:
-                p = apply_temperature(self.class_probabilities(mean, t), self.temperatures[t])
-            elif self.curves is not None and self.curves[t] is not None:
-                p = apply_curves(self.class_probabilities(mean, t), self.curves[t])
+            if self.task.temperatures is not None:
+                p = apply_temperature(self.class_probabilities(mean, t), self.task.temperatures[t])
+            elif self.task.curves is not None and self.task.curves[t] is not None:
+                p = apply_curves(self.class_probabilities(mean, t), self.task.curves[t])
             parts.append(p[:, -own.shape[1] :])
         return np.concatenate(parts, axis=1)
 
@@ -527,29 +525,29 @@ class ClassAnswers(NumericAnswers):
             (y[rows, t].astype(int), self.class_probabilities(answers.mean[rows], t)) for t, rows in enumerate(measured)
         ]
         fitted: dict[str, Any] = {}
-        if self.calibration == "temperature":
+        if self.task.calibration == "temperature":
             fitted["temperatures"] = tuple(fit_temperature(*pair) for pair in pairs)
-        elif self.calibration == "isotonic":
+        elif self.task.calibration == "isotonic":
             fitted["curves"] = tuple(fit_isotonic(*pair) for pair in pairs)
-        if self.sets:
-            fitted["margins"] = self._margins(replace(self, **fitted).corrected(answers.mean), y)
+        if self.task.sets:
+            fitted["margins"] = self._margins(replace(self.task, **fitted).answers.corrected(answers.mean), y)
         return fitted
 
     def _margins(self, mean: np.ndarray, y: np.ndarray) -> tuple[float | None, ...]:
         margins = []
         for t, column in enumerate(y.T):
             rows = ~np.isnan(column)
-            scores = unlikeliness(self.class_probabilities(mean[rows], t), self.set_kind)
+            scores = unlikeliness(self.class_probabilities(mean[rows], t), self.task.set_kind)
             true = np.take_along_axis(scores, column[rows, None].astype(int), 1)
-            margin = float(conformal_half_width(true, np.zeros_like(true), self.coverage)[0])
+            margin = float(conformal_half_width(true, np.zeros_like(true), self.task.coverage)[0])
             margins.append(margin if np.isfinite(margin) else None)
         return tuple(margins)
 
     def members_of_sets(self, mean: np.ndarray, target: int) -> np.ndarray:
         """Select the classes in the set of each molecule, bool `[m, C]`; all without a margin."""
         p = self.class_probabilities(mean, target)
-        margin = None if self.margins is None else self.margins[target]
-        within = unlikeliness(p, self.set_kind) <= (1 if margin is None else margin)
+        margin = None if self.task.margins is None else self.task.margins[target]
+        within = unlikeliness(p, self.task.set_kind) <= (1 if margin is None else margin)
         return within | (p == p.max(1, keepdims=True))
 
     def set_texts(self, mean: np.ndarray, target: int) -> np.ndarray:
@@ -567,7 +565,7 @@ class ClassAnswers(NumericAnswers):
         for t, name in enumerate(self.objective.targets):
             rows = ~np.isnan(y[:, t]) & answers.finite
             true = y[rows, t].astype(int)
-            sets = ("coverage", "size") if self.margins is not None else ()
+            sets = ("coverage", "size") if self.task.margins is not None else ()
             evidence = ("auroc_vacuity",) if answers.vacuity is not None else ()
             per_target[name] = dict.fromkeys(("nll", "brier", "ece", "auroc", *evidence, *sets))
             if len(true):
@@ -575,7 +573,7 @@ class ClassAnswers(NumericAnswers):
                 per_target[name] |= evaluate_probabilities(true, p)
                 if answers.vacuity is not None:
                     per_target[name]["auroc_vacuity"] = ranking(p.argmax(1) != true, answers.vacuity[rows, t])
-                if self.margins is not None:
+                if self.task.margins is not None:
                     members = self.members_of_sets(answers.mean[rows], t)
                     inside = np.take_along_axis(members, true[:, None], 1)
                     per_target[name] |= {"coverage": float(inside.mean()), "size": float(members.sum(1).mean())}
@@ -626,6 +624,11 @@ class ClassTask(NumericTask, ClassOptions):
             raise InputError(f"set_kind: {self.set_kind} needs sets: add sets")
 
     @property
+    def evidential(self) -> bool:
+        """True if one more output per target is the amount of evidence."""
+        return self.uncertainty == "evidential"
+
+    @property
     def loss_weights(self) -> Sequence[Sequence[float]] | None:
         """Weights of each target's classes in the loss, once they are fitted."""
         return None
@@ -637,21 +640,11 @@ class ClassTask(NumericTask, ClassOptions):
 
     @cached_property
     def objective(self) -> CrossEntropy:
-        return CrossEntropy(
-            self.targets,
-            LEVELS[self.level],
-            self.target_weights,
-            columns=self.columns,
-            balanced=self.class_weights == "balanced",
-            weights=self.loss_weights,
-            evidential=self.uncertainty == "evidential",
-        )
+        return CrossEntropy(self.targets, LEVELS[self.level], self.target_weights, task=self)
 
     @cached_property
     def answers(self) -> ClassAnswers:
-        fitted = self.temperatures, self.curves, self.margins
-        choices = self.calibration, self.sets, self.coverage, self.set_kind
-        return ClassAnswers(self.columns, self.objective, *choices, *fitted)
+        return ClassAnswers(self.columns, self.objective, task=self)
 
     def adopting(self, other: Task) -> Self:
         for t, at in enumerate(self.shared(other)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch_geometric.utils import softmax
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import Entries, Number, Text, check, entries, list_of, number, one_of
+from gtx.base.schema import Number, Text, check, entries, list_of, number, one_of
 from gtx.data.delimited import LIMIT, too_large
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
 from gtx.settings.options import learned
 from gtx.settings.tasks import NumberOptions, TotalOptions
 from gtx.tasks.answers import NumericAnswers, Predictions
 from gtx.tasks.bounds import censored_squares, with_bounds
-from gtx.tasks.calibration import BETWEEN_0_AND_1, LEVEL, Reach, conformal_interval, interval_words
+from gtx.tasks.calibration import BETWEEN_0_AND_1, Reach, conformal_interval, interval_words
 from gtx.tasks.columns import Columns
 from gtx.tasks.levels import LEVELS
 from gtx.tasks.metrics import (
@@ -36,13 +36,7 @@ from gtx.tasks.metrics import (
     varies,
 )
 from gtx.tasks.objective import NumericObjective
-from gtx.tasks.scaling import (
-    EXTENSIVE,
-    TargetScaler,
-    count_elements,
-    has_element_column,
-    sum_element_references,
-)
+from gtx.tasks.scaling import EXTENSIVE, TargetScaler, count_elements, has_element_column
 from gtx.tasks.task import NumericTask, Task
 from gtx.tasks.uncertainty import (
     STEEPEST,
@@ -140,23 +134,10 @@ class NumberObjective(NumericObjective):
     """Numbers as z-scores of the training rows, by squared or absolute errors, or the loss of a method of uncertainty.
 
     Attributes:
-        loss: "mse", "mae", "huber" (delta 1), or a function of outputs and targets `[R, T]` that returns the loss of
-            each entry, `[R, T]`.
-        method: method of uncertainty, which may have outputs and a loss of its own.
-        censored: whether validation heeds bounds.
-        element_reference: see `Regression`.
-        scaler: scaler, once it is fitted.
-        total: total of the atoms of a molecule.
-        gap: mean difference of training values to the total.
+        task: the task, with the loss, the method of uncertainty and what is fitted.
     """
 
-    loss: str | Callable[..., Any] = "mse"
-    method: UncertaintyMethod = NO_METHOD
-    censored: bool | None = None
-    element_reference: bool | None = None
-    scaler: TargetScaler = None  # type: ignore[assignment]  # before it is fitted
-    total: AtomTotal | None = None
-    gap: float | None = None
+    task: Regression = field(kw_only=True, repr=False, compare=False)
 
     metrics: ClassVar[dict[str, Metric]] = {
         "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True, in_units=True),
@@ -169,20 +150,20 @@ class NumberObjective(NumericObjective):
     @property
     def out_channels(self) -> int:
         """Outputs in blocks of T, first the numbers, then those of the method, or logits of the total."""
-        return (self.method.width if self.total is None else 2) * len(self.targets)
+        return (self.task.method.width if self.task.total is None else 2) * len(self.targets)
 
     def check(self, model: nn.Module) -> None:
-        self.method.check(model)
+        self.task.method.check(model)
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
-        y, lists, reference = self.level.targets(train).cpu(), self.level.lists, self.element_reference
+        y, lists, reference = self.level.targets(train).cpu(), self.level.lists, self.task.element_reference
         if not lists:
             refuse_too_large(self.targets, y, "training")
         fitted: dict[str, Any] = {}
-        if self.total is not None and self.gap is None:
-            fitted["gap"] = self.total.gap(train, y.double(), self.level.owner(train).cpu())
-        if self.scaler is None:
+        if self.task.total is not None and self.task.gap is None:
+            fitted["gap"] = self.task.total.gap(train, y.double(), self.level.owner(train).cpu())
+        if self.task.scaler is None:
             y = y if lists else with_bounds(y, train.bounds)[0]  # a bound counts as the value
             if lists or reference is False or (reference is None and not has_element_column(train)):
                 fitted["scaler"] = TargetScaler.fit(y)
@@ -200,7 +181,7 @@ class NumberObjective(NumericObjective):
         return replace(made, bounds=torch.cat(parts, dim=1).double().to(store.device))
 
     def settled(self, output: Tensor, batch: Any) -> Tensor:
-        return output if self.total is None else self.total.settle(output, batch, self.scaler)
+        return output if self.task.total is None else self.task.total.settle(output, batch, self.task.scaler)
 
     def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
         bounds = getattr(examples, "bounds", None)
@@ -210,7 +191,7 @@ class NumberObjective(NumericObjective):
         weights, measured = self._loss_weights(examples), ~value.isnan()
 
         def each(output: Tensor, value: Tensor) -> Tensor:
-            if self.loss == "mse":
+            if self.task.loss == "mse":
                 return censored_squares(output, value, side, measured if weights is None else measured * weights)
             allowed = (output - value) * side > 0
             return torch.where(allowed, 0, self.elementwise(torch.where(allowed, value, output), value))
@@ -218,17 +199,17 @@ class NumberObjective(NumericObjective):
         return masked_mean(each, output, value, weights)
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        if self.method.has_loss:
-            return self.method.loss(self.blocks(output), target)
-        if isinstance(self.loss, str):
-            return LOSSES[self.loss](output, target, reduction="none")
-        return self.loss(output, target)
+        if self.task.method.has_loss:
+            return self.task.method.loss(self.blocks(output), target)
+        if isinstance(self.task.loss, str):
+            return LOSSES[self.task.loss](output, target, reduction="none")
+        return self.task.loss(output, target)
 
     def scaled(self, store: MoleculeStore) -> Tensor:
-        return self.scaler.scale(self.level.targets(store).cpu(), self.composition(store))
+        return self.task.scaler.scale(self.level.targets(store).cpu(), self.composition(store))
 
     def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
-        return self.scaler.unscale(self.numbers(output), self.composition(store))
+        return self.task.scaler.unscale(self.numbers(output), self.composition(store))
 
     def regressands(self, store: MoleculeStore) -> Tensor:
         return self.scaled(store).double()
@@ -241,10 +222,10 @@ class NumberObjective(NumericObjective):
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Compute the mean over targets of the RMSE (the MAE if that is the loss) in scaled units."""
-        if self.censored:
+        if self.task.censored:
             return logged["val_loss"]  # which heeds bounds
         error = self.numbers(output) - scaled
-        if self.loss == "mae":
+        if self.task.loss == "mae":
             return float(error.abs().nanmean(0).nanmean())
         return float(error.square().nanmean(0).sqrt().nanmean())
 
@@ -254,13 +235,13 @@ class NumberObjective(NumericObjective):
         return [error.square(), error.abs()]
 
     def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
-        y, sd = self.level.targets(val).cpu().double(), self.scaler.sd
+        y, sd = self.level.targets(val).cpu().double(), self.task.scaler.sd
         squares, mae = means  # of scaled numbers
         rmse, variance = squares.sqrt(), (y - y.nanmean(0)).square().nanmean(0)
         r2 = torch.where(variance > 0, 1 - squares * sd.square() / variance, torch.nan)
         scores = {"rmse": rmse * sd, "mae": mae * sd, "r2": r2}
         logged = {f"val_{name}": float(each.nanmean()) for name, each in scores.items() if not each.isnan().all()}
-        return {**logged, "val_score": float((mae if self.loss == "mae" else rmse).nanmean())}
+        return {**logged, "val_score": float((mae if self.task.loss == "mae" else rmse).nanmean())}
 
     def numbers(self, output: Tensor) -> Tensor:
         """Return the predicted numbers `[..., T]` among outputs `[..., C]`."""
@@ -272,7 +253,7 @@ class NumberObjective(NumericObjective):
 
     def composition(self, store: MoleculeStore | None) -> Tensor | None:
         """Count the elements of the molecules of a store, `[m, 119]`, if the scaler has a reference for each."""
-        return None if store is None or self.scaler.reference is None else count_elements(store)
+        return None if store is None or self.task.scaler.reference is None else count_elements(store)
 
 
 def refuse_too_large(targets: Sequence[str], y: Tensor, part: str) -> None:
@@ -290,29 +271,25 @@ class NumberAnswers(NumericAnswers):
     """Numbers with standard deviations by a method of uncertainty, and split-conformal intervals.
 
     Attributes:
-        coverage: share of molecules whose true value should be inside the interval.
-        interval, std_factor, std_slope: see `Regression`.
+        task: the task, with the coverage, the method of uncertainty and what is fitted.
     """
 
     objective: NumberObjective
-    coverage: float = LEVEL
-    interval: dict[str, Any] | None = None
-    std_factor: tuple[float, ...] | None = None
-    std_slope: tuple[float, ...] | None = None
+    task: Regression = field(kw_only=True, repr=False, compare=False)
 
     @property
     def has_intervals(self) -> bool:
         """True if there were enough validation rows for the interval of any target."""
-        return self.interval is not None and any(width is not None for width in self.interval["half_width"])
+        return self.task.interval is not None and any(width is not None for width in self.task.interval["half_width"])
 
     @property
     def reads_similarity(self) -> bool:
-        return self.objective.method.reads_similarity
+        return self.task.method.reads_similarity
 
     @property
     def has_std(self) -> bool:
         """True if a method of uncertainty gives standard deviations."""
-        return self.objective.method.word != "none"
+        return self.task.method.word != "none"
 
     def suffixes(self, target: int, members: int) -> dict[str, type]:
         suffixes = super().suffixes(target, members)
@@ -333,19 +310,19 @@ class NumberAnswers(NumericAnswers):
     def spread(self, outputs: Tensor) -> tuple[np.ndarray, Reach]:
         """Compute standard deviations `[m, T]` and the reach of intervals from outputs `[m, members, C]`."""
         ones = [1.0] * len(self.objective.targets)
-        unit = self.objective.scaler.sd * torch.tensor(self.std_factor or ones, dtype=torch.float64)
+        unit = self.task.scaler.sd * torch.tensor(self.task.std_factor or ones, dtype=torch.float64)
         if self.reads_similarity:
-            values = outputs[:, 0, -1:] * torch.tensor(self.std_slope or ones, dtype=torch.float64)
+            values = outputs[:, 0, -1:] * torch.tensor(self.task.std_slope or ones, dtype=torch.float64)
         else:
             values = self.objective.blocks(outputs)
-        std, below, above = ((each.double() * unit).numpy() for each in self.objective.method.spread(values))
+        std, below, above = ((each.double() * unit).numpy() for each in self.task.method.spread(values))
         return std, (below, above)
 
     def bounds(self, mean: np.ndarray, reach: Reach | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Compute intervals around predictions, low and high `[m, T]`, or None where there is none."""
-        if self.interval is None or not self.has_intervals:
+        if self.task.interval is None or not self.has_intervals:
             return None, None
-        half = np.array([np.nan if width is None else width for width in self.interval["half_width"]])
+        half = np.array([np.nan if width is None else width for width in self.task.interval["half_width"]])
         below, above = (half, half) if reach is None else (half * each for each in reach)
         return mean - below, mean + above
 
@@ -354,15 +331,15 @@ class NumberAnswers(NumericAnswers):
         if self.objective.level.lists:
             return {}
         if answers.reach is None or answers.std is None:
-            return {"interval": conformal_interval(y, answers.mean, self.coverage)}
+            return {"interval": conformal_interval(y, answers.mean, self.task.coverage)}
         fitted: dict[str, Any] = {}
-        if answers.distance is not None and self.std_slope is None:
+        if answers.distance is not None and self.task.std_slope is None:
             fitted["std_slope"] = tuple(distance_slopes(y - answers.mean, answers.distance).tolist())
-            std, reach = replace(self, **fitted).spread(torch.from_numpy(answers.distance)[:, None, None])
+            std, reach = replace(self.task, **fitted).answers.spread(torch.from_numpy(answers.distance)[:, None, None])
             answers = replace(answers, std=std, reach=reach)
         factor = std_factors(y, answers.mean, answers.std)
         below, above = answers.reach
-        interval = conformal_interval(y, answers.mean, self.coverage, (below * factor, above * factor))
+        interval = conformal_interval(y, answers.mean, self.task.coverage, (below * factor, above * factor))
         return fitted | {"interval": interval, "std_factor": tuple(factor.tolist())}
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
@@ -371,12 +348,12 @@ class NumberAnswers(NumericAnswers):
 
     def warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Warn of elements without a reference, and of molecules whose total is not known."""
-        warnings, objective = super().warnings(store), self.objective
-        if objective.total is not None:
-            objective.total.warn(store, objective.level.owner(store), warnings)
-        if objective.scaler.reference is not None:
-            targets = ", ".join(objective.targets[t] for t in objective.scaler.extensive)
-            lacking = objective.scaler.without_reference(count_elements(store))
+        warnings, objective, task = super().warnings(store), self.objective, self.task
+        if task.total is not None:
+            task.total.warn(store, objective.level.owner(store), warnings)
+        if task.scaler.reference is not None:
+            targets = ", ".join(objective.targets[t] for t in task.scaler.extensive)
+            lacking = task.scaler.without_reference(count_elements(store))
             for i in lacking.any(dim=1).nonzero().flatten().tolist():
                 codes = lacking[i].nonzero().flatten().tolist()
                 symbols = ", ".join(name_code("atom", ATOM_INDEX["element"], code) for code in codes)
@@ -385,13 +362,13 @@ class NumberAnswers(NumericAnswers):
         return warnings
 
     def notes(self) -> list[str]:
-        objective, targets = self.objective, self.objective.targets
-        if objective.total is not None:
-            return [objective.total.note(objective.gap)]
-        extensive = objective.scaler.extensive if objective.scaler is not None else []
+        task, targets = self.task, self.objective.targets
+        if task.total is not None:
+            return [task.total.note(task.gap)]
+        extensive = task.scaler.extensive if task.scaler is not None else []
         lines = [f"{targets[t]}: learned minus a reference per element" for t in extensive]
-        if self.interval:
-            lines.append(interval_words(self.interval, targets, " standard deviations" if self.has_std else ""))
+        if task.interval:
+            lines.append(interval_words(task.interval, targets, " standard deviations" if self.has_std else ""))
         return lines
 
 
@@ -460,7 +437,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
                 raise InputError(f"sum_to: expected a finite number, got {self.sum_to!r}")
             object.__setattr__(self, "sum_to", float(total))
 
-    @property
+    @cached_property
     def method(self) -> UncertaintyMethod:
         """Method of uncertainty; `none` has one output per target and the task's own loss."""
         return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
@@ -471,25 +448,17 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return Columns(self.targets, LEVELS[self.level], censored=censored, relation_column=self.relation_column)
 
     @cached_property
+    def total(self) -> AtomTotal | None:
+        """Total of the values of a molecule's atoms."""
+        return None if self.sum_to is None else AtomTotal(self.sum_to, self.place)
+
+    @cached_property
     def objective(self) -> NumberObjective:
-        return NumberObjective(
-            self.targets,
-            LEVELS[self.level],
-            self.target_weights,
-            self.loss,
-            self.method,
-            self.censored,
-            self.element_reference,
-            self.scaler,
-            None if self.sum_to is None else AtomTotal(self.sum_to, self.place),
-            self.gap,
-        )
+        return NumberObjective(self.targets, LEVELS[self.level], self.target_weights, task=self)
 
     @cached_property
     def answers(self) -> NumberAnswers:
-        return NumberAnswers(
-            self.columns, self.objective, self.coverage, self.interval, self.std_factor, self.std_slope
-        )
+        return NumberAnswers(self.columns, self.objective, task=self)
 
     def with_relation(self, column: str) -> Self:
         if self.level != "molecule":
@@ -515,8 +484,8 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return super().fitted(train)
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
-        part = sum_element_references(self.scaler, store)
-        return None if part is None else part.numpy()
+        reference = self.scaler.reference
+        return None if reference is None else (count_elements(store) @ reference).numpy()
 
     def adopting(self, other: Task) -> Self:
         shared = self.shared(other)
@@ -526,15 +495,14 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
-        task = super().from_dict(record)
-        return replace(task, scaler=TargetScaler.for_targets(record["scaler"], task.targets))
+        return replace(super().from_dict(record), scaler=TargetScaler.from_dict(record["scaler"]))
 
     @classmethod
     def header_entries(cls, targets: int) -> Any:
         widths, factors = (list_of(kind, targets, targets) for kind in (number(0) | None, number(0)))
         interval = entries({"level": BETWEEN_0_AND_1, "half_width": widths})
         return entries(
-            {"scaler": Entries},  # which checks itself
+            {"scaler": TargetScaler.header_entries(targets)},
             {
                 "coverage": BETWEEN_0_AND_1,
                 "interval": interval | None,

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.base.errors import InputError
-from gtx.base.schema import Number, check, entries, list_of, number
+from gtx.base.schema import Number, entries, list_of, number
 from gtx.data import MoleculeStore
 from gtx.molecules import ATOM_FEATURE_VALUES
 
@@ -54,7 +53,7 @@ class TargetScaler:
 
         Args:
             y: `[n, T]` in own units, NaN for blanks; every target has at least one value.
-            composition: `[n, 119]` from `composition`, for a reference per element.
+            composition: `[n, 119]` from `count_elements`, for a reference per element.
             least: a target has a reference only if it explains this share of the variance (adjusted for the number of
                 elements); None for every target.
         """
@@ -76,11 +75,8 @@ class TargetScaler:
         return cls(mean, torch.where(varies, sd, 0.0), reference)
 
     def adopting(self, other: TargetScaler, shared: Sequence[int]) -> TargetScaler:
-        """Return a scaler with the scales of another for the targets that both have.
-
-        Args:
-            other: a scaler.
-            shared: the index of each target there, -1 for none.
+        """Return a scaler with the scales of another for the targets that both have, by their index there, -1 for
+        none.
         """
         number = torch.tensor(shared)
         there, at = number >= 0, number.clamp(min=0)
@@ -88,13 +84,11 @@ class TargetScaler:
         def merged(own: Tensor, theirs: Tensor) -> Tensor:
             return torch.where(there, theirs[..., at], own)
 
-        reference = None
-        if self.reference is not None or other.reference is not None:
-            none = (torch.zeros(ELEMENTS, len(s.mean), dtype=torch.float64) for s in (self, other))
-            pair = zip((self.reference, other.reference), none, strict=True)
-            reference = merged(*(zeros if own is None else own for own, zeros in pair))
-            reference = reference if reference.any() else None
-        return TargetScaler(merged(self.mean, other.mean), merged(self.sd, other.sd), reference)
+        none = (s.mean.new_zeros(ELEMENTS, len(s.mean)) for s in (self, other))
+        pairs = zip((self.reference, other.reference), none, strict=True)
+        reference = merged(*(zeros if own is None else own for own, zeros in pairs))
+        mean, sd = merged(self.mean, other.mean), merged(self.sd, other.sd)
+        return TargetScaler(mean, sd, reference if reference.any() else None)
 
     def scale(self, y: Tensor, composition: Tensor | None = None) -> Tensor:
         """Convert own units `[n, T]` to scaled units, float32, 0 where nothing varies; blanks stay blank."""
@@ -117,28 +111,17 @@ class TargetScaler:
 
     @classmethod
     def from_dict(cls, numbers: dict[str, Any]) -> TargetScaler:
-        """Restore a scaler from what `to_dict` returned.
+        """Restore a scaler from what `to_dict` returned."""
+        values = (numbers[name] for name in ("mean", "sd", "reference"))
+        mean, sd, reference = (None if each is None else torch.tensor(each, dtype=torch.float64) for each in values)
+        return cls(mean, sd, reference)  # type: ignore[arg-type]  # of the three only the last may be None
 
-        Raises:
-            InputError: an entry is missing, or its values are not of the right kind or number.
-        """
-        _check(numbers)
-        mean, sd = (torch.tensor(numbers[name], dtype=torch.float64) for name in ("mean", "sd"))
-        table = numbers["reference"]
-        return cls(mean, sd, None if table is None else torch.tensor(table, dtype=torch.float64))
-
-    @classmethod
-    def for_targets(cls, numbers: dict[str, Any], targets: Sequence[str]) -> TargetScaler:
-        """Restore a scaler of a task with these targets.
-
-        Raises:
-            InputError: an entry is missing or wrong, or its targets are another number.
-        """
-        scaler = cls.from_dict(numbers)
-        if len(scaler.mean) != len(targets):
-            expected = f"{len(targets)} values, one per target"
-            raise InputError(f"task.scaler.mean: expected {expected}, got {len(scaler.mean)}")
-        return scaler
+    @staticmethod
+    def header_entries(targets: int) -> Any:
+        """Describe what `to_dict` returns for a number of targets, see `gtx.base.schema.entries`."""
+        table = list_of(list_of(Number, targets, targets), ELEMENTS, ELEMENTS)
+        numbers = {"mean": list_of(Number, targets, targets), "sd": list_of(number(0), targets, targets)}
+        return entries({**numbers, "reference": table | None})
 
     def _offset(self, composition: Tensor | None) -> Tensor:
         if self.reference is None:
@@ -146,22 +129,6 @@ class TargetScaler:
         if composition is None:
             raise ValueError("this scaler has a reference per element: expected the molecules' composition")
         return self.mean + composition @ self.reference
-
-
-def _check(numbers: dict[str, Any]) -> None:
-    """Check that these are the plain numbers of a scaler."""
-    check(numbers, entries({"mean": list_of(Number, 1)}), "task.scaler")
-    targets = len(numbers["mean"])
-    table = list_of(list_of(Number, targets, targets), ELEMENTS, ELEMENTS)
-    check(numbers, entries({"sd": list_of(number(0), targets, targets), "reference": table | None}), "task.scaler")
-
-
-def sum_element_references(scaler: TargetScaler, store: MoleculeStore) -> Tensor | None:
-    """Sum the fitted energy (or other reference) of each element over the atoms of each molecule: float64 `[M, T]`.
-
-    Targets without a reference have 0; the result is None if no target has one.
-    """
-    return None if scaler.reference is None else count_elements(store) @ scaler.reference
 
 
 def has_element_column(store: MoleculeStore) -> bool:

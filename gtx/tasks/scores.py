@@ -11,7 +11,7 @@ import numpy as np
 from gtx.base.errors import InputError, printable
 from gtx.data.columns import Row, find_columns
 from gtx.data.delimited import LARGEST
-from gtx.tasks.bounds import RelationColumns, bound_scores, read_bounds
+from gtx.tasks.bounds import RelationColumns, read_bounds
 
 if TYPE_CHECKING:
     from gtx.tasks.columns import Columns
@@ -149,8 +149,9 @@ def add_bound_scores(
     scores: dict[str, Any], targets: Sequence[str], bounds: np.ndarray, prediction: np.ndarray
 ) -> dict[str, Any]:
     """Add to the scores of each target the number of its `bounds` and `bounds_kept`, the share satisfied."""
-    counts, share = bound_scores(bounds, prediction)
-    for name, count, part in zip(targets, counts.tolist(), share.tolist(), strict=True):
-        if count:
-            scores["per_target"][name] |= {"bounds": count, "bounds_kept": part}
+    above, below = np.split(bounds, 2, axis=1)
+    known, kept = ~np.isnan(above) | ~np.isnan(below), (prediction >= above) | (prediction <= below)
+    for t, name in enumerate(targets):
+        if count := int(known[:, t].sum()):
+            scores["per_target"][name] |= {"bounds": count, "bounds_kept": float(kept[:, t].sum() / count)}
     return scores
