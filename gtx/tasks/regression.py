@@ -44,6 +44,7 @@ from gtx.tasks.uncertainty import (
     UncertaintyMethod,
     distance_slopes,
     evaluate_spread,
+    needs_gradients,
     std_factors,
 )
 
@@ -153,7 +154,8 @@ class NumberObjective(NumericObjective):
         return (self.task.method.width if self.task.total is None else 2) * len(self.targets)
 
     def check(self, model: nn.Module) -> None:
-        self.task.method.check(model)
+        if self.task.method.width > 1:
+            needs_gradients(self.task.uncertainty, model)
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
@@ -199,7 +201,7 @@ class NumberObjective(NumericObjective):
         return masked_mean(each, output, value, weights)
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        if self.task.method.has_loss:
+        if self.task.method.width > 1:
             return self.task.method.loss(self.blocks(output), target)
         if isinstance(self.task.loss, str):
             return LOSSES[self.task.loss](output, target, reduction="none")
@@ -289,7 +291,7 @@ class NumberAnswers(NumericAnswers):
     @property
     def has_std(self) -> bool:
         """True if a method of uncertainty gives standard deviations."""
-        return self.task.method.word != "none"
+        return self.task.uncertainty != "none"
 
     def suffixes(self, target: int, members: int) -> dict[str, type]:
         suffixes = super().suffixes(target, members)
@@ -422,9 +424,9 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         if self.uncertainty not in ("none", *UNCERTAINTY_METHODS):
             names = ", ".join(("none", *UNCERTAINTY_METHODS))
             raise InputError(f"uncertainty: expected one of {names}, got {self.uncertainty}")
-        if self.method.has_loss and self.loss != "mse":
+        if self.method.width > 1 and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
-        if self.method.has_loss and self.censored:
+        if self.method.width > 1 and self.censored:
             raise InputError(f"censored: uncertainty {self.uncertainty} has a loss of its own, which knows no bounds")
         if isinstance(self.loss, str) and self.loss not in LOSSES:
             raise InputError(f"loss: expected one of {', '.join(LOSSES)} for {self.name}, got {self.loss}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,21 +17,15 @@ from gtx.base.errors import InputError
 from gtx.tasks.calibration import LEVEL, ranking
 from gtx.tasks.metrics import mean_scores
 
+Spread = tuple[Tensor, Tensor, Tensor]
+"""Standard deviations of the predictions for m molecules, and widths of the intervals below and above them, up to a
+factor that is fitted to validation rows, float64 `[m, T]` each."""
+
 # --- The interface of all methods.
 
 
-class PredictionUncertainty(NamedTuple):
-    """Standard deviations of the predictions for m molecules, and widths of the intervals below and above them up to a
-    factor that is fitted to validation rows, float64 `[m, T]` each.
-    """
-
-    std: Tensor
-    below: Tensor
-    above: Tensor
-
-
 class UncertaintyMethod:
-    r"""Base class of methods that estimate the standard deviation of each prediction.
+    r"""Method that estimates the standard deviation of each prediction; the base class is the method `none`.
 
     The variance between networks is added to the variance that the networks predict:
 
@@ -40,16 +34,13 @@ class UncertaintyMethod:
     (the law of total variance; Lakshminarayanan et al. 2017, arXiv:1612.01474). All is in scaled units.
 
     Attributes:
-        word: name of the method in `UNCERTAINTY_METHODS`; the base is the method `none`.
-        width: number W of network outputs per target; the first output is the prediction.
-        has_loss: whether `loss` replaces the loss of the task.
+        width: number W of network outputs per target; the first output is the prediction. With more than one, `loss`
+            replaces the loss of the task.
         reads_similarity: whether the method uses the distance to the nearest training molecule, which follows the
             outputs.
     """
 
-    word: ClassVar[str] = "none"
     width: ClassVar[int] = 1
-    has_loss: ClassVar[bool] = False
     reads_similarity: ClassVar[bool] = False
 
     def at(self, level: float) -> UncertaintyMethod:
@@ -64,16 +55,11 @@ class UncertaintyMethod:
         """Return the variance that networks predict, `[..., T]`, from outputs `[..., W, T]`; 0 by default."""
         return torch.zeros_like(output[..., 0, :])
 
-    def spread(self, output: Tensor) -> PredictionUncertainty:
+    def spread(self, output: Tensor) -> Spread:
         """Compute the spread from outputs `[m, K, W, T]` of K networks."""
         variance = self.variance(output).mean(1)
         std = (variance + output[:, :, 0].var(1) if output.shape[1] > 1 else variance).sqrt()
-        return PredictionUncertainty(std, std, std)
-
-    def check(self, model: nn.Module) -> None:
-        """Raise an `InputError` unless the method suits a model."""
-        if self.width > 1:
-            needs_gradients(self.word, model)
+        return std, std, std
 
 
 def needs_gradients(word: str, model: nn.Module) -> None:
@@ -100,9 +86,7 @@ class Variance(UncertaintyMethod):
     is best, or nearly, in Seitzer et al. 2022 (arXiv:2203.09168). That is \(\beta\) here.
     """
 
-    word: ClassVar[str] = "variance"
     width: ClassVar[int] = 2
-    has_loss: ClassVar[bool] = True
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         variance = self.variance(output)
@@ -138,9 +122,7 @@ class Evidential(UncertaintyMethod):
     0.05 by 9 % (the data of tests/tasks/test_uncertainty.py).
     """
 
-    word: ClassVar[str] = "evidential"
     width: ClassVar[int] = 4
-    has_loss: ClassVar[bool] = True
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         error = target - output[..., 0, :]
@@ -179,14 +161,9 @@ class Quantiles(UncertaintyMethod):
     interval reaches as far down and up as the quantiles do, times one factor by which validation rows are covered:
     conformalised quantile regression (Romano et al. 2019, arXiv:1905.03222), by a factor in place of a summand, so that
     no interval is turned over.
-
-    Args:
-        level: of the interval, between 0 and 1.
     """
 
-    word: ClassVar[str] = "quantiles"
     width: ClassVar[int] = 3
-    has_loss: ClassVar[bool] = True
 
     def __init__(self, level: float = LEVEL) -> None:
         self.tail: float = (1 - level) / 2
@@ -205,11 +182,11 @@ class Quantiles(UncertaintyMethod):
         down, up = self._reach(output)
         return ((down + up) / (2 * self.normal)).square()
 
-    def spread(self, output: Tensor) -> PredictionUncertainty:
+    def spread(self, output: Tensor) -> Spread:
         down, up = (reach.mean(1) for reach in self._reach(output))
-        std = super().spread(output).std
+        std, _, _ = super().spread(output)
         wider = 2 * self.normal * std / (down + up)  # as far as networks disagree
-        return PredictionUncertainty(std, wider * down, wider * up)
+        return std, wider * down, wider * up
 
     @staticmethod
     def _reach(output: Tensor) -> tuple[Tensor, Tensor]:
@@ -232,13 +209,12 @@ class Similarity(UncertaintyMethod):
     these deviations split-conformal intervals are normalised (Papadopoulos et al. 2002).
     """
 
-    word: ClassVar[str] = "similarity"
     reads_similarity: ClassVar[bool] = True
 
-    def spread(self, output: Tensor) -> PredictionUncertainty:
+    def spread(self, output: Tensor) -> Spread:
         """Compute the spread from distances times slopes, `[m, T]`."""
         std = output.double().exp()
-        return PredictionUncertainty(std, std, std)
+        return std, std, std
 
 
 def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
