@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gtx.base.errors import InputError
 from gtx.base.schema import plain
-from gtx.data import FeatureColumns, SplitSettings, featurise
-from gtx.data.columns import RowFeatures, listed
+from gtx.data import FeatureColumns, FeaturisationResult, SplitSettings, featurise
+from gtx.data.columns import listed
 from gtx.estimators.inputs import (
     as_cells,
     as_columns,
@@ -38,7 +38,7 @@ from gtx.estimators.inputs import (
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
-from gtx.prediction.inputs import as_frame, as_texts, component_rows, with_columns
+from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
 from gtx.tasks.calibration import fewest
 from gtx.tasks.labels import in_order, label
@@ -51,20 +51,8 @@ from gtx.workflow.run import Run
 
 
 def mean_score(score: Callable[..., float], y: np.ndarray, predicted: np.ndarray, weights: Any, fewest: int) -> float:
-    """Average a score over the targets with at least `fewest` different values; blanks are left out.
-
-    Args:
-        score: function of `y`, predictions and `sample_weight`, `[m]` each, such as `sklearn.metrics.r2_score`.
-        y: `[n]` or `[n, T]`; NaN and None are blanks.
-        predicted: predictions of the same shape.
-        weights: `[n]`, or None.
-        fewest: number of different values for which the score is defined.
-
-    Returns:
-        The mean; NaN, with a warning, if it is defined for no target.
-
-    Raises:
-        InputError: y has another shape.
+    """Average a score of values, predictions and weights over the targets of y, `[n]` or `[n, T]`, with at least
+    `fewest` different values; blanks (NaN and None) are left out. NaN, with a warning, if there is no such target.
     """
     if y.shape != predicted.shape:
         raise InputError(f"y must be of shape {list(predicted.shape)}, as the predictions are, not {list(y.shape)}")
@@ -169,33 +157,8 @@ class MoleculeEstimator(BaseEstimator):
             workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
             progress: whether progress bars are shown.
         """
-        self.epochs = epochs
-        self.folds = folds
-        self.lr = lr
-        self.loss = loss
-        self.patience = patience
-        self.model = model
-        self.model_arguments = model_arguments
-        self.start = start
-        self.settings = settings
-        self.task_options = task_options
-        self.max_atoms = max_atoms
-        self.standardise = standardise
-        self.descriptors = descriptors
-        self.conformers = conformers
-        self.molecule_features = molecule_features
-        self.ignore_stereo = ignore_stereo
-        self.atom_order = atom_order
-        self.smiles_columns = smiles_columns
-        self.reaction = reaction
-        self.feature_columns = feature_columns
-        self.atom_feature_columns = atom_feature_columns
-        self.bond_feature_columns = bond_feature_columns
-        self.missing_features = missing_features
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.workers = workers
-        self.progress = progress
+        parameters = {name: value for name, value in locals().items() if name != "self"}
+        self.__dict__.update(parameters)  # scikit-learn reads each parameter as an attribute
 
     def save(self, path: str | Path) -> None:
         """Write the model as a file for `gtx predict` and `gtx.load`."""
@@ -220,38 +183,35 @@ class MoleculeEstimator(BaseEstimator):
         settings = self._settings()
         data = DataSettings("", task=task, featuriser=featuriser, features=self._features(), seed=settings.seed)
 
+        remarks: list[str] = []
+
         def read(data: DataSettings) -> LabelledMolecules:
-            molecules = self._labelled(data, X, y, task, weights, bounds)
+            smiles, done, column = self._read(X, data.featuriser, data.features)
+            if len(smiles) != len(y):
+                raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
+            if message := unusable_smiles(smiles, done.errors):
+                raise InputError(message)
+            remarks.extend(describe_warnings(done.good, done.warnings, "molecules"))
+            store = replace(done.store.with_targets(y), weights=as_weights(weights, len(y)))
+            if bounds is not None and not np.isnan(bounds).all():
+                store = replace(store, bounds=torch.from_numpy(bounds))
+            canonical = [text for text in done.smiles if text is not None]
+            name = column or ModelFileHeader.smiles_column
+            molecules = LabelledMolecules(task, store, canonical, {}, "", name)
             return molecules.divided(self._split(molecules, settings.seed))
 
         with Run.load(data, settings, read=read, start=parameters.start) as run:
             self.predictor_: Predictor = run.blend(*run.fit()).predictor
-        self._count_features(X, len(run.data.featuriser.components) or 1)
+        for remark in remarks:
+            warnings.warn(remark, stacklevel=3)
+        X = as_frame(X)
+        table = isinstance(X, pd.DataFrame)
+        self.n_features_in_: int = X.shape[1] if table else len(run.data.featuriser.components) or 1
+        if table and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_: np.ndarray = np.array(X.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         return self
-
-    def _labelled(
-        self, data: DataSettings, X: Any, y: np.ndarray, task: NumericTask, weights: Any, bounds: np.ndarray | None
-    ) -> LabelledMolecules:
-        """Read the molecules of X."""
-        parameters = self._parameters
-        smiles, features, column = self._inputs(
-            X, data.featuriser.components, data.features, data.featuriser.conformers
-        )
-        if len(smiles) != len(y):
-            raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
-        read = featurise(data.featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
-        if features is not None and data.features is not None:
-            read = data.features.joined(read, features, smiles, data.featuriser)
-        message = unusable_smiles(smiles, read.errors)
-        if message:
-            raise InputError(message)
-        if message := describe_warnings(read.good, read.warnings, "molecules"):
-            warnings.warn(message, stacklevel=3)
-        store = replace(read.store.with_targets(y), weights=as_weights(weights, len(y)))
-        if bounds is not None and not np.isnan(bounds).all():
-            store = replace(store, bounds=torch.from_numpy(bounds))
-        canonical = [text for text in read.smiles if text is not None]
-        return LabelledMolecules(task, store, canonical, {}, "", column or ModelFileHeader.smiles_column)
 
     @property
     def _parameters(self) -> SimpleNamespace:
@@ -267,29 +227,27 @@ class MoleculeEstimator(BaseEstimator):
         atoms, bonds = parameters.atom_feature_columns or (), parameters.bond_feature_columns or ()
         return FeatureColumns(names, blanks, atoms, bonds) if names or atoms or bonds else None
 
-    def _inputs(
-        self,
-        X: Any,
-        components: Sequence[str],
-        features: FeatureColumns | None,
-        coordinates: bool,
-        usual: str | None = None,
-    ) -> tuple[list[Text], list[RowFeatures] | None, str | None]:
-        """Extract the SMILES (or tuples of components), the features of each row, and the name of the SMILES column.
-
-        `usual` is that name in training.
-        """
+    def _read(
+        self, X: Any, featuriser: Featuriser, features: FeatureColumns | None, usual: str | None = None
+    ) -> tuple[list[Text], FeaturisationResult, str | None]:
+        """Read the texts of X, the molecules with their features, and the name of the column, `usual` in training."""
         X = as_frame(X)
         table = isinstance(X, pd.DataFrame)
         if features is not None and not table:
             raise InputError(f"X must be a pandas table with the columns {listed(features.columns)} and the SMILES")
         column = None
-        if components:
-            smiles = as_texts(component_rows(X, components), coordinates)
+        if featuriser.components:
+            smiles = as_texts(component_rows(X, featuriser.components), featuriser.coordinates)
         else:
             molecules = smiles_in(X, () if features is None else features.columns, usual) if table else X
-            smiles, column = as_smiles(molecules, coordinates, features), str(molecules.name) if table else None
-        return smiles, None if features is None else features.read_columns(X, len(smiles)), column
+            column = str(molecules.name) if table else None
+            smiles = as_smiles(molecules, featuriser.coordinates, features)
+        rows = None if features is None else features.read_columns(X, len(smiles))
+        parameters = self._parameters
+        done = featurise(featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
+        if features is not None and rows is not None:
+            done = features.joined(done, rows, smiles, featuriser)
+        return smiles, done, column
 
     def _options(self) -> dict[str, Any]:
         parameters = self._parameters
@@ -308,65 +266,34 @@ class MoleculeEstimator(BaseEstimator):
         except TypeError as reason:  # not a field, or one that is also a parameter
             raise InputError(f"settings: {str(reason).removeprefix('TrainSettings.__init__() ')}") from None
 
-    def _count_features(self, X: Any, columns: int) -> None:
-        """Set the attributes for the columns of X, as scikit-learn's estimators do."""
-        X = as_frame(X)
-        self.n_features_in_: int = X.shape[1] if isinstance(X, pd.DataFrame) else columns
-        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_: np.ndarray = np.array(X.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-
     def _split(self, molecules: LabelledMolecules, seed: int) -> SplitSettings:
         """Return the split of `gtx train` without test molecules; a molecule alone is a training molecule."""
-        share = self.validation_fraction
+        share = self._parameters.validation_fraction
         if not 0 <= share < 1:
             raise InputError(f"validation_fraction: expected at least 0 and below 1, got {share}")
         share = share if len({molecules.smiles[i] for i in molecules.labelled}) > 1 else 0
         return SplitSettings(sizes=(1 - share, share, 0), seed=seed)
 
-    def _predict(self, X: Any, *names: str) -> tuple[list[np.ndarray], str | None]:
+    def _predict(self, X: Any, *names: str, strict: bool = False) -> list[np.ndarray]:
         """Predict arrays of `gtx.tasks.Predictions` by name, `[n, *]` each, and pass on the warnings of answers.
 
-        Rows with unusable SMILES are NaN; the message about them, or None, is returned too.
+        Unusable SMILES are an InputError if `strict`, or else NaN, with a warning.
         """
         check_is_fitted(self, "predictor_")
         header = self.predictor_.header
-        smiles, features, _ = self._inputs(
-            X, header.featuriser.components, header.features, header.featuriser.coordinates, header.smiles_column
-        )
-        read = featurise(header.featuriser, smiles, workers=self.workers, progress=self.progress)
-        if features is not None and header.features is not None:
-            read = with_columns(header, read, smiles, features)
+        smiles, read, _ = self._read(X, header.featuriser, header.features, header.smiles_column)
         answers = self.predictor_.predict_store(read.store)
         notes = [[*read.warnings[i], *more] for i, more in zip(read.good, answers.warnings, strict=True)]
-        if message := describe_warnings(read.good, notes, "predictions"):
-            warnings.warn(message, stacklevel=4)
-
-        def by_row(values: np.ndarray) -> np.ndarray:
-            rows = np.full((len(smiles), values.shape[1]), np.nan)
-            rows[read.good] = values
-            return rows
-
-        return [by_row(getattr(answers, name)) for name in names], unusable_smiles(smiles, read.errors)
-
-    def _predict_with_warning(self, X: Any, *names: str) -> list[np.ndarray]:
-        """Predict the same arrays, and warn of unusable SMILES."""
-        values, message = self._predict(X, *names)
-        if message:
+        for remark in describe_warnings(read.good, notes, "predictions"):
+            warnings.warn(remark, stacklevel=3)
+        if message := unusable_smiles(smiles, read.errors):
+            if strict:
+                raise InputError(message)
             warnings.warn(f"{message}; NaN is returned", stacklevel=3)
-        return values
-
-    def _predict_all(self, X: Any) -> np.ndarray:
-        """Predict `[n, P]`.
-
-        Raises:
-            InputError: a SMILES cannot be used.
-        """
-        (values,), message = self._predict(X, "mean")
-        if message:
-            raise InputError(message)
-        return values
+        arrays = [np.full((len(smiles), getattr(answers, name).shape[1]), np.nan) for name in names]
+        for name, rows in zip(names, arrays, strict=True):
+            rows[read.good] = getattr(answers, name)
+        return arrays
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -417,13 +344,13 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         """
         check_is_fitted(self, "predictor_")
         if not return_std:
-            return self._shaped(*self._predict_with_warning(X, "mean"))
+            return self._shaped(*self._predict(X, "mean"))
         if "std" not in self.predictor_.task.answers.suffixes(0, len(self.predictor_.members)):
             raise InputError(
                 "return_std: this model has no standard deviations; expected one fitted with "
                 'task_options={"uncertainty": "variance"}, another method of uncertainty, or folds=5'
             )
-        mean, std = self._predict_with_warning(X, "mean", "std")
+        mean, std = self._predict(X, "mean", "std")
         return self._shaped(mean), self._shaped(std)
 
     def predict_interval(self, X: Any) -> np.ndarray:
@@ -440,9 +367,9 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         if not self.predictor_.task.answers.has_intervals:
             raise InputError(
                 f"this model has no intervals: they take {fewest(self.predictor_.task.coverage)} rows set aside or "
-                f"more, expected more rows or a larger validation_fraction than {self.validation_fraction}"
+                f"more, expected more rows or a larger validation_fraction than {self._parameters.validation_fraction}"
             )
-        low, high = self._predict_with_warning(X, "low", "high")
+        low, high = self._predict(X, "low", "high")
         return np.stack([self._shaped(low), self._shaped(high)], axis=-1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -455,7 +382,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         """
         check_is_fitted(self, "predictor_")
         y, _ = read_numbers(as_targets(y)[0], self.predictor_.task)
-        return mean_score(r2_score, y, self._shaped(self._predict_all(X)), sample_weight, fewest=2)
+        return mean_score(r2_score, y, self._shaped(*self._predict(X, "mean", strict=True)), sample_weight, fewest=2)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self.one_dimensional_ else values
@@ -514,7 +441,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         A SMILES that cannot be read gives NaN, and all of them together one warning.
         """
-        (values,) = self._predict_with_warning(X, "mean")
+        (values,) = self._predict(X, "mean")
         task = self.predictor_.task
         each = [task.answers.class_probabilities(values, t)[:, np.argsort(own)] for t, own in enumerate(self._of_model)]
         if not self.multi_label_:
@@ -527,7 +454,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         Raises:
             InputError: a SMILES cannot be read; no class could stand for that.
         """
-        index = self._likeliest(self._predict_all(X))
+        index = self._likeliest(*self._predict(X, "mean", strict=True))
         if not self.multi_label_:
             return self._of_model[0][index[:, 0]]
         columns = [own.astype(object)[rows] for own, rows in zip(self._of_model, index.T, strict=True)]
@@ -543,7 +470,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         check_is_fitted(self, "predictor_")
         y, _ = as_targets(y)
-        predicted, columns = self._likeliest(self._predict_all(X)), as_columns(y)
+        predicted, columns = self._likeliest(*self._predict(X, "mean", strict=True)), as_columns(y)
         if columns.shape == predicted.shape:
             cells = enumerate(map(as_cells, columns.T))
             columns = np.stack([self.predictor_.task.columns.values(t, own) for t, own in cells], axis=1)

@@ -24,12 +24,8 @@ from gtx.tasks.labels import check_count, in_order, label
 
 
 def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None = None) -> list[Text]:
-    """Convert X to SMILES, RDKit molecules too; for anything else in X, see `gtx.prediction.inputs.as_texts`.
-
-    Args:
-        X: the molecules.
-        coordinates: keep the coordinates of RDKit's molecules.
-        features: feature columns of the model; where they have lists of atoms, RDKit's molecules keep their order.
+    """Convert X to SMILES, RDKit molecules too, with their `coordinates`, and with the order of their atoms where the
+    features of the model have lists; for anything else in X, see `gtx.prediction.inputs.as_texts`.
 
     Raises:
         InputError: X is one molecule, has another shape, or is empty.
@@ -46,15 +42,8 @@ def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None
 
 
 def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd.Series:
-    """Find the column of SMILES in a table.
-
-    It is the only column beside the feature columns, or else that with a usual name, or else the only one whose cells
-    are molecules.
-
-    Args:
-        table: X.
-        read: feature columns of the model.
-        usual: name of the column of SMILES in training.
+    """Find the column of SMILES in a table: the only one beside the feature columns that the model reads, or else that
+    with the usual name, or else the only one whose cells are molecules.
 
     Raises:
         InputError: the column is ambiguous.
@@ -83,10 +72,7 @@ def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd
 
 
 def as_targets(y: Any) -> tuple[np.ndarray, list[str]]:
-    """Convert y to an array `[n]` or `[n, T]` of numbers or objects, and name its columns.
-
-    A table of one column is `[n]`.
-    """
+    """Convert y to an array `[n]` or `[n, T]` of numbers or objects, and name its columns; one column is `[n]`."""
     y = as_frame(y)
     names = [str(name) for name in y.columns] if isinstance(y, pd.DataFrame) else None
     array = np.asarray(y)
@@ -104,11 +90,7 @@ def as_cells(column: Iterable[Any]) -> list[str]:
 
 
 def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read the numbers in y, as a task reads the cells of a table.
-
-    Args:
-        y: `[n]` or `[n, T]`, see `as_targets`.
-        task: task of the T targets.
+    """Read the numbers in y, `[n]` or `[n, T]`, as a task reads the cells of a table.
 
     Returns:
         float64 of the same shape, NaN for blanks and bounds; and the bounds `[n, 2T]`, None without any.
@@ -117,10 +99,10 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
         InputError: y contains something else.
     """
     if y.dtype.kind in "fiub":
-        numbers, bounds = y.astype(np.float64), None
+        numbers = y.astype(np.float64)
         if np.isinf(numbers).any():
             raise InputError(f"y holds an infinite value at {tuple(np.argwhere(np.isinf(numbers))[0].tolist())}")
-        return numbers, bounds
+        return numbers, None
     cells = [
         as_cells([float(value) if isinstance(value, (Real, np.bool_)) else value for value in column])
         for column in as_columns(y).T
@@ -138,16 +120,7 @@ def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarr
 
 
 def check_classes(column: np.ndarray, cells: Sequence[str], name: str) -> None:
-    """Check that a column of y contains classes.
-
-    Args:
-        column: `[n]`, objects.
-        cells: its cells, see `as_cells`.
-        name: name of the column.
-
-    Raises:
-        InputError: there are too few or too many classes, or the column contains measured numbers, or text and numbers.
-    """
+    """Raise an `InputError` if a column of y has too few or too many classes, measured numbers, or text and numbers."""
     values = [value for value, cell in zip(column, cells, strict=True) if label(cell) is not None]
     if len({isinstance(value, str) for value in values}) > 1:
         raise InputError(f"{name}: expected classes that are all text or all numbers, got both")
@@ -166,9 +139,7 @@ def check_classes(column: np.ndarray, cells: Sequence[str], name: str) -> None:
 def values_of_classes(column: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Return the value that stands for each class in a column of y: the first, as it is there.
 
-    Args:
-        column: `[n]`, objects.
-        index: number of the class of each row, float `[n]`, NaN for blanks; every class occurs.
+    The index is the number of the class of each row, float `[n]`, NaN for blanks; every class occurs.
     """
     measured = ~np.isnan(index)
     return np.array(column[measured][np.unique(index[measured], return_index=True)[1]].tolist())
@@ -182,10 +153,10 @@ def as_weights(sample_weight: Any, rows: int) -> torch.Tensor | None:
     """
     if sample_weight is None:
         return None
-    given, _ = as_targets(sample_weight)
-    if given.dtype.kind not in "fiub" and given.ndim == 1:
-        given = np.array([parse_number(cell) for cell in as_cells(given)])
-    weights = given.astype(np.float64)
+    values, _ = as_targets(sample_weight)
+    if values.dtype.kind not in "fiub" and values.ndim == 1:
+        values = np.array([parse_number(cell) for cell in as_cells(values)])
+    weights = values.astype(np.float64)
     if weights.shape != (rows,):
         raise InputError(f"sample_weight must be of shape [{rows}], one for each row, not {list(weights.shape)}")
     if not ((weights >= 0) & np.isfinite(weights)).all():
@@ -210,16 +181,12 @@ def unusable_smiles(smiles: Sequence[Text], errors: Sequence[str | None]) -> str
     return f"{len(bad)} of {len(smiles)} SMILES cannot be used; {first}"
 
 
-def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]], what: str) -> str | None:
-    """Make a message with the number of molecules that have a warning and the first of them; None without any.
-
-    Args:
-        rows: numbers of the rows of the molecules, from 0.
-        warnings: warnings of each of these rows.
-        what: what has the warning, in the plural, such as "predictions".
+def describe_warnings(rows: np.ndarray, warnings: Sequence[Sequence[str]], what: str) -> list[str]:
+    """Make a message with the number of molecules that have a warning and the first of them, by the numbers of their
+    `rows`; `what` has the warnings, such as "predictions". Empty without any.
     """
     warned = [i for i, texts in enumerate(warnings) if texts]
     if not warned:
-        return None
+        return []
     first = f"the first is number {rows[warned[0]]}, counted from 0: {'; '.join(warnings[warned[0]])}"
-    return f"{len(warned)} of {len(rows)} {what} with a warning; {first}"
+    return [f"{len(warned)} of {len(rows)} {what} with a warning; {first}"]
