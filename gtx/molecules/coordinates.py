@@ -19,14 +19,9 @@ _SHORTEST, _LONGEST = 0.55, 1.6  # sums of covalent radii; a geminal distance ha
 def with_coordinates(mol: Chem.Mol, coordinates: np.ndarray) -> Chem.Mol:
     """Return a copy of `mol` in the form that has as many atoms as there are coordinates, with these as its conformer.
 
-    Args:
-        mol: as it was read, hydrogen atoms of the text included.
-        coordinates: flat or `[k, 3]` in Å; k is the number of atoms of `mol`, of `mol` without hydrogen atoms, or of
-            `mol` and the hydrogens that RDKit's `AddHs` appends.
-
-    Raises:
-        MoleculeError: k is none of these, a coordinate is not finite, or bonded atoms are nowhere near a bond's length
-            apart.
+    The coordinates, flat or `[k, 3]` in Å, are those of the atoms of `mol`, of `mol` without hydrogen atoms, or of
+    `mol` and the hydrogens that RDKit's `AddHs` appends. A `MoleculeError` says that k is none of these numbers, that
+    one is not finite, or that bonded atoms are nowhere near a bond's length apart.
     """
     flat = np.asarray(coordinates, dtype=np.float64).ravel()
     if len(flat) % 3 or not np.isfinite(flat).all():
@@ -73,12 +68,8 @@ def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:
 def restore_hydrogens(bare: Chem.Mol, original: Chem.Mol) -> Chem.Mol:
     """Add hydrogen atoms at their coordinates in the original molecule, as far as the atoms still have them.
 
-    Where standardising removed protons from an atom, the hydrogen atoms farthest from it are left out. Protons that it
-    added stay implicit.
-
-    Args:
-        bare: the result of `without_hydrogens(original)`, standardised or not.
-        original: a molecule with a conformer.
+    Where standardising removed protons from an atom of `without_hydrogens(original)`, the hydrogen atoms farthest from
+    it are left out. Protons that it added stay implicit.
     """
     full, points = Chem.RWMol(bare), original.GetConformer().GetPositions()
     conformer = full.GetConformer()
@@ -176,11 +167,7 @@ def _neighbours(mol: Chem.Mol, atom: int) -> set[int]:
 
 
 def _embed(mol: Chem.Mol, seed: int) -> list[str]:
-    """Embed `mol`, which has all its hydrogens, and return warnings.
-
-    Raises:
-        MoleculeError: no conformer could be made.
-    """
+    """Embed `mol`, which has all its hydrogens, and return warnings; `MoleculeError` if that fails."""
     if (size := mol.GetNumAtoms()) > LARGEST:
         raise MoleculeError(f"it has {size} atoms with its hydrogens; the limit is {LARGEST}")
     for anywhere in (False, True):  # atoms placed anywhere is slower, and finds what the usual start does not

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from html import escape
 from types import ModuleType
@@ -48,15 +47,14 @@ def draw_molecule(
         ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
-        drawing = _draw(read_graph(molecule) if isinstance(molecule, str) else molecule, title, size)
-        return drawing.svg(over=drawing.rings(ringed) + (drawing.numbers() if numbers else ""))
+        mol = read_graph(molecule) if isinstance(molecule, str) else molecule
+        return _draw(mol, title, size, numbers=numbers).svg(ringed)
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
     colours = [_diverging(value / span) for value in values]
-    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours)
-    over = drawing.rings(ringed) + (drawing.numbers() if numbers else "")
+    drawing = _draw(_with_atoms(molecule, len(values)), title, size, colours, numbers)
     ticks = (-span, 0.0, span) if values.min(initial=0) < 0 else (0.0, span / 2, span)
-    return drawing.svg(over=over, scale=_colour_scale(size, _diverging, ticks))
+    return drawing.svg(ringed, _colour_scale(size, _diverging, ticks))
 
 
 def draw_attention(
@@ -97,9 +95,8 @@ def draw_attention(
     low, high = (row.min(), row.max()) if ends is None else ends
     top, signed = float(max(abs(low), abs(high))) or 1.0, low < 0
     shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
-    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row])
-    over = drawing.rings([receiver]) + (drawing.numbers() if numbers else "")
-    return drawing.svg(over=over, scale=_colour_scale(size, shade, ticks))
+    drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row], numbers)
+    return drawing.svg([receiver], _colour_scale(size, shade, ticks))
 
 
 def drawing_library() -> ModuleType:
@@ -119,39 +116,20 @@ def drawing_library() -> ModuleType:
 
 
 class _Side(NamedTuple):
-    """Drawn molecule: the elements of its SVG, its atoms and bonds, the length of a bond, in pixels, the numbers of the
-    atoms in the graph, and the size.
+    """Drawn molecule: the elements of its SVG, the places of its atoms and the radius of their discs, in pixels, and
+    the numbers of the atoms in the graph.
     """
 
     body: str
     positions: list[tuple[float, float]]
-    bonds: list[tuple[int, int]]
-    bond_length: float
+    radius: float
     atoms: Sequence[int]
-    size: tuple[int, int]
-
-    @property
-    def radius(self) -> float:
-        """Radius of the disc of an atom, in pixels."""
-        return 0.36 * self.bond_length
 
     def rings(self, atoms: Sequence[int]) -> str:
         return "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" '
             f'stroke-width="{min(2.5, 0.4 * self.radius):.1f}"/>'
             for x, y in (self.positions[self.atoms.index(atom)] for atom in atoms if atom in self.atoms)
-        )
-
-    def numbers(self) -> str:
-        font = float(np.clip(0.36 * self.bond_length, 7, 11))
-        paths = re.findall(r"<path class='atom-\d+' d='([^']*)'", self.body)  # bonds have a class of their own
-        letters = [_corners(np.array(re.findall(r"([-\d.]+)[ ,]([-\d.]+)", path), float)) for path in paths]
-        atoms = np.array(self.positions).reshape(-1, 2)
-        middles = _place_numbers(atoms, self.bonds, np.reshape(letters, (-1, 2)), self.radius, font, self.size)
-        return "".join(
-            f'<text class="number" x="{x:.1f}" y="{y + 0.36 * font:.1f}" text-anchor="middle" font-family="sans-serif" '
-            f'font-size="{font:.1f}" fill="#444">{i}</text>'
-            for i, (x, y) in zip(self.atoms, middles, strict=True)
         )
 
 
@@ -162,32 +140,31 @@ class _Drawing(NamedTuple):
     arrow: str
     size: tuple[int, int]
 
-    def svg(self, over: str = "", scale: str = "") -> str:
-        body = self._beside([side.body for side in self.sides]) + self.arrow
-        return _svg(self.size[0], self.size[1] + (SCALE if scale else 0), body + over + scale)
-
-    def rings(self, atoms: Sequence[int]) -> str:
-        return self._beside([side.rings(atoms) for side in self.sides])
-
-    def numbers(self) -> str:
-        """Draw the number of each atom in the graph beside it, from 0."""
-        return self._beside([side.numbers() for side in self.sides])
-
-    def _beside(self, parts: Sequence[str]) -> str:
-        """Place a part of the picture on each side of the arrow."""
-        first, *others = parts
-        return first + "".join(f'<g transform="translate({0.55 * self.size[0]:.1f})">{part}</g>' for part in others)
+    def svg(self, ringed: Sequence[int], scale: str = "") -> str:
+        """Write the picture, with a ring around some atoms."""
+        first, *others = (side.body + side.rings(ringed) for side in self.sides)
+        shift = f'transform="translate({0.55 * self.size[0]:.1f})"'
+        body = "".join([first, *(f"<g {shift}>{other}</g>" for other in others), self.arrow, scale])
+        width, height = self.size[0], self.size[1] + (SCALE if scale else 0)
+        size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{body}</svg>'
 
 
-def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequence[Colour] | None = None) -> _Drawing:
-    """Draw a molecule that `read_graph` has read, with colours of its atoms."""
+def _draw(
+    mol: Chem.Mol,
+    title: str | None,
+    size: tuple[int, int],
+    colours: Sequence[Colour] | None = None,
+    numbers: bool = False,
+) -> _Drawing:
+    """Draw a molecule that `read_graph` has read, with colours of its atoms, and their numbers in the graph, from 0."""
     drawn = drawn_sides(mol, None if colours is None else len(colours))
     if len(drawn.molecules) == 1:
-        return _Drawing([_draw_side(mol, drawn.atoms[0], title, size, colours)], "", size)
+        return _Drawing([_draw_side(mol, drawn.atoms[0], title, size, colours, numbers)], "", size)
     width, height = size
     own = int(0.45 * width), height
     sides = [
-        _draw_side(side, atoms, None, own, None if colours is None else [colours[atom] for atom in atoms])
+        _draw_side(side, atoms, None, own, None if colours is None else [colours[atom] for atom in atoms], numbers)
         for side, atoms in zip(drawn.molecules, drawn.atoms, strict=True)
     ]
     longest, text = width // 6, 'text-anchor="middle" font-family="sans-serif" fill="#111"'
@@ -200,19 +177,13 @@ def _draw(mol: Chem.Mol, title: str | None, size: tuple[int, int], colours: Sequ
     return _Drawing(sides, arrow, size)
 
 
-def _corners(points: np.ndarray) -> np.ndarray:
-    """Return the corners of the box around points, and its middle: `[5, 2]`."""
-    (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
-    middle = ((left + right) / 2, (top + bottom) / 2)
-    return np.array([(left, top), (right, top), (left, bottom), (right, bottom), middle])
-
-
 def _draw_side(
     mol: Chem.Mol,
     atoms: Sequence[int],
     title: str | None,
     size: tuple[int, int],
     colours: Sequence[Colour] | None,
+    numbers: bool,
 ) -> _Side:
     library = drawing_library()
     drawer = library.MolDraw2DSVG(*size)
@@ -224,6 +195,7 @@ def _draw_side(
     options.flagCloseContactsDist = -1  # no red boxes where a large molecule is drawn small
     options.atomHighlightsAreCircles = True
     options.highlightRadius = 0.5  # where a bond is 1.5 long
+    options.annotationFontScale = 0.6  # of the numbers of atoms
     options.updateAtomPalette(_DARKER)
     discs = {}
     if colours is not None:
@@ -231,6 +203,8 @@ def _draw_side(
         discs = dict(enumerate(colours))
     with rdBase.BlockLogs():
         mol = _prepared(mol, library.PrepareMolForDrawing)
+        for atom, number in zip(mol.GetAtoms(), atoms if numbers else (), strict=False):
+            atom.SetProp("atomNote", str(number))
         drawer.DrawMolecule(
             mol, legend=title or "", highlightAtoms=list(discs), highlightAtomColors=discs, highlightBonds=[]
         )
@@ -239,9 +213,9 @@ def _draw_side(
     drawer.FinishDrawing()
     text = drawer.GetDrawingText()
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
-    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
-    lengths = [np.hypot(*np.subtract(positions[i], positions[j])) for i, j in bonds]
-    return _Side(body, positions, bonds, float(np.median(lengths or [_BOND])), atoms, size)
+    ends = [(positions[bond.GetBeginAtomIdx()], positions[bond.GetEndAtomIdx()]) for bond in mol.GetBonds()]
+    lengths = [np.hypot(*np.subtract(begin, end)) for begin, end in ends]
+    return _Side(body, positions, 0.36 * float(np.median(lengths or [_BOND])), atoms)
 
 
 def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
@@ -271,6 +245,10 @@ def _diverging(level: float) -> Colour:
     return tuple(1 - abs(level) * (1 - (_RED if level > 0 else _BLUE)))
 
 
+def _hex(colour: Colour) -> str:
+    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in colour)
+
+
 def _colour_scale(size: tuple[int, int], colour: Callable[[float], Colour], ticks: tuple[float, float, float]) -> str:
     """Draw a colour bar from the first tick to the last, under a picture of `size`."""
     low, _, high = ticks
@@ -287,68 +265,3 @@ def _colour_scale(size: tuple[int, int], colour: Callable[[float], Colour], tick
         for tick in ticks
     )
     return bar + frame + labels
-
-
-def _hex(colour: Colour) -> str:
-    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in colour)
-
-
-def _svg(width: int, height: int, body: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">{body}</svg>'
-    )
-
-
-# --- Positions of atom numbers in a drawing: beside their atoms, away from bonds, letters and other numbers.
-
-ANGLES = np.arange(24) * np.pi / 12
-DIRECTIONS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
-STEPS = np.linspace(0, 1, 13)[:, None]  # along a bond
-
-
-def _place_numbers(
-    atoms: np.ndarray,
-    bonds: Sequence[tuple[int, int]],
-    letters: np.ndarray,
-    disc: float,
-    font: float,
-    size: tuple[int, int],
-) -> np.ndarray:
-    """Return the middle of every atom's number: of 24 positions around the atom's disc the one with most room.
-
-    Args:
-        atoms: `[n, 2]`, in pixels.
-        bonds: the two atoms of each.
-        letters: `[m, 2]`, points on the letters of atoms.
-        disc: radius of the disc behind every atom.
-        font: size of the numbers.
-        size: width and height of the picture.
-
-    Returns:
-        `[n, 2]`.
-    """
-    reach = 0.36 * font * np.array([max(2, len(str(i))) for i in range(len(atoms))])  # half of a number's width
-    lines = [atoms[i] + STEPS * (atoms[j] - atoms[i]) for i, j in bonds]
-    points = np.concatenate([letters, *lines])
-    placed = np.empty((0, 2))
-    for i, atom in enumerate(atoms):
-        candidates = atom + (disc + reach[i]) * DIRECTIONS
-        room = [
-            _distance(candidates, _near(points, atom, disc, font)),
-            _distance(candidates, _near(np.delete(atoms, i, axis=0), atom, disc, font)) - disc,
-            _distance(candidates, _near(placed, atom, disc, font)) - reach[i],
-            np.minimum(candidates, np.array(size) - candidates).min(axis=1),  # to the edge of the picture
-        ]
-        placed = np.concatenate([placed, candidates[[np.argmax(np.round(np.min(room, axis=0), 3))]]])
-    return placed
-
-
-def _near(points: np.ndarray, atom: np.ndarray, disc: float, font: float) -> np.ndarray:
-    """Select the points that the number of an atom may overlap."""
-    return points[(np.abs(points - atom) < 4 * (disc + font)).all(axis=1)]
-
-
-def _distance(positions: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Measure the distance from each position to the nearest point; large without points."""
-    return np.linalg.norm(positions[:, None] - points, axis=2).min(axis=1, initial=1e3)

@@ -92,10 +92,9 @@ def murcko_scaffold(molecule: str | Chem.Mol) -> str:
 
 
 def assign_substructures(mol: Chem.Mol) -> np.ndarray:
-    """Divide a molecule into substructures: the number of the substructure of each atom, int `[n]`, from 0.
+    """Divide a molecule at its BRICS bonds (Degen et al. 2008, 10.1002/cmdc.200800178).
 
-    The BRICS bonds of the molecule are cut (Degen et al. 2008, 10.1002/cmdc.200800178). A molecule without a BRICS bond
-    is one substructure.
+    Returns the number of the substructure of each atom, int `[n]`, from 0.
     """
     cut = {frozenset(ends) for ends, _ in FindBRICSBonds(mol)}
     group = np.arange(mol.GetNumAtoms())

@@ -134,13 +134,7 @@ BOND_INDEX = {name: place for place, name in enumerate(BOND_FEATURE_VALUES)}
 
 
 def name_code(kind: str, column: int, code: int) -> str:
-    """Describe a code, for messages: `element Xe`, `atom charge 3`, `bond type DATIVE`, `atom ring of another kind`.
-
-    Args:
-        kind: "atom" or "bond".
-        column: place of the column in `ATOM_FEATURE_VALUES` or `BOND_FEATURE_VALUES`.
-        code: as in `encode_atoms` or `encode_bonds`; 0 stands for any value the column does not list.
-    """
+    """Describe a code, for messages: `element Xe`, `atom charge 3`, `bond type DATIVE`, `atom ring of another kind`."""
     columns = list((ATOM_FEATURE_VALUES if kind == "atom" else BOND_FEATURE_VALUES).items())
     name, values = columns[column % len(columns)]
     where = "" if column < len(columns) else " on the other side"  # of a reaction, which has the columns twice
@@ -196,9 +190,6 @@ def assign_stereo_labels(mol: Chem.Mol) -> None:
 
     The rules are those of Hanson et al. (2018, 10.1021/acs.jcim.8b00324) as in RDKit's `rdCIPLabeler`. Where they would
     take too long, all are labelled `UNDECIDED`.
-
-    Args:
-        mol: read with `legacy_perception`, as `read_smiles` and `read_molblock` do.
     """
     try:
         most = min(_MAX_ITERATIONS, max(1, _MAX_VISITS // max(1, mol.GetNumAtoms())))

@@ -40,11 +40,11 @@ from gtx.molecules.graphs import (
 from gtx.molecules.reaction_graphs import describe_reaction
 from gtx.molecules.reactions import is_reaction, read_graph
 from gtx.molecules.reading import (
-    NUMBER,
     RELATIVE_STEREO,
     MoleculeError,
     ignored_parts,
     is_block,
+    map_numbers,
     parse_smiles,
     read_molblock,
     skim_smiles,
@@ -115,12 +115,8 @@ def featurise_texts(
 ) -> FeaturisedMolecules:
     """Featurise SMILES or mol blocks; a molecule that cannot be read gives an error message, never an exception.
 
-    Args:
-        featuriser: settings for reading molecules.
-        texts: SMILES or mol blocks; for several components per row, tuples of texts.
-        coordinates: for each text, positions in Å as `Featuriser` expects them, or None; for several components,
-            positions of the first component.
-        smiles: whether canonical SMILES are also computed, which takes half as long as reading the molecules.
+    Of several components per row, the texts are tuples, and coordinates in Å, for a text or None, those of the first.
+    Canonical SMILES (`smiles`) take half as long as reading the molecules.
     """
     names = featuriser.components
     molecules, positions = flatten_components(names, texts, coordinates)
@@ -187,7 +183,7 @@ HYDROGEN_DOUBT = OrderDoubt(
 
 
 def list_order(mol: Chem.Mol, order: str | None) -> list[int]:
-    """Return the atoms of a molecule in the order of lists.
+    """Return the atoms of a molecule, its unwritten hydrogens at the end, in the order of lists.
 
     * "smiles": the atoms as written, then the hydrogens that are not written, in the order of their atoms.
     * "hydrogens-last", and None: the same, but hydrogens without a map number come after all other atoms, in the order
@@ -195,16 +191,11 @@ def list_order(mol: Chem.Mol, order: str | None) -> list[int]:
     * "map": the atoms by their map numbers, then the hydrogens without one, in the order of their atoms. For a molecule
       without map numbers it is "hydrogens-last".
 
-    Args:
-        mol: as it was read; hydrogens that are not written were added at the end.
-        order: the name of the order.
-
-    Raises:
-        MoleculeError: the order is that of map numbers, and not all atoms have one, or two have the same.
+    A `MoleculeError` says that the order is that of map numbers, and an atom has none, or two have the same.
     """
     if order == "smiles":
         return list(range(mol.GetNumAtoms()))
-    numbers = _map_numbers(mol)
+    numbers = map_numbers(mol)
     hydrogens = [atom.GetIdx() for atom in mol.GetAtoms() if atom.GetAtomicNum() == 1 and not numbers[atom.GetIdx()]]
     others = [i for i in range(mol.GetNumAtoms()) if i not in set(hydrogens)]
     if order == "map" and any(numbers):
@@ -228,10 +219,6 @@ def list_order_doubt(settings: Settings, text: str) -> OrderDoubt | None:
 
     Two orders may be meant if all atoms of a molecule have map numbers that do not ascend, or if a SMILES writes
     hydrogens among the other atoms.
-
-    Args:
-        settings: settings for reading molecules.
-        text: a SMILES or a mol block.
     """
     block = is_block(text)
     if settings.atom_order is not None or not (block or ":" in text or writes_hydrogens(split_extension(text)[0])):
@@ -241,7 +228,7 @@ def list_order_doubt(settings: Settings, text: str) -> OrderDoubt | None:
             mol, _ = read_molecule(replace(settings, atom_order="smiles"), text)
     except (RuntimeError, ValueError):  # an error of the row, which is told elsewhere
         return None
-    numbers = _map_numbers(mol)
+    numbers = map_numbers(mol)
     heavy = [numbers[atom.GetIdx()] for atom in mol.GetAtoms() if atom.GetAtomicNum() != 1]
     ascending = [number for number in numbers if number]
     if heavy and all(heavy) and ascending != sorted(ascending):
@@ -249,13 +236,9 @@ def list_order_doubt(settings: Settings, text: str) -> OrderDoubt | None:
     return HYDROGEN_DOUBT if not block and list_order(mol, None) != list_order(mol, "smiles") else None
 
 
-def _map_numbers(mol: Chem.Mol) -> list[int]:
-    return [atom.GetIntProp(NUMBER) if atom.HasProp(NUMBER) else 0 for atom in mol.GetAtoms()]
-
-
 def _in_list_order(settings: Settings, mol: Chem.Mol, text: str) -> Chem.Mol:
     """Renumber the atoms of a molecule; a mol block keeps its order unless it is that of map numbers."""
-    numbered = settings.atom_order == "map" and any(_map_numbers(mol))
+    numbered = settings.atom_order == "map" and any(map_numbers(mol))
     if settings.atom_order == "smiles" or not (numbered or (writes_hydrogens(text) and not is_block(text))):
         return mol
     order = list_order(mol, settings.atom_order)
@@ -281,7 +264,7 @@ def _sort_bonds(featuriser: Featuriser, texts: Sequence[str], flat: FeaturisedMo
         bonds = slice(bond_ends[k] - flat.bond_counts[k], bond_ends[k])
         hydrogen = flat.atoms[atoms, ATOM_INDEX["element"]] == atom_code("element", 1)
         if ":" in text:  # those with map numbers are atoms like others
-            numbers = _map_numbers(featuriser.read(text))
+            numbers = map_numbers(featuriser.read(text))
             hydrogen = hydrogen & (np.array(numbers) == 0)
             if featuriser.atom_order == "map" and any(numbers):
                 continue
@@ -298,12 +281,7 @@ def _sort_bonds(featuriser: Featuriser, texts: Sequence[str], flat: FeaturisedMo
 def featurise_with_rdkit(
     settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
-    """Featurise texts, within `quietly`; a molecule at fault leaves an error.
-
-    Args:
-        settings: settings for reading molecules.
-        texts, coordinates, smiles: as `featurise_texts` takes them.
-    """
+    """Featurise texts as `featurise_texts`, within `quietly`; a molecule at fault leaves an error."""
 
     def read_and_describe(i: int) -> Molecule:
         mol, _ = read_molecule(settings, texts[i], None if coordinates is None else coordinates[i])
@@ -324,11 +302,7 @@ def _collect(settings: Settings, count: int, make: Callable[[int], Molecule]) ->
 
 
 def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
-    """Return a molecule as `read_molecule` gives it, in arrays.
-
-    Raises:
-        MoleculeError, RuntimeError, ValueError: it cannot be featurised.
-    """
+    """Return a molecule as `read_molecule` gives it, in arrays."""
     conformer = given_conformer(settings, mol)
     bare, order = without_hydrogens(mol) if settings.hydrogens else (mol, None)
     assign_stereo_labels(bare)  # hydrogen atoms or not, labels, descriptors and SMILES are the same
@@ -344,12 +318,7 @@ def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
 
 
 def no_molecules(settings: Settings, *errors: str) -> FeaturisedMolecules:
-    """Return the outcome of texts that cannot be read, or of no text.
-
-    Args:
-        settings: settings for reading molecules.
-        errors: why each cannot be read.
-    """
+    """Return the outcome of texts that cannot be read, for each reason, or of no text."""
     return FeaturisedMolecules(
         np.zeros((0, len(settings.atom_sizes)), np.uint8),
         np.zeros((2, 0), np.int32),
@@ -369,10 +338,7 @@ def read_molecule(
 ) -> tuple[Chem.Mol, bool]:
     """Read the RDKit molecule whose atoms become nodes, within `quietly`, and whether it is final, see `skim_smiles`.
 
-    Args:
-        settings: settings for reading molecules.
-        text, coordinates: as `Featuriser` takes them.
-        skim: it need not be finished.
+    With `skim` it need not be finished.
     """
     block = is_block(text)
     read, finished = read_molblock if block else parse_smiles, True
@@ -388,7 +354,10 @@ def read_molecule(
     else:
         mol = read(text, remove_hydrogens=not settings.hydrogens)
     if settings.standardise:
-        mol = _standardised(mol, settings.hydrogens)
+        original, (bare, _) = mol, without_hydrogens(mol)
+        mol = standardise_molecule(bare)
+        if settings.hydrogens and original.GetNumConformers():
+            mol = restore_hydrogens(mol, original)
     if settings.hydrogens:
         mol = Chem.AddHs(mol, addCoords=mol.GetNumConformers() > 0)
         Chem.SetHybridization(mol)
@@ -409,8 +378,7 @@ def error_message(error: Exception) -> str:
 def given_conformer(settings: Settings, mol: Chem.Mol) -> Conformer | None:
     """Return the coordinates given with a molecule; None if none are needed, or if they are to be generated.
 
-    Raises:
-        MoleculeError: coordinates are needed, and there are none, or some are not finite.
+    A `MoleculeError` says that coordinates are needed, and there are none, or some are not finite.
     """
     if not settings.coordinates:
         return None
@@ -423,10 +391,3 @@ def given_conformer(settings: Settings, mol: Chem.Mol) -> Conformer | None:
     if not np.isfinite(positions).all():
         raise MoleculeError("has coordinates that are not finite numbers")
     return Conformer(positions, ())
-
-
-def _standardised(mol: Chem.Mol, hydrogens: bool) -> Chem.Mol:
-    """Standardise a molecule without its hydrogen atoms; those with coordinates are restored if `hydrogens`."""
-    bare, _ = without_hydrogens(mol)
-    bare = standardise_molecule(bare)
-    return restore_hydrogens(bare, mol) if hydrogens and mol.GetNumConformers() else bare

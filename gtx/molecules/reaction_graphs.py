@@ -65,14 +65,7 @@ def _encode(settings: Settings, mol: Chem.Mol) -> _Side:
 def describe_reaction(settings: Settings, text: str, first: bool, smiles: bool) -> Molecule:
     """Read a reaction as arrays, within `quietly`; `u` has the descriptors of the reactants, then the changes.
 
-    Args:
-        settings: settings for reading.
-        text: the reaction; of several components, the text of one.
-        first: whether it is the first component, which is the reaction.
-        smiles: find its canonical reaction SMILES too.
-
-    Raises:
-        MoleculeError, RuntimeError, ValueError: it cannot be featurised.
+    Of several components the `first` is the reaction, and the others are molecules.
     """
     reaction = read_reaction(text, settings.agents) if first else unchanged(text)
     n = reaction.places.shape[1]
@@ -120,10 +113,7 @@ def describe_reaction(settings: Settings, text: str, first: bool, smiles: bool) 
 def _union_bonds(sides: Sequence[_Side], places: np.ndarray, balanced: bool) -> tuple[np.ndarray, np.ndarray]:
     """Unite the bonds of two sides: int32 `[2, 2m]`, both directions of each, and codes `[2, 2m, F]`.
 
-    Args:
-        sides: the two sides.
-        places: as in `Reaction`.
-        balanced: whether a bond of atoms that are both of one side only has its codes on the other side too.
+    If balanced, a bond of atoms that are both of one side only has its codes on the other side too.
     """
     absent = _extra(BOND_FEATURE_VALUES, "absent")
     codes: dict[tuple[int, int], list[np.ndarray]] = {}
@@ -147,14 +137,10 @@ def _union_bonds(sides: Sequence[_Side], places: np.ndarray, balanced: bool) -> 
 
 
 def canonical_numbers(atoms: np.ndarray, bonds: np.ndarray, bond_codes: np.ndarray) -> list[int]:
-    """Find canonical numbers for the atoms of a reaction, from 1, whatever their order.
+    """Find canonical numbers for the n atoms of a reaction, from 1, whatever their order.
 
-    RDKit ranks the atoms of a graph in which every kind of atom, and every kind of bond, is an isotope of a dummy atom.
-
-    Args:
-        atoms: codes before and after, `[n, *]`.
-        bonds: atoms of each bond, `[2, m]`.
-        bond_codes: codes before and after, `[m, *]`.
+    RDKit ranks the atoms of a graph in which every kind of atom `[n, *]`, and every kind of bond `[m, *]` between the
+    atoms `bonds` `[2, m]`, is an isotope of a dummy atom.
     """
     graph, start = Chem.RWMol(), 1
     for codes in (atoms, bond_codes):

@@ -17,7 +17,7 @@ from rdkit import Chem
 from gtx.base.errors import InputError
 from gtx.molecules.coordinates import without_hydrogens
 from gtx.molecules.graphs import quietly
-from gtx.molecules.reading import NUMBER, MoleculeError, parse_smiles, read_smiles, shortened, split_extension
+from gtx.molecules.reading import MoleculeError, map_numbers, parse_smiles, read_smiles, shortened, split_extension
 
 # --- Reading: the two sides of a reaction, and which atom is which.
 
@@ -61,11 +61,7 @@ def join_texts(texts: Sequence[str]) -> str:
 
 
 def read_sides(text: str) -> tuple[Chem.Mol, ...]:
-    """Read the molecule of a SMILES, or the reactants and the products of a reaction, without map numbers.
-
-    Raises:
-        MoleculeError: a molecule cannot be read, or a side is missing.
-    """
+    """Read the molecule of a SMILES, or the reactants and the products of a reaction, without map numbers."""
     if not is_reaction(text):
         return (read_smiles(text),)
     parts = _ARROW.split(text.strip())
@@ -92,14 +88,8 @@ def read_reaction(text: str, agents: bool = False) -> Reaction:
 
     Atoms with the same map number are the same atom. Hydrogens are atoms where both sides have them with one number;
     all others are counted with their neighbours. An atom without a number, or with a number that only one side has, is
-    an atom of that side alone; where that leaves open which atom is which, the reaction is refused.
-
-    Args:
-        text: the reaction.
-        agents: whether agents over the arrow are molecules of both sides.
-
-    Raises:
-        MoleculeError: a side is missing or cannot be read, or it is not clear which atom is which.
+    an atom of that side alone; where that leaves open which atom is which, the reaction is refused. With `agents`,
+    those over the arrow are molecules of both sides.
     """
     smiles, extension = split_extension(text.strip())
     parts = [part.strip() for part in _ARROW.split(smiles)]
@@ -139,14 +129,10 @@ def _read_side(text: str, side: str) -> Chem.Mol:
         raise MoleculeError(f"{reason} (in the {side})") from None
 
 
-def _numbers(mol: Chem.Mol) -> list[int]:
-    return [atom.GetIntProp(NUMBER) if atom.HasProp(NUMBER) else 0 for atom in mol.GetAtoms()]
-
-
 def _without_lone_hydrogens(mol: Chem.Mol, other: Chem.Mol) -> Chem.Mol:
     """Make the hydrogens implicit that have no number which the other side has too."""
-    shared = set(_numbers(other))
-    for atom, number in zip(mol.GetAtoms(), _numbers(mol), strict=True):
+    shared = set(map_numbers(other))
+    for atom, number in zip(mol.GetAtoms(), map_numbers(mol), strict=True):
         atom.SetAtomMapNum(number if number in shared else 0)
     mol = Chem.RemoveHs(mol, _KEEP_NUMBERED)
     for atom in mol.GetAtoms():
@@ -161,7 +147,7 @@ def _sanitised(mol: Chem.Mol) -> Chem.Mol:
 
 def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
     """Match the atoms of two sides by their numbers: places `[2, n]` as in `Reaction`, and warnings."""
-    mols, numbers = (before, after), (_numbers(before), _numbers(after))
+    mols, numbers = (before, after), (map_numbers(before), map_numbers(after))
     for side, own in zip(SIDES, numbers, strict=True):
         if twice := sorted(number for number in set(own) if number and own.count(number) > 1):
             raise MoleculeError(f"has the map number {twice[0]} on two atoms of the {side}")

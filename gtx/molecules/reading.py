@@ -72,11 +72,7 @@ _WORD = re.compile(r'"[^"]*"|\([^)]*\)|\S+')
 
 
 def check_smiles(text: str) -> None:
-    """Check a SMILES before RDKit reads it: its length and its ring closures.
-
-    Raises:
-        MoleculeError: it is beyond a bound; the message has the bound and what came.
-    """
+    """Check the length and the ring closures of a SMILES before RDKit reads it; a `MoleculeError` names the bound."""
     _check("characters", len(text), MOST_CHARACTERS["SMILES"])
     if len(text) > _SHORT:
         smiles, _ = split_extension(text)
@@ -87,9 +83,6 @@ def check_block(text: str) -> None:
     """Check a mol block before RDKit reads it, which perceives rings even where it is told not to sanitise.
 
     RDKit 2026.9.1 reads [11]cycloparaphenylene in 0.14 s, and [12]cycloparaphenylene not within a minute.
-
-    Raises:
-        MoleculeError: as `check_smiles`.
     """
     _check("characters", len(text), MOST_CHARACTERS["mol block"])
     lines = text.split("\n")
@@ -101,13 +94,8 @@ def check_block(text: str) -> None:
 
 
 def check_graph(mol: Chem.Mol) -> None:
-    """Check a molecule before its rings are perceived: atoms, bonds, parts and rings.
-
-    Args:
-        mol: as RDKit parsed it, not sanitised.
-
-    Raises:
-        MoleculeError: as `check_smiles`.
+    """Check a molecule that is parsed, and not sanitised, before its rings are perceived: atoms, bonds, parts and
+    rings.
     """
     atoms, bonds = mol.GetNumAtoms(), mol.GetNumBonds()
     _check("atoms", atoms, MOST_ATOMS)
@@ -235,9 +223,6 @@ def standardise_molecule(mol: Chem.Mol) -> Chem.Mol:
 
     Charges that protons cannot undo stay, as in quaternary ammonium; so do zwitterions of such (betaine). Nothing else
     is changed: tautomers, isotopes and stereochemistry are kept.
-
-    Raises:
-        MoleculeError: RDKit could not do it.
     """
     try:
         with rdBase.BlockLogs():
@@ -247,11 +232,7 @@ def standardise_molecule(mol: Chem.Mol) -> Chem.Mol:
 
 
 def flat_parent(smiles: str) -> str:
-    """Return the SMILES, without stereochemistry, of a molecule after `standardise`.
-
-    Raises:
-        MoleculeError: it cannot be read.
-    """
+    """Return the SMILES, without stereochemistry, of a molecule after `standardise_molecule`."""
     with quietly():
         mol = standardise_molecule(read_smiles(smiles))
         Chem.RemoveStereochemistry(mol)
@@ -283,14 +264,10 @@ def read_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
 
 
 def parse_smiles(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
-    """Read one SMILES; blanks around it and atom map numbers in it are ignored.
+    """Read a SMILES or CXSMILES (see `ignored_parts`); blanks around it and atom map numbers in it are ignored.
 
-    Args:
-        text: a SMILES, or a CXSMILES, see `ignored_parts`.
-        remove_hydrogens: make hydrogen atoms written in the text implicit where RDKit can (`[H][H]` and `[2H]C` stay).
-
-    Raises:
-        MoleculeError: empty text, white space or control characters inside, no atoms, or refused by RDKit.
+    Hydrogen atoms written in the text become implicit, if asked for and where RDKit can (`[H][H]` and `[2H]C` stay). A
+    `MoleculeError` says that the text is empty, has white space inside or no atoms, or why RDKit refuses it.
     """
     mol, finished = skim_smiles(text, remove_hydrogens)
     if not finished:
@@ -349,6 +326,11 @@ def _keep_numbers(mol: Chem.Mol) -> None:
             atom.SetAtomMapNum(0)
 
 
+def map_numbers(mol: Chem.Mol) -> list[int]:
+    """List the map numbers of the atoms as they were written; 0 for none."""
+    return [atom.GetIntProp(NUMBER) if atom.HasProp(NUMBER) else 0 for atom in mol.GetAtoms()]
+
+
 def writes_hydrogens(smiles: str) -> bool:
     """Return whether a SMILES writes a hydrogen as an atom of its own."""
     return any(mark in smiles for mark in _HYDROGEN)
@@ -357,10 +339,8 @@ def writes_hydrogens(smiles: str) -> bool:
 def molecule_text(molecule: Any, coordinates: bool = False, ordered: bool = False) -> str | None:
     """Write a molecule as a text that can be read; return None for any other object.
 
-    Args:
-        molecule: a text, which stays as it is, or an RDKit molecule.
-        coordinates: write a mol block where an RDKit molecule has a conformer in space; otherwise always its SMILES.
-        ordered: write a mol block, which keeps the order of atoms and bonds.
+    A text stays as it is. An RDKit molecule becomes its SMILES; a mol block where it has a conformer in space and
+    `coordinates` are wanted, or where the order of its atoms and bonds is to be kept (`ordered`).
     """
     if not isinstance(molecule, Chem.Mol):
         return molecule if isinstance(molecule, str) else None
@@ -381,12 +361,7 @@ def is_block(text: str) -> bool:
 def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     """Read a mol block (V2000 or V3000), such as one record of an SDF, with its coordinates as a conformer.
 
-    Args:
-        text: the block, from its title line to `M  END`; what follows is ignored.
-        remove_hydrogens: make hydrogen atoms implicit and drop their coordinates.
-
-    Raises:
-        MoleculeError: no atoms, or refused by RDKit.
+    What follows its `M  END` is ignored. Hydrogen atoms become implicit and lose their coordinates, if asked for.
     """
     if (lines := text.count("\n") + 1 if text.strip() else 0) < 4:
         raise MoleculeError(f"cannot be read: a mol block has four lines or more; {lines} came")
@@ -459,20 +434,7 @@ _LABELS = re.compile(r"\$(?!_AV:)([^$]*)\$")
 _FREE_TEXT = re.compile(r"\$[^$]*\$|\([^)]*\)|SgD:[\d,]*:[^,]*")  # labels, coordinates, data
 _FEATURE = re.compile(r"(?:^|,)([A-Za-z&^]+)")
 _RELATIVE = ("o", "&", "r")
-_READ = (
-    "",
-    "^",
-    "C",
-    "Z",
-    "a",
-    "c",
-    "t",
-    "ctu",
-    "w",
-    "wU",
-    "wD",
-    *_RELATIVE,
-)  # radicals, dative bonds, double bonds ...
+_READ = (*("", "^", "C", "Z", "a", "c", "t", "ctu", "w", "wU", "wD"), *_RELATIVE)  # radicals, dative bonds ...
 _HARMLESS = ("lp", "f", "atomProp")  # lone pairs, which parts belong together, notes
 _CENTRES = re.compile(r"(?:^|,)[o&]\d*:((?:\d+,?)+)")
 _BLOCK_PARTS = {
@@ -518,10 +480,8 @@ def ignored_parts(text: str) -> tuple[str, ...]:
 
 
 def _extended(smiles: str, extension: str) -> Chem.Mol:
-    """Read a CXSMILES whose SMILES can be read.
-
-    Raises:
-        MoleculeError: the extension cannot be read, or names an atom that is not there.
+    """Read a CXSMILES whose SMILES can be read; `MoleculeError` if the extension cannot, or names an atom that is not
+    there.
     """
     mol = Chem.MolFromSmiles(f"{smiles} {extension}", _EXTENDED)
     if mol is None:

@@ -41,15 +41,9 @@ def check_components(names: Sequence[str]) -> tuple[str, ...]:
 def flatten_components(
     names: Sequence[str], rows: Sequence[Text], coordinates: Sequence[np.ndarray | None] | None
 ) -> tuple[list[str], list[np.ndarray | None] | None]:
-    """Concatenate the texts of n rows with K components, `[n K]`, and their coordinates.
+    """Concatenate the texts of n rows with K components, `[n K]`, and the coordinates of each first component.
 
-    Args:
-        names: of the components; none where a row is one molecule (K = 1).
-        rows: K texts each.
-        coordinates: per row, of its first component.
-
-    Raises:
-        InputError: a row has more or fewer texts.
+    Without names of components a row is one molecule. An `InputError` names a row with more or fewer texts.
     """
     texts: list[str] = []
     for i, row in enumerate(rows):
@@ -65,15 +59,10 @@ def flatten_components(
 
 
 def join_components(names: Sequence[str], texts: Sequence[str], molecules: FeaturisedMolecules) -> FeaturisedMolecules:
-    """Join the K components of each of n rows to one molecule.
+    """Join the K components of each of n rows, whose texts are `[n K]`, to one molecule.
 
     The atoms of a row are those of its components, one after the other, and `component_sizes` counts those of each;
     descriptors `[K D]` and SMILES are concatenated too. An error of one component is an error of the row.
-
-    Args:
-        names: of the K components.
-        texts: of all components, `[n K]`.
-        molecules: the featurised components.
     """
     count = len(names)
     good = np.array([error is None for error in molecules.errors], bool).reshape(-1, count)
@@ -148,11 +137,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> Settings:
-        """Make the settings from the dictionary of `to_dict`.
-
-        Raises:
-            InputError: a setting is unknown, or its value is of another kind.
-        """
+        """Make the settings from the dictionary of `to_dict`; `InputError` if one is unknown or of another kind."""
         if unknown := set(settings) - {field.name for field in fields(cls)}:
             raise InputError(f"unknown featuriser settings: {', '.join(map(printable, sorted(unknown)))}")
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
 from rdkit import Chem
 from rdkit.Chem import BondDir, BondStereo, BondType, rdDepictor
 from rdkit.Geometry import Point3D
@@ -61,11 +62,7 @@ class Sketch:
 
 
 class ImpossibleAtoms(MoleculeError):
-    """Atoms of a drawing cannot be as they are drawn.
-
-    Attributes:
-        atoms: their numbers.
-    """
+    """Error of atoms, by their numbers, that cannot be as they are drawn."""
 
     def __init__(self, message: str, atoms: list[int]) -> None:
         super().__init__(message)
@@ -75,12 +72,9 @@ class ImpossibleAtoms(MoleculeError):
 def read_sketch(sketch: Sketch) -> Chem.Mol:
     """Return the molecule of a drawing, its atoms in the order of the drawing.
 
-    The configuration of centres follows from wedges, that of double bonds from the positions of atoms.
-
-    Raises:
-        ImpossibleAtoms: atoms with more bonds than they can have.
-        MoleculeError: no atoms or too many, an unknown element, or an impossible bond. The message continues "the
-            drawing".
+    The configuration of centres follows from wedges, that of double bonds from the positions of atoms. A
+    `MoleculeError`, whose message continues "the drawing", says that there are no atoms or too many, an unknown
+    element, an impossible bond, or, as `ImpossibleAtoms`, atoms with more bonds than they can have.
     """
     with quietly():
         mol = _graph(sketch)
@@ -97,11 +91,7 @@ def read_sketch(sketch: Sketch) -> Chem.Mol:
 
 
 def sketch_to_smiles(sketch: Sketch) -> tuple[str, list[int]]:
-    """Return the SMILES of a drawing, and how many hydrogen atoms each of its atoms has.
-
-    Raises:
-        MoleculeError: as `read_sketch`.
-    """
+    """Return the SMILES of a drawing, and how many hydrogen atoms each atom has; errors as of `read_sketch`."""
     mol = read_sketch(sketch)
     with quietly():
         return Chem.MolToSmiles(mol), [atom.GetTotalNumHs() for atom in mol.GetAtoms()]
@@ -110,26 +100,20 @@ def sketch_to_smiles(sketch: Sketch) -> tuple[str, list[int]]:
 def smiles_to_sketch(smiles: str) -> Sketch:
     """Return a drawing of a molecule, from which `sketch_to_smiles` makes the same molecule again.
 
-    Raises:
-        MoleculeError: the SMILES cannot be read, is too large, or has what a drawing cannot show, such as an isotope.
+    A `MoleculeError` says that it cannot be read, is too large, or has what a drawing cannot show, such as an isotope.
     """
     read = read_smiles(smiles)
     _check_size(read.GetNumAtoms(), read.GetNumBonds())
     with quietly():
         expected, mol = Chem.MolToSmiles(read), Chem.Mol(read)
-        _kekulize(mol)
-        rdDepictor.Compute2DCoords(mol)
-        places = mol.GetConformer()
-        Chem.WedgeMolBonds(mol, places)
-    points = [places.GetAtomPosition(i) for i in range(mol.GetNumAtoms())]
+    try:
+        Chem.Kekulize(mol, clearAromaticFlags=True)
+    except ValueError as error:  # such as five aromatic carbons that RDKit reads and cannot write with double bonds
+        raise MoleculeError.because("cannot be drawn", error) from None
+    points = np.round(_lay_out(mol), _DECIMALS).tolist()
     atoms = [
-        SketchAtom(
-            atom.GetSymbol(),
-            round(point.x / _LENGTH, _DECIMALS),
-            round(point.y / _LENGTH, _DECIMALS),
-            atom.GetFormalCharge(),
-        )
-        for atom, point in zip(mol.GetAtoms(), points, strict=True)
+        SketchAtom(atom.GetSymbol(), x, y, atom.GetFormalCharge())
+        for atom, (x, y) in zip(mol.GetAtoms(), points, strict=True)
     ]
     sketch = Sketch(atoms, [_drawn(bond) for bond in mol.GetBonds()])
     specified = [bond.GetStereo() != BondStereo.STEREONONE for bond in read_sketch(sketch).GetBonds()]
@@ -149,38 +133,41 @@ def outline(smiles: str) -> tuple[list[tuple[str, int, int]], list[tuple[int, in
 
     Returns for each atom its label, empty for plain carbon, and its position in tenths of a bond length (x to the
     right, y down); for each bond its two atoms, from 0, and one of `KINDS`, or "other".
-
-    Raises:
-        MoleculeError: the SMILES cannot be read, or has more atoms than a drawing may have.
     """
     mol = Chem.Mol(read_smiles(smiles))
     _check_size(mol.GetNumAtoms())
+    Chem.KekulizeIfPossible(mol, clearAromaticFlags=True)
+    points = np.round(_lay_out(mol) * [10, -10]).astype(int).tolist()
+    atoms = [(_label(atom), x, y) for atom, (x, y) in zip(mol.GetAtoms(), points, strict=True)]
+    return atoms, [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), _kind(bond) or "other") for bond in mol.GetBonds()]
+
+
+def _lay_out(mol: Chem.Mol) -> np.ndarray:
+    """Place the atoms of a molecule, `[n, 2]` in bond lengths, and set the wedges of its bonds."""
     with quietly():
-        Chem.KekulizeIfPossible(mol, clearAromaticFlags=True)
         rdDepictor.Compute2DCoords(mol)
-        places = mol.GetConformer()
-        Chem.WedgeMolBonds(mol, places)
-    points = ((places.GetAtomPosition(atom.GetIdx()), _label(atom)) for atom in mol.GetAtoms())
-    atoms = [(label, round(10 * point.x / _LENGTH), round(-10 * point.y / _LENGTH)) for point, label in points]
-    kinds = {BondType.DOUBLE: "double", BondType.TRIPLE: "triple", BondType.SINGLE: "single"}
+        Chem.WedgeMolBonds(mol, mol.GetConformer())
+    return mol.GetConformer().GetPositions()[:, :2] / _LENGTH
+
+
+def _kind(bond: Chem.Bond) -> str | None:
+    """Return which of `KINDS` a bond is, wedges included; None for any other type."""
+    kinds = {BondType.SINGLE: "single", BondType.DOUBLE: "double", BondType.TRIPLE: "triple"}
     wedges = {BondDir.BEGINWEDGE: "up", BondDir.BEGINDASH: "down"}
-    return atoms, [
-        (
-            bond.GetBeginAtomIdx(),
-            bond.GetEndAtomIdx(),
-            wedges.get(bond.GetBondDir(), kinds.get(bond.GetBondType(), "other")),
-        )
-        for bond in mol.GetBonds()
-    ]
+    return wedges.get(bond.GetBondDir(), kinds.get(bond.GetBondType()))
 
 
 def _label(atom: Chem.Atom) -> str:
     isotope, charge, hydrogens = atom.GetIsotope(), atom.GetFormalCharge(), atom.GetTotalNumHs()
     if atom.GetSymbol() == "C" and not isotope and not charge and atom.GetDegree():
         return ""
-    size = f"{abs(charge) if abs(charge) > 1 else ''}{'+' if charge > 0 else '−'}" if charge else ""
     several = f"H{hydrogens if hydrogens > 1 else ''}" if hydrogens else ""
-    return f"{isotope or ''}{atom.GetSymbol()}{several}{size}"
+    return f"{isotope or ''}{atom.GetSymbol()}{several}{_charge_text(charge).replace('-', '−')}"
+
+
+def _charge_text(charge: int) -> str:
+    size = abs(charge) if abs(charge) > 1 else ""
+    return f"{size}{'+' if charge > 0 else '-'}" if charge else ""
 
 
 def _check_size(atoms: int, bonds: int = 0) -> None:
@@ -246,22 +233,10 @@ def _check_valences(mol: Chem.Mol) -> None:
 
 def _valence(atom: Chem.Atom) -> str:
     bonds = int(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()))
-    charge = atom.GetFormalCharge()
-    sign = f"{abs(charge) if abs(charge) > 1 else ''}{'+' if charge > 0 else '-'}" if charge else ""
-    return f"{atom.GetSymbol()}{sign} with {bonds}"
-
-
-def _kekulize(mol: Chem.Mol) -> None:
-    try:
-        Chem.Kekulize(mol, clearAromaticFlags=True)
-    except ValueError as error:  # such as five aromatic carbons that RDKit reads and cannot write with double bonds
-        raise MoleculeError.because("cannot be drawn", error) from None
+    return f"{atom.GetSymbol()}{_charge_text(atom.GetFormalCharge())} with {bonds}"
 
 
 def _drawn(bond: Chem.Bond) -> SketchBond:
-    order, direction = bond.GetBondType(), bond.GetBondDir()
-    kinds = {BondType.SINGLE: "single", BondType.DOUBLE: "double", BondType.TRIPLE: "triple"}
-    if order not in kinds:
-        raise MoleculeError(f"cannot be drawn: it has a bond of type {str(order).lower()}")
-    kind = {BondDir.BEGINWEDGE: "up", BondDir.BEGINDASH: "down"}.get(direction, kinds[order])
+    if (kind := _kind(bond)) is None:
+        raise MoleculeError(f"cannot be drawn: it has a bond of type {str(bond.GetBondType()).lower()}")
     return SketchBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), kind)

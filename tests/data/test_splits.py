@@ -7,8 +7,10 @@ from gtx.base.errors import InputError
 from gtx.data.row_log import RowLog
 from gtx.data.splits import (
     SPLIT_PARTS,
+    assign_folds,
     check_split_shares,
     count_shared_molecules,
+    cross_validation_splits,
     random_split,
     scaffold_split,
     split_by_column,
@@ -30,13 +32,6 @@ def test_a_random_split_is_a_partition_of_the_sizes_asked_for(n, sizes):
     assert_partition(split, n)
     for rows, size in zip(split.values(), sizes, strict=True):
         assert abs(len(rows) - n * size / sum(sizes)) <= 2
-
-
-def test_the_seed_decides():
-    a, b, c = random_split(100, seed=1), random_split(100, seed=1), random_split(100, seed=2)
-    assert all(np.array_equal(a[name], b[name]) for name in SPLIT_PARTS)
-    assert not np.array_equal(a["test"], c["test"])
-    assert not np.array_equal(a["test"], np.arange(90, 100))
 
 
 def test_too_few_rows_or_scaffolds():
@@ -61,13 +56,8 @@ def test_a_scaffold_split_keeps_scaffolds_whole_and_does_not_depend_on_the_order
     order = rng.permutation(len(scaffolds))
     shuffled = scaffold_split([scaffolds[i] for i in order])
     assert {name: {scaffolds[order[i]] for i in rows} for name, rows in shuffled.items()} == held
-
-
-def test_small_scaffolds_are_tested_on_and_sizes_are_kept_where_groups_allow():
-    scaffolds = [""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)]
-    split = scaffold_split(scaffolds)
-    assert [len(rows) for rows in split.values()] == [80, 10, 10]
-    assert set(range(70)) <= set(split["train"])
+    rare = scaffold_split([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)])  # sizes are kept where they can
+    assert [len(rows) for rows in rare.values()] == [80, 10, 10] and set(range(70)) <= set(rare["train"])
 
 
 def test_a_split_column():
@@ -108,16 +98,12 @@ def test_a_split_is_written_row_by_row(tmp_path):
         assert int(number) == row + 1 and row in split[part]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_groups_stay_together_in_a_random_split(seed):
-    rng = np.random.default_rng(seed)
-    groups = [f"C{i}" for i in rng.integers(0, 150, 200)]
-    split = random_split(200, seed=seed, groups=groups)
-    assert_partition(split, 200)
+def test_repeated_molecules_are_in_all_parts_of_a_random_split():
+    groups = [f"C{i}" for i in np.random.default_rng(0).integers(0, 150, 200)]
+    split = random_split(200, groups=groups)
     assert count_shared_molecules(groups, split) == {}
     assert [len(rows) for rows in split.values()] == [160, 20, 20]
-    repeated = {name: sum(groups.count(groups[i]) > 1 for i in rows) / len(rows) for name, rows in split.items()}
-    assert min(repeated.values()) > 0  # repeated molecules are not all in one part
+    assert all(any(groups.count(groups[i]) > 1 for i in rows) for rows in split.values())
 
 
 @pytest.mark.parametrize("sizes", [(98, 1, 1), (1, 1, 98), (5, 5), (2, 2, 1, 60)])
@@ -146,3 +132,51 @@ def test_no_part_is_empty_whatever_groups_there_are(sizes):
 def test_what_is_no_share(sizes, message):
     with pytest.raises(InputError, match=message):
         check_split_shares(sizes)
+
+
+# --- Folds.
+
+SCAFFOLDS = [f"ring {k}" for k in np.random.default_rng(0).zipf(1.6, 400).clip(max=60)]  # a few common ones, many rare
+
+
+@pytest.mark.parametrize("folds", [2, 10])
+@pytest.mark.parametrize("groups", [list(map(str, range(53))), SCAFFOLDS], ids=["alone", "scaffolds"])
+def test_every_row_is_in_one_fold_and_every_group_too(folds, groups):
+    parts = assign_folds(groups, folds)
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
+    held = [{groups[i] for i in part} for part in parts]
+    assert sum(map(len, held)) == len(set(groups))
+    assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() for part in parts)
+
+
+def test_folds_are_of_like_size_as_far_as_groups_allow():
+    assert sorted(map(len, assign_folds(list(map(str, range(53))), 5))) == [10, 10, 11, 11, 11]
+    largest = max(map(SCAFFOLDS.count, SCAFFOLDS))
+    sizes = sorted(map(len, assign_folds(SCAFFOLDS, 5)))
+    assert sizes[-1] == largest > 100  # one group alone
+    assert sizes[-2] - sizes[0] <= 1
+
+
+def test_the_seed_decides_the_folds():
+    groups = list(map(str, range(100)))
+    one, same, other = (assign_folds(groups, 5, seed) for seed in ((1, 0), (1, 0), (1, 1)))
+    assert all(map(np.array_equal, one, same)) and not all(map(np.array_equal, one, other))
+    shared = [len(np.intersect1d(a, b)) for a in one for b in other]
+    assert max(shared) < 12  # dealt anew, not renumbered
+
+
+def test_both_classes_are_spread_evenly_and_molecules_stay_together():
+    groups = [str(i // 2) for i in range(200)]
+    classes = [int(i // 2 % 10 == 0) for i in range(200)]  # 20 rows of class 1
+    for seed in range(5):
+        parts = assign_folds(groups, 5, seed, classes)
+        assert [len(part) for part in parts] == [40] * 5
+        assert [sum(classes[i] for i in part) for part in parts] == [4] * 5
+        assert sum(len({groups[i] for i in part}) for part in parts) == 100
+
+
+def test_what_cannot_be_dealt_is_said():
+    with pytest.raises(InputError, match=r"5 folds need as many groups .* and there are 3"):
+        assign_folds(["a", "b", "c", "a"], 5)
+    with pytest.raises(InputError, match="none can validate"):
+        cross_validation_splits(["a", "b", "b"], 2)

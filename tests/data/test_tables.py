@@ -100,6 +100,16 @@ def test_a_broken_quote_costs_one_row(table_of, broken):
     assert "broken quoting" in rows[1].error
 
 
+def test_names_are_kept_repeated_or_in_windows_1252_and_cells_of_megabytes(table_of):
+    table, long = table_of("y,smiles,y\n1,C,2\n"), "x" * 4_000_000
+    assert table.columns == ["y", "smiles", "y"] and cells(table) == [["1", "C", "2"]]
+    with pytest.raises(InputError, match="2 columns are called 'y'"):
+        table.index("y")
+    table = table_of("smiles;Löslichkeit µM\nC;1\n".encode("cp1252"))
+    assert table.columns == ["smiles", "Löslichkeit µM"] and cells(table) == [["C", "1"]]
+    assert cells(table_of(f'smiles,a,b\nC,"{long}",{long}\n')) == [["C", long, long]]
+
+
 def test_ragged_and_blank_rows_keep_their_place_and_content(table_of):
     rows = list(table_of(f"{HEADER}a,C\n\nb,CC,1,2,3\n,,\nc,CCC,1\n\n\n").rows)
     assert [row.error for row in rows] == [
@@ -151,24 +161,6 @@ def test_stray_bytes_are_an_error_in_the_smiles_and_read_as_windows_1252_elsewhe
         for row in rows:
             out.write(row.cells)
     assert "Müller" in (tmp_path / "out.csv").read_text("utf-8").splitlines()[1]
-
-
-def test_a_header_in_windows_1252_is_read_as_the_cells_are(table_of):
-    table = table_of("smiles;Löslichkeit µM\nC;1\n".encode("cp1252"))
-    assert table.columns == ["smiles", "Löslichkeit µM"] and cells(table) == [["C", "1"]]
-
-
-def test_repeated_names_are_kept_but_cannot_be_named(table_of):
-    table = table_of("y,smiles,y\n1,C,2\n")
-    assert table.columns == ["y", "smiles", "y"]
-    assert cells(table) == [["1", "C", "2"]]
-    with pytest.raises(InputError, match="2 columns are called 'y'"):
-        table.index("y")
-
-
-def test_cells_of_megabytes(table_of):
-    long = "x" * 4_000_000
-    assert cells(table_of(f'smiles,a,b\nC,"{long}",{long}\n')) == [["C", long, long]]
 
 
 @pytest.mark.parametrize(
@@ -402,13 +394,10 @@ def test_a_bare_smiles(smiles):
     assert list(open_table(smiles).rows) == [Row(1, [smiles], smiles)]
 
 
-def test_a_file_comes_before_a_smiles(tmp_path, monkeypatch):
+def test_a_file_comes_before_a_smiles_and_a_folder_is_no_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("CCO").write_text("smiles\nC\nN\n")
     assert [row.text for row in open_table("CCO").rows] == ["C", "N"]
-
-
-def test_a_folder_is_no_table(tmp_path):
     with pytest.raises(InputError, match="is a folder; a table, which is one file, was expected"):
         open_table(tmp_path)
 

@@ -192,5 +192,5 @@ def test_fingerprint_scaffold_and_picture_of_a_reaction() -> None:
     with quietly():
         count = read_reaction(ESTER).places.shape[1]
     picture = draw_molecule(ESTER, np.arange(count), numbers=True, ringed=[0])
-    assert picture.count('class="number"') == 2 * count  # every atom on both sides
+    assert picture.count("class='note'") == 2 * count  # every atom on both sides
     assert picture.count("<circle") == 2
