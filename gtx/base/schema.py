@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import reprlib
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import (
@@ -65,34 +65,33 @@ def valid(words: str, holds: Callable[[Any], bool]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _in_utf8(value: str) -> bool:
-    """Return False for lone surrogates, which Python reads stray bytes as."""
-    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def _has_texts(value: Any) -> bool:
-    """Return whether all texts in a value are such as `Text`."""
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield the values within lists and mappings, and the names of the latter."""
     left = [value]
     while left:
         one = left.pop()
-        if isinstance(one, str) and (len(one) > LONGEST_TEXT or not _in_utf8(one)):
-            return False
         if isinstance(one, dict):
             left += [*one, *one.values()]
         elif isinstance(one, (list, tuple)):
             left += one
-    return True
+        else:
+            yield one
+
+
+def _has_texts(value: Any) -> bool:
+    """Return whether all texts in a value are such as `Text`, without lone surrogates, as stray bytes are read."""
+    texts = (leaf for leaf in _leaves(value) if isinstance(leaf, str))
+    return all(len(each) <= LONGEST_TEXT and not re.search("[\ud800-\udfff]", each) for each in texts)
 
 
 def _is_storable(value: Any) -> bool:
-    if isinstance(value, (list, tuple, dict)):
-        return all(map(_is_storable, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, (int, float)) or abs(value) < 2**63  # which NaN is not
+    """Return whether all numbers in a value are of 64 bits, which NaN is not."""
+    return all(abs(leaf) < 2**63 for leaf in _leaves(value) if isinstance(leaf, (int, float)))
 
 
 def text(most: int = LONGEST_TEXT) -> Any:
     """Make the kind of texts of at most `most` characters."""
-    return Annotated[str, Field(max_length=most), valid("a text in UTF-8", _in_utf8)]
+    return Annotated[str, Field(max_length=most)]
 
 
 def whole(low: int = 0, high: int = LARGEST) -> Any:

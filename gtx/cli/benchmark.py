@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gtx.cli.options import MOLECULES, RUN, TABLE, SplitOptions, settings_from, task_options, training_options
 from gtx.cli.parser import options_of
-from gtx.cli.printing import cell, console, fits, folded, name_width, note, say
+from gtx.cli.printing import cell, folded, name_width, note, print_fitting, say
 from gtx.settings.options import option
 
 if TYPE_CHECKING:
@@ -103,71 +103,57 @@ def comparison_table(result: Benchmark, units: Mapping[str, str]) -> None:
     """
     from gtx.report.kinds import titles
 
-    every, screen = titles(result.task.metrics), console()
-    names, width = list(every), name_width(screen)
-    table = _table(result, units, every, width)
-    if not fits(table, screen):
-        table = _table(result, units, every, width, narrow=True)
-    while not fits(table, screen) and len(names) > 1:
-        names.pop()
-        table = _table(result, units, {name: every[name] for name in names}, width, narrow=True)
-    screen.print(table)
-    if left := [title for name, title in every.items() if name not in names]:
-        screen.print(f"no room for {', '.join(left)}; benchmark.csv has all scores", highlight=False, soft_wrap=True)
+    every = titles(result.task.metrics)
+
+    def build(columns: int) -> Table:
+        metrics = dict(list(every.items())[:columns])
+        return _table(
+            result, units, metrics, narrow=columns <= len(every)
+        )  # a column more than metrics: all, not narrow
+
+    columns = print_fitting(build, len(every) + 1)
+    if left := list(every.values())[columns:]:
+        say(f"no room for {', '.join(left)}; benchmark.csv has all scores")
 
 
-def _table(
-    result: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], width: int, narrow: bool = False
-) -> Table:
-    """Build the table of some metrics.
+def _table(result: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], narrow: bool) -> Table:
+    """Build the table of some metrics, by name with their titles, the leading one first.
 
-    Args:
-        found: the benchmark.
-        units: units of targets, by name.
-        metrics: titles of the metrics, by name, the leading one first.
-        width: characters of a line of a target's name.
-        narrow: break methods, scores and intervals into two lines.
+    A narrow one breaks methods, scores and intervals into two lines.
     """
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
     from gtx.report.kinds import TITLES, score, signed
 
-    leading = next(iter(metrics))
+    leading, between = next(iter(metrics)), "\n" if narrow else " "
     caption = f"difference: {metrics[leading]} of gtx minus that of the method"
     if leading in IN_UNITS and any(row["target"] == MEAN for row in result.table):
         caption += "; mean of targets: RMSE and MAE divided by those of the training mean"
     table = Table(title="test scores, mean ± sd over splits", caption=caption)
     for name in ("target", "method"):
         table.add_column(name, no_wrap=True)
-    interval_title = "95%\ninterval" if narrow else "95% interval"
-    for name in (*metrics.values(), "difference", interval_title, "p"):
+    for name in (*metrics.values(), "difference", f"95%{between}interval", "p"):
         table.add_column(name, justify="right", no_wrap=True)
-    between = "\n" if narrow else " "
+    best_of = min if result.task.metrics[leading].lower else max
+    width = name_width()
     for target in dict.fromkeys(row["target"] for row in result.table):
         own = {(row["method"], row["metric"]): row for row in result.table if row["target"] == target}
-        best = (min if result.task.metrics[leading].lower else max)(
-            (m for m, name in own if name == leading and own[m, name]["mean"] is not None),
-            key=lambda m: own[m, leading]["mean"],
-            default=None,
-        )
+        means = {method: row["mean"] for (method, name), row in own.items() if name == leading}
+        best = best_of((mean for mean in means.values() if mean is not None), default=None)
         title = folded(f"{target} {units.get(target, '')}".strip(), width)
-        for method in dict.fromkeys(method for method, _ in own):
+        for method, mean in means.items():
             rows = [own[method, metric] for metric in metrics]
-            scores = [f"{score(r['mean'], r['metric'])} ±{between}{score(r['sd'], r['metric'])}" for r in rows]
-            scores[0] = f"[bold]{scores[0]}[/]" if method == best else scores[0]
-            first = rows[0]
-            difference = "" if first["difference"] is None else signed(first["difference"])
-            low, high, p = (first[name] for name in ("low", "high", "p"))
-            interval = "" if low is None else f"{signed(low)} to{between}{signed(high)}"
-            probability = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+            cells = [f"{score(r['mean'], r['metric'])} ±{between}{score(r['sd'], r['metric'])}" for r in rows]
+            cells[0] = f"[bold]{cells[0]}[/]" if mean == best else cells[0]
+            difference, low, high, p = (rows[0][name] for name in ("difference", "low", "high", "p"))
             table.add_row(
                 cell(title),
                 TITLES.get(method, method).replace(" ", between),
-                *scores,
-                difference,
-                interval,
-                probability,
+                *cells,
+                "" if difference is None else signed(difference),
+                "" if low is None else f"{signed(low)} to{between}{signed(high)}",
+                "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
             )
             title = ""
         table.add_section()

@@ -17,8 +17,6 @@ from gtx.cli.printing import note, shows_progress
 from gtx.settings.options import Name, option, word
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gtx.data.row_log import RowLog
     from gtx.prediction import ModelFileHeader, Predictor, RowSelection, TableOutcome
 
@@ -131,24 +129,21 @@ def run(arguments: Namespace) -> int:
     elif arguments.out == "-":
         raise InputError("--out is missing: the predictions of a folder are written to a folder")
     with importing():
-        from gtx.prediction import predict_table
+        from gtx.prediction import RowSelection, load_predictor, predict_table
     column, several = molecule_columns(vars(arguments))
     options = {
         "smiles_column": column,
         "smiles_columns": several,
         "on_error": arguments.on_error,
-        "selection": selected(arguments),
+        "selection": RowSelection(arguments.top, arguments.by, arguments.lowest),
         "workers": arguments.workers,
         "progress": shows_progress(),
     }
-    predictor = opened(
-        arguments.model,
-        arguments.neighbours,
-        arguments.members,
-        arguments.domain,
-        device=arguments.device,
-        beams=arguments.beams,
-    )
+    predictor = load_predictor(arguments.model, arguments.device, arguments.beams)
+    if arguments.members:
+        predictor = predictor.with_members()
+    if arguments.domain or arguments.neighbours is not None:
+        predictor = predictor.with_neighbours(arguments.neighbours, arguments.domain)
     if folder:
         return _run_folder(predictor, molecules, arguments, options)
     outcome = predict_table(predictor, molecules, arguments.out, **options)
@@ -201,42 +196,10 @@ def outcome_lines(outcome: TableOutcome, header: ModelFileHeader, selection: Row
         yield from metric_lines(outcome.overlap.metrics, *known) if outcome.overlap.metrics else ()
 
 
-def selected(arguments: Namespace) -> RowSelection:
-    """Return the selection of rows that the options describe.
-
-    Raises:
-        InputError: --top, --by and --lowest do not fit together, or a value is unusable.
-    """
-    from gtx.prediction import RowSelection
-
-    if (arguments.top is None) != (arguments.by is None):
-        lone, other = ("--top", "--by NAME") if arguments.by is None else ("--by", "--top N")
-        raise InputError(f"{lone}: expected with {other}, such as --top 100 --by y_pred, got {lone} alone")
-    if arguments.lowest and arguments.top is None:
-        raise InputError("--lowest: expected with --top N --by NAME, whose order it sets, got it without them")
-    return RowSelection(arguments.top, arguments.by, arguments.lowest)
-
-
 def check_order(model: str, molecule: str) -> None:
     """Raise an `InputError` if the model and the molecules were given in each other's place."""
     if not os.path.exists(model) and os.path.isfile(molecule) and molecule.endswith(".gtx"):
         raise InputError(f"there is no model file {printable(model)!r}: the model comes first, then the molecules")
-
-
-def opened(
-    model: str | Path,
-    neighbours: int | None,
-    members: bool,
-    domain: bool,
-    device: str | None = None,
-    beams: int | None = None,
-) -> Predictor:
-    """Load a model, with the predictions of its members and a comparison with training rows on request."""
-    from gtx.prediction import load_predictor
-
-    predictor = load_predictor(model, device, beams)
-    predictor = predictor.with_members() if members else predictor
-    return predictor if neighbours is None and not domain else predictor.with_neighbours(neighbours, domain)
 
 
 def status(row_logs: Sequence[RowLog]) -> int:

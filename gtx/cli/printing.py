@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,7 +24,7 @@ WIDE = 180
 """Characters of a line where output goes to a file or a pipe, which has no width of its own."""
 PLAIN = {"×": "x", "±": "+-", "−": "-", "–": "-", "…": "...", "²": "2", "³": "3", "µ": "u", "Å": "A", "→": "->"}
 """What stands for a character that the output does not know."""
-_said = True
+_quiet = False
 
 
 def say(line: str, file: TextIO | None = None) -> None:
@@ -38,7 +38,7 @@ def say(line: str, file: TextIO | None = None) -> None:
 
 def note(line: str) -> None:
     """Print one line beside the results, on standard error; with --quiet nothing."""
-    if _said:
+    if not _quiet:
         say(line, sys.stderr)
 
 
@@ -58,13 +58,13 @@ def _plainer(error: UnicodeError) -> tuple[str, int]:
 
 def be_quiet(quiet: bool) -> None:
     """Turn `note` off or on."""
-    global _said
-    _said = not quiet
+    global _quiet
+    _quiet = quiet
 
 
 def shows_progress() -> bool:
     """Return True if progress is wanted and there is a terminal to show it."""
-    return _said and sys.stderr.isatty()
+    return not _quiet and sys.stderr.isatty()
 
 
 @contextmanager
@@ -82,16 +82,27 @@ def stages() -> Iterator[Callable[[str], None]]:
         yield lambda stage: progress.update(task, description=stage)
 
 
-def console(**more: Any) -> Console:
+def console() -> Console:
     """Make a console of rich on standard output, for tables."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE, **more)
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE)
 
 
-def fits(table: Table, screen: Console) -> bool:
-    """Return True if a console is wide enough for the words of a table."""
-    return table.__rich_measure__(screen, screen.options).minimum <= screen.width
+def print_fitting(build: Callable[[int], Table], most: int) -> int:
+    """Print the table of the most columns that the console has room for; return their number, at least 1.
+
+    Args:
+        build: makes the table of some number of columns, or at least as narrow as with one more.
+        most: largest number of columns.
+    """
+    screen = console()
+    for columns in range(most, 0, -1):
+        table = build(columns)
+        if table.__rich_measure__(screen, screen.options).maximum <= screen.width:
+            break
+    screen.print(table)
+    return columns
 
 
 def cell(text: str) -> str:
@@ -114,22 +125,12 @@ def folded(name: str, width: int) -> str:
     return "\n".join(line.strip() for line in lines)
 
 
-def name_width(screen: Console) -> int:
-    """Return the characters of a line of a target's name in a table on a console."""
-    return max(16, screen.width // 5)
+def name_width() -> int:
+    """Return the characters of a line of a target's name in a table on the console."""
+    return max(16, console().width // 5)
 
 
 # --- Scores, as a table on the terminal.
-
-METHODS = {
-    "mean": "mean of training rows",
-    "ridge": "ridge",
-    "logistic": "logistic",
-    "random_forest": "random forest",
-    "kernel": "kernel ridge",
-    "alike": "mean of those alike",
-}
-
 
 MANY, MOST = 6, 20
 """With more targets than `MANY` one metric is shown of each, and of no more than `MOST` targets any."""
@@ -147,88 +148,74 @@ def score_table(
         kinds: the metrics of the task, by name.
         units: of targets, by name.
     """
-    part = next(
-        (
-            p
-            for p in ("test", "val", "train")
-            if any(metrics[p][name] is not None for name in kinds if name in metrics[p])
-        ),
-        "train",
-    )
-    screen = console()
+    from rich.table import Table
+
+    from gtx.report.kinds import TITLES
+
+    scored = (part for part in ("test", "val") if any(metrics[part].get(name) is not None for name in kinds))
+    part = next(scored, "train")
     if part != "test":
         bounds = sum(scores.get("bounds", 0) for scores in metrics["test"]["per_target"].values())
         why = f"all {bounds:,} test values are bounds, and scores are of exact values" if bounds else "no test values"
-        screen.print(f"no test scores: {why}", highlight=False, soft_wrap=True)
-    rows = {"gtx": metrics[part]} | {METHODS.get(k, k): v[part] for k, v in metrics.get("baseline", {}).items()}
-    fitting = list(rows)
-    width, title = name_width(screen), part
-    if part == "val" and metrics.get("folds", 1) > 1:
-        title = "out-of-fold"
-    table = _table(title, rows, fitting, kinds, units or {}, width)
-    while not fits(table, screen) and len(fitting) > 1:
-        fitting.pop()
-        table = _table(title, rows, fitting, kinds, units or {}, width)
-    screen.print(table)
-    hints = [f"no room for {', '.join(left)}"] if (left := [name for name in rows if name not in fitting]) else []
+        say(f"no test scores: {why}")
+    title = "out-of-fold" if part == "val" and metrics.get("folds", 1) > 1 else part
+    methods = {"gtx": metrics[part]}
+    methods |= {TITLES.get(name, name).lower(): scores[part] for name, scores in metrics.get("baseline", {}).items()}
+    rows = list(_score_rows(methods, kinds, units or {}))
+
+    def build(columns: int) -> Table:
+        table = Table(title=f"{title} scores")
+        table.add_column("target", no_wrap=True)  # names are folded
+        table.add_column("metric")
+        for method in list(methods)[:columns]:  # names give way, numbers do not
+            table.add_column("\n".join(textwrap.wrap(method, 10)), justify="right", no_wrap=True)
+        for cells in rows:
+            table.add_row(*cells[: columns + 2]) if cells else table.add_section()
+        return table
+
+    left = list(methods)[print_fitting(build, len(methods)) :]
+    hints = [f"no room for {', '.join(left)}"] if left else []
     if (count := len(metrics[part]["per_target"])) > MANY:
-        some = f", and {MOST} of them" if count > MOST else ""
-        hints.append(f"of {count} targets one metric each{some}")
+        hints.append(f"of {count} targets one metric each{f', and {MOST} of them' if count > MOST else ''}")
     if hints:
-        screen.print(f"{'; '.join(hints)}; metrics.json has all scores", highlight=False, soft_wrap=True)
+        say(f"{'; '.join(hints)}; metrics.json has all scores")
 
 
-def _table(
-    title: str,
-    rows: Mapping[str, Mapping[str, Any]],
-    methods: Sequence[str],
-    kinds: Mapping[str, Metric],
-    units: Mapping[str, str],
-    width: int,
-) -> Table:
-    """Build the table of the scores of some methods; `width` is that of a line of a target's name."""
-    from rich.table import Table
-
-    names = list(rows["gtx"]["per_target"])
-    shown = [name for name in kinds if name in rows["gtx"]]
-    table = Table(title=f"{title} scores")
-    table.add_column("target", no_wrap=True)  # names are folded
-    table.add_column("metric")
-    for method in methods:
-        table.add_column(
-            "\n".join(textwrap.wrap(method, 8)), justify="right", no_wrap=True
-        )  # names give way, numbers do not
-    same = len({units.get(name) for name in names}) == 1 and names[0] in units  # else errors have no mean
-    together = [name for name in shown if kinds[name].summed] or [m for m in shown if same or not kinds[m].in_units]
-    for target in [*([None] if together and len(names) > 1 else []), *names[: MOST if len(names) > MANY else None]]:
-        own = together if target is None else [name for name in shown if name in rows["gtx"]["per_target"][target]]
-        for metric in own[: 1 if target is not None and len(names) > MANY else None]:
-            scores = [(row if target is None else row["per_target"][target])[metric] for row in rows.values()]
-            defined = [score for score in scores if score is not None]
-            best = (min if kinds[metric].lower else max)(defined, default=None)
-            unit = units.get(names[0] if target is None else target, "") if kinds[metric].in_units else ""
-            cells = ["-" if s is None else f"[bold]{s:.4g}[/]" if s == best else f"{s:.4g}" for s in scores]
-            title = ("all" if kinds[metric].summed else "mean") if target is None else cell(folded(target, width))
-            table.add_row(title if metric == own[0] else "", cell(f"{metric} {unit}".strip()), *cells[: len(methods)])
-        if target is not None and (kept := rows["gtx"]["per_target"][target].get("bounds")):
-            share = rows["gtx"]["per_target"][target]["bounds_kept"]
-            table.add_row("", f"{kept} bounds kept", f"{share:.0%}", *[""] * (len(methods) - 1))
-        if target is None or len(names) <= MANY:
-            table.add_section()
-    return table
+def _score_rows(
+    methods: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, Metric], units: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Yield the cells of each row: target, metric, and the score of each method; an empty row after each section."""
+    scores = methods["gtx"]
+    names, shown, width = list(scores["per_target"]), [name for name in kinds if name in scores], name_width()
+    many = len(names) > MANY
+    same_unit = len({units.get(name) for name in names}) == 1 and names[0] in units  # else errors have no mean
+    means = [name for name in shown if kinds[name].summed] or [m for m in shown if same_unit or not kinds[m].in_units]
+    for target in [*([None] if means and len(names) > 1 else []), *names[: MOST if many else None]]:
+        if target is None:
+            title, columns, own = "all" if kinds[means[0]].summed else "mean", list(methods.values()), means
+        else:
+            title, columns = cell(folded(target, width)), [method["per_target"][target] for method in methods.values()]
+            own = [name for name in shown if name in columns[0]][: 1 if many else None]
+        for metric in own:
+            values = [column[metric] for column in columns]
+            best = (min if kinds[metric].lower else max)((v for v in values if v is not None), default=None)
+            unit = units.get(target or names[0], "") if kinds[metric].in_units else ""
+            cells = ["-" if v is None else f"[bold]{v:.4g}[/]" if v == best else f"{v:.4g}" for v in values]
+            yield [title if metric == own[0] else "", cell(f"{metric} {unit}".strip()), *cells]
+        if target is not None and (kept := columns[0].get("bounds")):
+            yield ["", f"{kept} bounds kept", f"{columns[0]['bounds_kept']:.0%}"]
+        if target is None or not many:
+            yield []
 
 
-def metric_lines(
-    metrics: Mapping[str, Any], kinds: Mapping[str, Metric] | None = None, units: Mapping[str, str] | None = None
-) -> list[str]:
-    """Scores of a table, a line per target that has one; those in the target's unit with it."""
-
-    def words(target: str, name: str, value: float) -> str:
-        in_units = kinds and name in kinds and kinds[name].in_units
-        return f"{name} {value:.4g} {(units or {}).get(target, '') if in_units else ''}".rstrip()
-
-    return [
-        f"{target}: " + ", ".join(words(target, name, value) for name, value in scores.items() if value is not None)
-        for target, scores in metrics["per_target"].items()
-        if any(value is not None for value in scores.values())
-    ]
+def metric_lines(metrics: Mapping[str, Any], kinds: Mapping[str, Metric], units: Mapping[str, str]) -> Iterator[str]:
+    """Yield the scores of each target that has one, in a line; those in the target's unit with it."""
+    for target, scores in metrics["per_target"].items():
+        unit = units.get(target, "")
+        texts = [
+            f"{name} {value:.4g} {unit if name in kinds and kinds[name].in_units else ''}".rstrip()
+            for name, value in scores.items()
+            if value is not None
+        ]
+        if texts:
+            yield f"{target}: {', '.join(texts)}"

@@ -71,10 +71,8 @@ class RowSelection:
 
     def __post_init__(self) -> None:
         if (self.top is None) != (self.by is None):
-            raise InputError(
-                "top, by: expected both, the number of rows and the column that ranks them, such as y_pred; "
-                f"got top {self.top}, by {self.by}"
-            )
+            name, other = ("by", "top") if self.top is None else ("top", "by")
+            raise InputError(f"{name}: expected with {other}, such as top 100 by y_pred, got {name} alone")
         if self.top is not None and self.top < 1:
             raise InputError(f"top: expected 1 or more, got {self.top}")
         if self.lowest and self.top is None:

@@ -99,7 +99,7 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
         (["library", "--out", "out", "--address", "auto"], "expected with the engine 'ray', got 'auto' without it"),
         (
             ["library/a.csv", "--top", "9"],
-            "--top: expected with --by NAME, such as --top 100 --by y_pred, got --top alone",
+            "--top: expected with by, such as top 100 by y_pred, got top alone",
         ),
     ],
 )

@@ -316,7 +316,7 @@ def test_the_best_of_many_are_those_of_the_whole_table_sorted() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([3], "top, by: expected both, .*; got top 3, by None"),
+        ([3], "top: expected with by, .* got top alone"),
         ([None, None, True], "lowest: expected with top and by"),
         ([3, "y_prod"], "there is no column 'y_prod'; did you mean 'y_pred'"),
     ],
