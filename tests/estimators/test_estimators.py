@@ -11,7 +11,7 @@ from rdkit import Chem
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -240,33 +240,6 @@ def test_bad_parameters_are_named_at_fit() -> None:
     ]:
         with pytest.raises(ValueError, match=reason):
             regressor(**arguments).fit(["C", "CC", "CCC"], [1, 2, 3])
-
-
-@pytest.mark.parametrize("classes", [("no", "yes"), (-1.0, 1.0)])
-def test_two_classes_of_any_kind(classes: tuple, table: pd.DataFrame) -> None:
-    high = (table.gap > table.gap.median()).astype(int)
-    y = [classes[i] for i in high]
-    estimator = classifier(epochs=15).fit(table.smiles, y)
-    probabilities, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
-    assert estimator.classes_.tolist() == list(classes)
-    assert probabilities.shape == (80, 2)
-    np.testing.assert_allclose(probabilities.sum(1), 1)
-    assert (predicted == estimator.classes_[probabilities.argmax(1)]).all()
-    assert estimator.score(table.smiles, y) == accuracy_score(y, predicted) > 0.7
-
-
-def test_several_labels_with_blanks(table: pd.DataFrame) -> None:
-    y = (table[["gap", "dipole"]] > table[["gap", "dipole"]].median()).astype(float).to_numpy(copy=True)
-    y[::4, 1] = np.nan
-    estimator = classifier().fit(table.smiles, y)
-    assert estimator.predict_proba(table.smiles).shape == (80, 2) and estimator.classes_.tolist() == [0, 1]
-    assert set(np.unique(estimator.predict(table.smiles))) <= {0, 1}
-
-
-@pytest.mark.parametrize("y", [["a", "a", "a"], [[0, 1], [1, 1], [0, 1]]])
-def test_not_two_classes(y: list) -> None:
-    with pytest.raises(ValueError, match="expected two classes"):
-        classifier().fit(["C", "CC", "CCC"], y)
 
 
 def test_it_works_inside_scikit_learn(table: pd.DataFrame) -> None:

@@ -1,19 +1,33 @@
-"""What y may hold, for `fit` and for `score`."""
+"""What y may hold, for `fit` and for `score`: blanks of every kind, bounds, and classes as `gtx train` reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 import gtx
-from tests.tables import TINY_ESTIMATOR, molecules
+from gtx.training import TrainSettings
+from gtx.training_data import DataSettings
+from gtx.workflow import train_model
+from tests.tables import ALONE, TINY_ESTIMATOR, molecules, write
 
-pytestmark = pytest.mark.slow
-
-QUICK = TINY_ESTIMATOR | {"epochs": 2}
+KERNEL = {"model": "kernel", "workers": 0}
+KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "nullable": pd.DataFrame.convert_dtypes,
+    "lists": lambda y: [[pd.NA if pd.isna(v) else v for v in row] for row in y.to_numpy().tolist()],
+    "objects": lambda y: y.astype(object).where(y.notna(), None),
+    "arrow": lambda y: y.astype("double[pyarrow]"),
+    "arrow table": lambda y: pa.Table.from_pandas(y, preserve_index=False),
+    "texts": lambda y: y.astype(object).where(y.notna(), "n/a").astype(str),
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,35 +36,74 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def blanks(table: pd.DataFrame) -> np.ndarray:
-    y = table[["gap", "dipole"]].to_numpy(copy=True)
-    y[::3, 1] = np.nan
-    return y
+def wide(table: pd.DataFrame) -> np.ndarray:
+    return (table.gap > table.gap.median()).to_numpy()
 
 
 @pytest.fixture(scope="module")
-def words(table: pd.DataFrame) -> pd.DataFrame:
-    y = pd.DataFrame({"gap": table.gap > table.gap.median(), "dipole": table.dipole > table.dipole.median()})
-    return pd.DataFrame({"gap": np.where(y.gap, "wide", "narrow"), "dipole": np.where(y.dipole, "yes", "no")})
+def blanks(table: pd.DataFrame) -> pd.DataFrame:
+    y = table[["gap", "dipole"]].copy()
+    y.loc[::7, "dipole"] = np.nan
+    return y
 
 
-def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: np.ndarray) -> None:
-    estimator = gtx.MoleculeRegressor(**QUICK).fit(table.smiles, blanks)
-    predicted, known = estimator.predict(table.smiles), ~np.isnan(blanks[:, 1])
-    each = [r2_score(blanks[:, 0], predicted[:, 0]), r2_score(blanks[known, 1], predicted[known, 1])]
-    assert estimator.score(table.smiles, blanks) == pytest.approx(np.mean(each))
-    alone = np.where(np.isnan(blanks), np.nan, blanks) * [1, np.nan]  # nothing is known of the second target
+@pytest.mark.parametrize("kind", KINDS)
+def test_blanks_of_every_kind_are_left_out(kind: str, table: pd.DataFrame, blanks: pd.DataFrame) -> None:
+    y, expected = KINDS[kind](blanks), gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, blanks)
+    estimator = gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
+    np.testing.assert_allclose(estimator.predict(table.smiles), expected.predict(table.smiles))
+    assert estimator.score(table.smiles, y) == pytest.approx(expected.score(table.smiles, blanks))
+
+
+@pytest.mark.parametrize("kind", list(KINDS)[:3])
+def test_so_are_those_of_classes(kind: str, table: pd.DataFrame, blanks: pd.DataFrame) -> None:
+    bits = (blanks > blanks.median()).astype(float).where(blanks.notna())
+    y, expected = KINDS[kind](bits), gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, bits)
+    estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
+    np.testing.assert_allclose(estimator.predict_proba(table.smiles), expected.predict_proba(table.smiles))
+    assert estimator.score(table.smiles, y) == pytest.approx(expected.score(table.smiles, bits))
+    assert estimator.predictor_.task.columns.labels(1) == ("0", "1") and estimator.classes_.tolist() == [0, 1]
+    assert set(np.unique(estimator.predict(table.smiles))) <= {0, 1}
+
+
+def test_one_column_with_na_is_read_and_a_weight_that_is_missing_is_named(
+    table: pd.DataFrame, blanks: pd.DataFrame
+) -> None:
+    for y in (blanks[["dipole"]].convert_dtypes(), blanks.dipole.astype("Float64").tolist()):
+        assert np.isfinite(gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y).score(table.smiles, y))
+    for missing in (pd.array([1.0] * 59 + [None], dtype="Float64"), [*[1.0] * 59, pd.NA]):
+        with pytest.raises(ValueError, match="sample_weight must be numbers of 0 or more: number 59 is nan"):
+            gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=missing)
+
+
+def test_bounds_in_y_are_learned(table: pd.DataFrame) -> None:
+    y = [f">{gap - 1}" if i % 3 == 0 else gap for i, gap in enumerate(table.gap)]
+    estimator = gtx.MoleculeRegressor(**TINY_ESTIMATOR, epochs=1, workers=0, task_options={"censored": True})
+    assert np.isfinite(estimator.fit(table.smiles, y).score(table.smiles, y))
+    kept = estimator.predictor_.header.training.values["y"]
+    assert any(cell.startswith(">") for cell in kept) and "" not in kept
+    reason = r"row 0, counted from 0, holds '>.*': it is a bound, not a number; .*censored"
+    with pytest.raises(ValueError, match=reason):
+        gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
+
+
+def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: pd.DataFrame) -> None:
+    y = blanks.to_numpy()
+    estimator = gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
+    predicted, known = estimator.predict(table.smiles), ~np.isnan(y[:, 1])
+    each = [r2_score(y[:, 0], predicted[:, 0]), r2_score(y[known, 1], predicted[known, 1])]
+    assert estimator.score(table.smiles, y) == pytest.approx(np.mean(each))
     weights = np.arange(60.0)
-    assert estimator.score(table.smiles, alone, weights) == pytest.approx(
-        r2_score(blanks[:, 0], predicted[:, 0], sample_weight=weights)
-    )
+    alone = y * [1, np.nan]  # nothing is known of the second target
+    weighted = r2_score(y[:, 0], predicted[:, 0], sample_weight=weights)
+    assert estimator.score(table.smiles, alone, weights) == pytest.approx(weighted)
     with pytest.warns(UserWarning, match="no target has 2 different values"):
         assert np.isnan(estimator.score(table.smiles, np.full((60, 2), np.nan)))
     with pytest.raises(ValueError, match=r"shape \[60, 2\], as the predictions are, not \[60\]"):
         estimator.score(table.smiles, table.gap)
     with pytest.raises(ValueError, match=r"1 of 2 SMILES cannot be used; the first is number 1.*'C1CC'"):
-        estimator.score(["C", "C1CC"], blanks[:2])
-    assert np.isfinite(cross_val_score(estimator, table.smiles, blanks, cv=2, error_score="raise")).all()
+        estimator.score(["C", "C1CC"], y[:2])
+    assert np.isfinite(cross_val_score(estimator, table.smiles, y, cv=2, error_score="raise")).all()
 
 
 @pytest.mark.parametrize(
@@ -64,57 +117,92 @@ def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: np.ndarray) -> Non
 )
 def test_what_is_no_class_is_refused(y: object, reason: str, table: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=reason):
-        gtx.MoleculeClassifier(**QUICK).fit(table.smiles, y)
-
-
-def test_several_columns_of_words(table: pd.DataFrame, words: pd.DataFrame) -> None:
-    estimator = gtx.MoleculeClassifier(**QUICK).fit(table.smiles, words)
-    assert [each.tolist() for each in estimator.classes_] == [["narrow", "wide"], ["no", "yes"]]
-    p, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
-    assert p.shape == predicted.shape == (60, 2)
-    assert (predicted == np.where(p > 0.5, ["wide", "yes"], ["narrow", "no"])).all()
-    answers = estimator.predictor_.predict(table.smiles)
-    np.testing.assert_array_equal(answers[["gap_class", "dipole_class"]], predicted)
-    each = [accuracy_score(words[name], predicted[:, t].astype(str)) for t, name in enumerate(words)]
-    assert estimator.score(table.smiles, words) == pytest.approx(np.mean(each))
-
-
-def test_several_columns_of_which_one_has_three_classes(table: pd.DataFrame, words: pd.DataFrame) -> None:
-    size = pd.qcut(table.gap, 3, labels=["small", "medium", "large"]).astype(str)
-    y = pd.DataFrame({"size": size, "dipole": words.dipole})
-    y.loc[::5, "size"] = np.nan
-    estimator = gtx.MoleculeClassifier(**QUICK).fit(table.smiles, y)
-    assert [each.tolist() for each in estimator.classes_] == [["large", "medium", "small"], ["no", "yes"]]
-    given, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
-    assert [p.shape for p in given] == [(60, 3), (60, 2)]
-    for t, (p, classes) in enumerate(zip(given, estimator.classes_, strict=True)):
-        np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
-        np.testing.assert_array_equal(classes[p.argmax(1)], predicted[:, t])
-    answers = estimator.predictor_.predict(table.smiles)
-    np.testing.assert_array_equal(answers[["size_pred", "dipole_pred"]], predicted)
-    known = ~pd.isna(y["size"])
-    each = [(predicted[known, 0] == y["size"][known]).mean(), (predicted[:, 1] == y.dipole).mean()]
-    assert estimator.score(table.smiles, y) == pytest.approx(np.mean(each))
-    with pytest.warns(UserWarning, match="NaN is returned"):
-        assert [np.isnan(p).all(1).tolist() for p in estimator.predict_proba(["C", "C1CC"])] == [[False, True]] * 2
-
-
-def test_blanks_among_words_are_no_class(table: pd.DataFrame, words: pd.DataFrame) -> None:
-    y = words.gap.tolist()
-    y[::4] = [np.nan] * 15
-    y[1] = None
-    estimator = gtx.MoleculeClassifier(**QUICK).fit(table.smiles, y)
-    assert estimator.classes_.tolist() == ["narrow", "wide"]
-    known = ~pd.isna(pd.Series(y))
-    right = estimator.predict(table.smiles[known]) == np.array(y, object)[known]
-    assert estimator.score(table.smiles, y) == pytest.approx(right.mean())
+        gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
 
 
 def test_messages_speak_of_python(table: pd.DataFrame) -> None:
-    for arguments, reason in [
-        ({"start": "foundation"}, "leave out model and model_arguments"),
-    ]:
-        with pytest.raises(ValueError, match=reason):
-            gtx.MoleculeRegressor(**QUICK | arguments).fit(table.smiles, table.gap)
+    with pytest.raises(ValueError, match="leave out model and model_arguments"):
+        gtx.MoleculeRegressor(**TINY_ESTIMATOR, start="foundation").fit(table.smiles, table.gap)
     with pytest.raises(ValueError, match="row 1, column 1, counted from 0, holds 'no'; for classes there is Molecule"):
         gtx.MoleculeRegressor().fit(["C", "CC"], [[1, None], [2, "no"]])
+
+
+# --- Classes: their spelling, their order, the positive one.
+
+PAIRS = [("inactive", "active"), ("non-mutagen", "mutagen"), ("BBB-", "BBB+"), (False, True), (0.0, 1.0), (-1, 1)]
+
+
+@pytest.mark.parametrize(("low", "high"), [*PAIRS, ("0", "1.0")])
+def test_a_saved_classifier_predicts_what_that_of_gtx_train_predicts(
+    low: object, high: object, table: pd.DataFrame, wide: np.ndarray, tmp_path: Path
+) -> None:
+    y = pd.Series([high if each else low for each in wide], name="y", dtype=object)
+    y[5] = np.nan
+    estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
+    estimator.save(tmp_path / "model.gtx")
+    rows = [[smiles, "" if pd.isna(value) else value] for smiles, value in zip(table.smiles, y, strict=True)]
+    data = DataSettings(str(write(tmp_path / "t.csv", rows, ["smiles", "y"])), ("y",), workers=0)
+    train_model(data, TrainSettings(model="kernel", progress=False), tmp_path / "run", **ALONE)
+    saved, trained = (gtx.load(tmp_path / file) for file in ("model.gtx", "run/model.gtx"))
+    assert saved.task.columns.labels(0) == trained.task.columns.labels(0)
+    told, expected = (model.predict(table.smiles) for model in (saved, trained))
+    assert list(told) == list(expected)
+    assert np.corrcoef(told.y_pred, expected.y_pred)[0, 1] > 0.9 and told.y_pred[wide].mean() > 0.6
+    place, p = estimator.classes_.tolist().index(high), estimator.predict_proba(table.smiles)
+    np.testing.assert_allclose(
+        p, np.stack([1 - told.y_pred, told.y_pred] if place else [told.y_pred, 1 - told.y_pred], 1)
+    )
+    assert estimator.classes_.tolist() == sorted([low, high])
+    known = ~pd.isna(y)
+    right = estimator.predict(table.smiles[known]) == y[known].to_numpy()
+    assert estimator.score(table.smiles, y) == right.mean() > 0.8
+    outcome = saved.predict_table(tmp_path / "t.csv", tmp_path / "p.csv")
+    assert outcome.metrics["per_target"]["y"]["accuracy"] == pytest.approx(right.mean())
+
+
+def test_the_positive_class_is_an_option_of_the_task(table: pd.DataFrame, wide: np.ndarray) -> None:
+    y = np.where(wide, "safe", "toxic")
+    one, other = (
+        gtx.MoleculeClassifier(**KERNEL, task_options={"positive": label}).fit(table.smiles, y)
+        for label in ("safe", "toxic")
+    )
+    np.testing.assert_allclose(one.predict_proba(table.smiles), other.predict_proba(table.smiles), atol=1e-6)
+    pred = (estimator.predictor_.predict(table.smiles).y_pred for estimator in (one, other))
+    np.testing.assert_allclose(sum(pred), 1, atol=1e-6)
+    assert one.predictor_.task.columns.labels(0) == ("toxic", "safe")
+
+
+def test_several_labels_of_which_some_are_written_as_a_table_writes_blanks(
+    table: pd.DataFrame, wide: np.ndarray
+) -> None:
+    y = pd.DataFrame({"a": np.where(wide, "yes", "no"), "b": np.where(wide, "inhibitor", "non-inhibitor")})
+    y.loc[::7, "b"] = "n/a"
+    estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
+    assert [each.tolist() for each in estimator.classes_] == [["no", "yes"], ["inhibitor", "non-inhibitor"]]
+    p, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
+    told = estimator.predictor_.predict(table.smiles)
+    np.testing.assert_allclose(p, np.stack([told.a_pred, 1 - told.b_pred], axis=1))
+    assert (predicted == told[["a_class", "b_class"]].to_numpy()).all()
+    known = y.b != "n/a"
+    each = [(predicted[:, 0] == y.a).mean(), (predicted[known, 1] == y.b[known]).mean()]
+    assert estimator.score(table.smiles, y) == pytest.approx(np.mean(each))
+
+
+def test_several_columns_of_which_one_has_three_classes(table: pd.DataFrame, wide: np.ndarray) -> None:
+    size = pd.qcut(table.gap, 3, labels=["small", "medium", "large"]).astype(str)
+    y = pd.DataFrame({"size": size, "polar": np.where(wide, "yes", "no")})
+    y.loc[::5, "size"] = np.nan
+    estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
+    assert [each.tolist() for each in estimator.classes_] == [["large", "medium", "small"], ["no", "yes"]]
+    probabilities, predicted = estimator.predict_proba(table.smiles), estimator.predict(table.smiles)
+    assert [p.shape for p in probabilities] == [(60, 3), (60, 2)]
+    for t, (p, classes) in enumerate(zip(probabilities, estimator.classes_, strict=True)):
+        np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
+        np.testing.assert_array_equal(classes[p.argmax(1)], predicted[:, t])
+    answers = estimator.predictor_.predict(table.smiles)
+    np.testing.assert_array_equal(answers[["size_pred", "polar_pred"]], predicted)
+    known = ~pd.isna(y["size"])
+    each = [(predicted[known, 0] == y["size"][known]).mean(), (predicted[:, 1] == y.polar).mean()]
+    assert estimator.score(table.smiles, y) == pytest.approx(np.mean(each))
+    with pytest.warns(UserWarning, match="NaN is returned"):
+        assert [np.isnan(p).all(1).tolist() for p in estimator.predict_proba(["C", "C1CC"])] == [[False, True]] * 2
