@@ -74,6 +74,10 @@ def test_one_column_with_na_is_read_and_a_weight_that_is_missing_is_named(
     for missing in (pd.array([1.0] * 59 + [None], dtype="Float64"), [*[1.0] * 59, pd.NA]):
         with pytest.raises(ValueError, match="sample_weight must be numbers of 0 or more: number 59 is nan"):
             gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=missing)
+    with pytest.raises(ValueError, match=r"of shape \[60\]"):
+        gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=[1, 2])
+    with pytest.raises(ValueError, match="number 4 is -1"):
+        gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, table.gap, sample_weight=[1, 1, 1, 1, -1, *[1] * 55])
 
 
 def test_bounds_in_y_are_learned(table: pd.DataFrame) -> None:
