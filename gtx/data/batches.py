@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -111,18 +112,23 @@ def batch_with_encodings(store: MoleculeStore, fixed: PrecomputedEncodings, inde
 # --- Samplers: batches of molecules of similar size within a budget of atom pairs.
 
 
+@dataclass(eq=False, kw_only=True)
 class EpochSampler(Sampler[Tensor]):
     """Base class of samplers, which divide the batches of an epoch among the processes of a distributed training.
 
     Attributes:
+        shuffle: whether batches are shuffled.
+        seed: seed of all that is random, which differs between epochs.
         rank, replicas: rank of this process, from 0, and number of processes. Every process gets the same number of
             batches; some are repeated if the number of batches is not a multiple of `replicas`.
         epoch: number of the epoch, from 0.
     """
 
-    rank = 0
-    replicas = 1
-    epoch: int = 0
+    shuffle: bool = True
+    seed: int = 0
+    rank: int = 0
+    replicas: int = 1
+    epoch: int = field(default=0, init=False)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch whose batches are drawn (Lightning calls it)."""
@@ -145,6 +151,7 @@ class EpochSampler(Sampler[Tensor]):
         return -(-len(batches) // self.replicas)
 
 
+@dataclass(eq=False)
 class PairBudgetSampler(EpochSampler):
     r"""Sampler of batches whose number of atom pairs, and so the memory that attention needs, stays below a budget.
 
@@ -165,28 +172,16 @@ class PairBudgetSampler(EpochSampler):
         rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
     """
 
-    def __init__(
-        self,
-        sizes: Tensor,
-        budget: int,
-        *,
-        max_molecules: int = 1 << 30,
-        shuffle: bool = True,
-        jitter: float = 0.2,
-        seed: int = 0,
-        rank: int = 0,
-        replicas: int = 1,
-    ) -> None:
-        if budget < 1 or max_molecules < 1:
-            raise ValueError(f"expected a positive budget and max_molecules, got {budget} and {max_molecules}")
-        self.sizes: Tensor = sizes.cpu()
-        self.budget = budget
-        self.max_molecules = max_molecules
-        self.shuffle = shuffle
-        self.jitter = jitter
-        self.seed = seed
-        self.rank = rank
-        self.replicas = replicas
+    sizes: Tensor
+    budget: int
+    max_molecules: int = field(default=1 << 30, kw_only=True)
+    jitter: float = field(default=0.2, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.budget < 1 or self.max_molecules < 1:
+            asked = f"{self.budget} and {self.max_molecules}"
+            raise ValueError(f"expected a positive budget and max_molecules, got {asked}")
+        self.sizes = self.sizes.cpu()
 
     def batches(self) -> list[Tensor]:
         """Return all batches of the epoch, over all processes, as int64 index tensors; no molecule is left out."""
@@ -336,6 +331,7 @@ _BUCKETS = 4
 _DRAWN = 64  # random batches from which the batch shape is chosen
 
 
+@dataclass(eq=False)
 class ConstantShapeSampler(EpochSampler):
     """Sampler of random batches that never exceed a given batch shape (a maximum of molecules, atoms, pairs and bonds).
 
@@ -350,27 +346,16 @@ class ConstantShapeSampler(EpochSampler):
         rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
     """
 
-    def __init__(
-        self,
-        sizes: Tensor,
-        bonds: Tensor,
-        batch_shape: BatchShape,
-        *,
-        shuffle: bool = True,
-        seed: int = 0,
-        rank: int = 0,
-        replicas: int = 1,
-    ) -> None:
-        self.sizes: np.ndarray = sizes.cpu().numpy()
-        self.bonds: np.ndarray = bonds.cpu().numpy()
-        self.batch_shape = batch_shape
-        self.shuffle = shuffle
-        self.seed = seed
-        self.rank = rank
-        self.replicas = replicas
-        self._room = np.array([batch_shape.molecules, batch_shape.atoms - 1, batch_shape.pairs - 1, batch_shape.bonds])
-        self._costs = _costs(self.sizes, self.bonds)
-        self._alone = (self._costs > self._room).any(1) | (self.sizes > batch_shape.buckets[0][1])
+    sizes: Tensor
+    bonds: Tensor
+    batch_shape: BatchShape
+
+    def __post_init__(self) -> None:
+        shape = self.batch_shape
+        self._room = np.array([shape.molecules, shape.atoms - 1, shape.pairs - 1, shape.bonds])
+        self._costs = _costs(self.sizes.cpu().numpy(), self.bonds.cpu().numpy())
+        self._atoms = self._costs[:, 1]
+        self._alone = (self._costs > self._room).any(1) | (self._atoms > shape.buckets[0][1])
 
     def batches(self) -> list[Tensor]:
         """Return all batches of the epoch, over all processes; each molecule is in one batch.
@@ -400,12 +385,12 @@ class ConstantShapeSampler(EpochSampler):
             taken = ahead[:fit]
             here = np.ones(fit, bool)
             for most, size in steps:  # at most so many may be larger than the bucket that follows
-                here &= (self.sizes[taken] <= size) | (np.cumsum(here & (self.sizes[taken] > size)) <= most)
+                here &= (self._atoms[taken] <= size) | (np.cumsum(here & (self._atoms[taken] > size)) <= most)
             read = max(0, fit - len(waiting))
             waiting, at = np.concatenate([taken[~here], waiting[fit:]]), at + read
             taken = taken[here]
             batch = np.full(self.batch_shape.molecules, -1)
-            batch[: len(taken)] = taken[np.argsort(-self.sizes[taken], kind="stable")]
+            batch[: len(taken)] = taken[np.argsort(-self._atoms[taken], kind="stable")]
             yield batch
 
 

@@ -153,11 +153,6 @@ class MoleculeStore:
         return self.atom_ptr.diff()
 
     @property
-    def nbytes(self) -> int:
-        """Memory of the tensors, in bytes."""
-        return sum(tensor.nbytes for tensor in self._tensors().values())
-
-    @property
     def device(self) -> torch.device:
         return self.atoms.device
 

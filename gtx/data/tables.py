@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -124,16 +125,14 @@ def _read_stream(raw: io.BufferedReader, wanted: MoleculeColumn, name: str) -> T
     if raw.peek(4)[:4] == b"PAR1":
         from gtx.data.parquet import read_parquet
 
-        kept = _temporary_copy(lambda file: shutil.copyfileobj(raw, file), name)
-        return _holding(kept, read_parquet(kept.name, wanted, name))
+        return _read_copy(partial(shutil.copyfileobj, raw), name, lambda path: read_parquet(path, wanted, name))
     kind, lines = _kind(text_lines(raw, name), wanted)
     if kind == "sdf":
         too_long = " " * (limits.LONGEST_ROW + 1) + "\n"
-        texts = (too_long if line is None else line for line in lines)
-        kept = _temporary_copy(
-            lambda file: file.writelines(text.encode("utf-8", "surrogateescape") for text in texts), name
+        texts = ((too_long if line is None else line).encode("utf-8", "surrogateescape") for line in lines)
+        return _read_copy(
+            lambda file: file.writelines(texts), name, lambda path: _read_sdf(lambda: file_lines(path), wanted, name)
         )
-        return _holding(kept, _read_sdf(lambda: file_lines(kept.name), wanted, name))
     return _read_smiles(lines, wanted) if kind == "smiles" else _read_delimited(lines, wanted, name)
 
 
@@ -161,19 +160,15 @@ def _is_smiles(line: str, wanted: MoleculeColumn) -> bool:
     return len(names) == 1 or is_molecule(line.split()[0])
 
 
-def _temporary_copy(write: Callable[[IO[bytes]], object], name: str) -> IO[bytes]:
-    """Open a temporary file that is deleted when it is closed."""
+def _read_copy(write: Callable[[IO[bytes]], object], name: str, read: Callable[[str], Table]) -> Table:
+    """Read a table from a temporary file, which is deleted when the rows have been read."""
     try:
         file = NamedTemporaryFile()  # noqa: SIM115 it is closed when the table has been read
         write(file)
         file.flush()
     except OSError as reason:
         raise InputError(f"cannot keep {name} in a file while it is read: {reason}") from None
-    return file
-
-
-def _holding(file: IO[bytes], table: Table) -> Table:
-    """Close the file when the table has been read."""
+    table = read(file.name)
 
     def rows() -> Iterator[Row]:
         with file:

@@ -140,17 +140,15 @@ FEWEST_REPEATED = 10
 
 def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoise | None:
     """Measure the noise of a target `[n]`, NaN for blanks; None with fewer than `FEWEST_REPEATED` such molecules."""
-    groups: dict[str, list[float]] = defaultdict(list)
-    for text, value in zip(smiles, y.tolist(), strict=True):
-        if text and not np.isnan(value):
-            groups[text].append(value)
-    repeated = [values for values in groups.values() if len(values) > 1]
+    import pandas as pd
+
+    values = pd.Series(y)[[bool(text) for text in smiles]].dropna()
+    repeated = values.groupby([smiles[i] for i in values.index]).agg(["count", "var", "nunique"]).query("count > 1")
     if len(repeated) < FEWEST_REPEATED:
         return None
-    squares = sum(float(np.var(values)) * len(values) for values in repeated)
-    freedom = sum(len(values) - 1 for values in repeated)
-    identical = sum(len(set(values)) == 1 for values in repeated)
-    return MeasurementNoise((squares / freedom) ** 0.5, len(repeated), identical)
+    freedom = repeated["count"] - 1
+    variance = (repeated["var"] * freedom).sum() / freedom.sum()
+    return MeasurementNoise(float(variance**0.5), len(repeated), int((repeated["nunique"] == 1).sum()))
 
 
 # --- Weights of rows in the loss, read from a column.

@@ -12,9 +12,8 @@ from rdkit import Chem, rdBase
 from rdkit.Chem.BRICS import FindBRICSBonds
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
-from rdkit.DataStructs import ExplicitBitVect
+from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from rdkit.ML.Cluster.Butina import ClusterData
-from scipy import sparse
 
 from gtx.molecules.reactions import read_largest, read_sides
 from gtx.molecules.reading import MoleculeError, molecule_text
@@ -110,7 +109,6 @@ def assign_substructures(mol: Chem.Mol) -> np.ndarray:
 
 CUTOFF = 0.6
 """Two molecules of this distance or less are neighbours; DeepChem's Butina splitter has the same."""
-CHUNK = 256  # molecules that are compared with all before them at a time
 
 
 def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
@@ -124,26 +122,11 @@ def butina_clusters(texts: Sequence[str], cutoff: float = CUTOFF) -> np.ndarray:
         texts: n SMILES; ties are resolved by their order.
         cutoff: largest Tanimoto distance of neighbours, of Morgan bits (radius 2, 2048 bits).
     """
-    n = len(texts)
-    far = np.empty((n, n), bool)
-    for start, similarity in _similarities(morgan_bits(texts)):
-        rows, before = slice(start, start + len(similarity)), slice(similarity.shape[1])
-        far[rows, before] = similarity < 1 - cutoff
-        far[before, rows] = far[rows, before].T
+    prints, n = morgan_bits(texts), len(texts)
+    far = np.zeros((n, n), bool)
+    for i, one in enumerate(prints):
+        far[i, :i] = far[:i, i] = np.array(BulkTanimotoSimilarity(one, prints[:i])) < 1 - cutoff
     cluster = np.empty(n, np.int64)
     for number, members in enumerate(ClusterData(far, n, 0.5, isDistData=True)):
         cluster[list(members)] = number
     return cluster
-
-
-def _similarities(prints: Sequence[ExplicitBitVect]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the Tanimoto similarities of all pairs: `start`, and `[k, start + k]` of the next k molecules."""
-    on = [np.array(one.GetOnBits()) for one in prints]
-    sizes, bits = np.array([len(one) for one in on]), prints[0].GetNumBits()
-    ptr = np.concatenate([[0], sizes.cumsum()])
-    shape = (len(on), bits)
-    matrix = sparse.csr_array((np.ones(ptr[-1], np.float32), np.concatenate(on), ptr), shape)
-    for start in range(0, len(on), CHUNK):
-        some = slice(start, start + CHUNK)
-        common = (matrix[some] @ matrix[: start + CHUNK].T).toarray()
-        yield start, common / (sizes[some, None] + sizes[: start + CHUNK] - common)

@@ -164,8 +164,9 @@ _NO_STEREO = (BondStereo.STEREONONE, BondStereo.STEREOANY)
 
 
 @contextmanager
-def legacy_perception() -> Iterator[None]:
-    """Let RDKit read and write with its older stereo perception, whatever the caller's setting.
+def quietly() -> Iterator[None]:
+    """Suppress RDKit's messages, and let it read and write with its older stereo perception, whatever the caller's
+    setting.
 
     The newer one (2026.09) loses some centres of symmetric rings, such as those of a pentafluorocyclopentane, depending
     on the order of atoms.
@@ -173,16 +174,10 @@ def legacy_perception() -> Iterator[None]:
     before = Chem.GetUseLegacyStereoPerception()
     Chem.SetUseLegacyStereoPerception(True)
     try:
-        yield
+        with rdBase.BlockLogs():
+            yield
     finally:
         Chem.SetUseLegacyStereoPerception(before)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Suppress RDKit's messages, and let it read and write with `legacy_perception`."""
-    with rdBase.BlockLogs(), legacy_perception():
-        yield
 
 
 def assign_stereo_labels(mol: Chem.Mol) -> None:

@@ -104,7 +104,7 @@ def test_every_molecule_once_and_never_too_much(molecules: MoleculeStore, per_ba
 
 def fullness(sampler: ConstantShapeSampler) -> float:
     """Share of the pairs in the batches of an epoch that belong to molecules."""
-    return float(np.square(sampler.sizes).sum() / sum(sampler.work(batch) for batch in sampler.batches()))
+    return float(sampler.sizes.square().sum() / sum(sampler.work(batch) for batch in sampler.batches()))
 
 
 def test_ranks_share_the_batches(molecules: MoleculeStore) -> None:

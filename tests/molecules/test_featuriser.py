@@ -98,10 +98,8 @@ def test_bonds_go_both_ways() -> None:
 def test_shapes_and_ranges_of_odd_molecules(text: str) -> None:
     molecule = FEATURISER(text)
     n = len(molecule.atoms)
-    assert molecule.atoms.shape == (n, len(ATOM_FEATURE_VALUES)) and molecule.bonds.shape == (
-        2,
-        len(molecule.bond_codes),
-    )
+    assert molecule.atoms.shape == (n, len(ATOM_FEATURE_VALUES))
+    assert molecule.bonds.shape == (2, len(molecule.bond_codes))
     assert molecule.bond_codes.shape[1] == len(BOND_FEATURE_VALUES)
     assert all(array.flags.writeable for array in molecule[:3])  # or torch.from_numpy would complain
     assert (molecule.atoms < FEATURISER.atom_sizes).all() and (molecule.bond_codes < FEATURISER.bond_sizes).all()
@@ -164,13 +162,9 @@ def test_ogb_has_the_same_features(shared_data: Path) -> None:
             )
         ]
         assert seen == theirs, smiles
-        ours = dict(
-            zip(
-                map(frozenset, bond_edge_index(mol).T[::2].tolist()),
-                zip(bonds(smiles, "type"), bonds(smiles, "conjugated"), strict=True),
-                strict=True,
-            )
-        )
+        pairs = map(frozenset, bond_edge_index(mol).T[::2].tolist())
+        values = zip(bonds(smiles, "type"), bonds(smiles, "conjugated"), strict=True)
+        ours = dict(zip(pairs, values, strict=True))
         theirs = {
             frozenset(map(int, pair)): (types[int(row[0])], row[2] == "1")
             for pair, row in zip(islice(ends, int(m)), islice(edges, int(m)), strict=True)
@@ -321,6 +315,9 @@ def test_settings_make_a_round_trip() -> None:
     assert again == featuriser == pickle.loads(pickle.dumps(featuriser)) and again.hash == featuriser.hash
     with pytest.raises(ValueError, match="unknown featuriser settings: colour"):
         Featuriser.from_dict({"colour": 1})
+    made = Featuriser(conformers=True)
+    assert made.coordinates and made == Featuriser(coordinates=True, conformers=True)
+    assert made.hash != SPACE.hash and Featuriser.from_dict(made.to_dict()) == made
 
 
 def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,13 +346,6 @@ def test_stereo_can_be_left_unread(fast: str, monkeypatch: pytest.MonkeyPatch) -
     assert flat(block).smiles == flat(ALANINE).smiles == "CC(N)C(=O)O"
     for settings in ({"hydrogens": True}, {"standardise": True}, {"conformers": True}):
         assert replace(flat, **settings)(ALANINE).smiles == "CC(N)C(=O)O"
-
-
-def test_conformers_imply_coordinates() -> None:
-    made = Featuriser(conformers=True)
-    assert made.coordinates and made == Featuriser(coordinates=True, conformers=True)
-    assert made.hash != SPACE.hash and not SPACE.conformers
-    assert Featuriser.from_dict(made.to_dict()) == made and replace(made, max_atoms=3).coordinates
 
 
 @pytest.mark.parametrize("settings", [{}, {"hydrogens": True}, {"standardise": True}, {"descriptors": False}])

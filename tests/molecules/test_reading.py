@@ -11,9 +11,9 @@ from rdkit.Chem import AllChem
 
 from gtx.molecules import MoleculeError, read_smiles
 from gtx.molecules.graphs import quietly
-from gtx.molecules.reading import read_molblock
+from gtx.molecules.reading import read_molblock, standardise_molecule
 
-from .rewriting import ODD, column
+from .rewriting import ODD, column, rewritings
 
 BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
 
@@ -126,3 +126,32 @@ def test_molecules_are_what_rdkit_reads(remove_hydrogens: bool, shared_data: Pat
                 assert Chem.MolToSmiles(ours) == Chem.MolToSmiles(mol), written
                 read += 1
     assert read > 550
+
+
+# --- Standardising: what goes, what stays, and that the order of atoms has no say.
+
+
+@pytest.mark.parametrize(
+    ("smiles", "expected"),
+    [
+        ("[Na+].CC(=O)[O-]", "CC(=O)O"),
+        ("C[NH3+].[Cl-]", "CN"),
+        ("[NH3+]CC(=O)[O-]", "NCC(=O)O"),
+        ("c1cc[nH+]cc1", "c1ccncc1"),
+        ("OP([O-])(=O)[O-].[Ca+2]", "O=P(O)(O)O"),
+        ("C[N+](C)(C)CC(=O)[O-]", "C[N+](C)(C)CC(=O)[O-]"),
+        ("C[N+](C)(C)C.[Br-]", "C[N+](C)(C)C"),
+        ("O=[N+]([O-])c1ccccc1", "O=[N+]([O-])c1ccccc1"),
+        ("C[C@H]([NH3+])C(=O)[O-]", "C[C@H](N)C(=O)O"),
+        ("[2H]C([2H])[NH3+]", "[2H]C([2H])N"),
+        ("O=c1cc[nH]cc1", "O=c1cc[nH]cc1"),
+        ("CCO.OCC", "CCO"),
+        ("[Fe+2]", "[Fe+2]"),
+        ("*", "*"),
+    ],
+)
+def test_standardised(smiles: str, expected: str) -> None:
+    for written in (smiles, *rewritings(smiles, 4)):
+        mol = read_smiles(written)
+        assert Chem.MolToSmiles(standardise_molecule(mol)) == expected
+        assert Chem.MolToSmiles(mol) == Chem.MolToSmiles(read_smiles(smiles))  # the molecule itself is left alone
