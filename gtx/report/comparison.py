@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy import stats
@@ -44,20 +43,35 @@ def comparison_figure(
     """
     methods = [method for method in scores[0] if method != YARDSTICK]
     targets = list(scores[0][FIRST]["per_target"])
-    own = titles.get(FIRST, FIRST)
-    better = f"{'below' if metric in ('rmse', 'mae') else 'above'} 0 {own} is better"
+    own, places = titles.get(FIRST, FIRST), range(len(methods))
+    better = f"{'below' if metric in IN_UNITS else 'above'} 0 {own} is better"
+    spread = np.linspace(-0.22, 0.22, len(scores)) if len(scores) > 1 else np.zeros(1)
+    rows = {(row["target"], row["method"]): row for row in table if row["metric"] == metric}
     with matplotlib.rc_context(STYLE):
         height = len(targets) * (HEAD + ROW * len(methods))
         figure = Figure(figsize=(7.2, height), layout="constrained")
         axes = figure.subplots(len(targets), 2, squeeze=False, width_ratios=(1.2, 1))
         for (left, right), target in zip(axes, targets, strict=True):
-            here = {row["method"]: row for row in table if (row["target"], row["metric"]) == (target, metric)}
-            rows = [here[method] for method in methods]
             unit = in_unit((units or {}).get(target, "")) if metric in IN_UNITS else ""
-            _scores(left, scores, target, metric, rows, [titles.get(method, method) for method in methods])
             left.set(title=target, xlabel=f"test {label}{unit}")
-            _differences(right, rows[1:], len(methods))
             right.set(title=f"{own} minus the other", xlabel=f"difference in {label}{unit}\n{better}")
+            right.axvline(0, color=INK, linewidth=0.8)
+            for place, method in enumerate(methods):
+                row, colour = rows[target, method], COLOURS["train" if place else "test"]
+                values = np.array([split[method]["per_target"][target][metric] for split in scores], float)
+                left.plot(values, place + spread, "o", color=colour, alpha=0.45, ms=3.6, mew=0)
+                if row["mean"] is not None:
+                    left.vlines(row["mean"], place - 0.32, place + 0.32, color=colour, linewidth=2)
+                if row["low"] is not None:
+                    right.hlines(place, row["low"], row["high"], color=INK, linewidth=1.4)
+                if row["difference"] is not None:
+                    right.plot([row["difference"]], [place], "o", color=INK, ms=5)
+            left.set_yticks(places, [titles.get(method, method) for method in methods])
+            right.set_yticks([])
+            left.grid(axis="y", visible=False)
+            for each in (left, right):
+                each.set_ylim(len(methods) - 0.5, -0.5)
+                each.xaxis.set_major_locator(MaxNLocator(5))
     return figure
 
 
@@ -65,36 +79,6 @@ def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as PNG; the file appears whole or not at all."""
     with matplotlib.rc_context(STYLE), whole_file(path) as file:
         figure.savefig(file, format="png", dpi=200, facecolor="white", transparent=False)
-
-
-def _scores(
-    axes: Axes, scores: Sequence[Any], target: str, metric: str, rows: Sequence[Mapping[str, Any]], names: list[str]
-) -> None:
-    spread = np.linspace(-0.22, 0.22, len(scores)) if len(scores) > 1 else [0.0]
-    for place, row in enumerate(rows):
-        colour = COLOURS["test" if place == 0 else "train"]
-        values = [split[row["method"]]["per_target"][target][metric] for split in scores]
-        points = [(value, place + shift) for value, shift in zip(values, spread, strict=True) if value is not None]
-        if points:
-            axes.plot(*zip(*points, strict=True), "o", color=colour, alpha=0.45, ms=3.6, mew=0)
-            axes.plot([row["mean"]] * 2, [place - 0.32, place + 0.32], color=colour, linewidth=2)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(axis="y", visible=False)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-
-
-def _differences(axes: Axes, rows: Sequence[Mapping[str, Any]], methods: int) -> None:
-    for place, row in enumerate(rows, 1):
-        if row["difference"] is None:
-            continue
-        if row["low"] is not None:
-            axes.plot([row["low"], row["high"]], [place, place], color=INK, linewidth=1.4)
-        axes.plot([row["difference"]], [place], "o", color=INK, ms=5)
-    axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_yticks([])
-    axes.set_ylim(methods - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
 # --- A picture of a study: what mattered, and the scores trial by trial.
@@ -217,10 +201,13 @@ def compare(
     methods, targets = list(scores[0]), list(scores[0][FIRST]["per_target"])
 
     def column(target: str | None, metric: str, method: str) -> np.ndarray:
+        """Return the score of each split, NaN where it is not defined."""
         if target is None and metric in IN_UNITS and YARDSTICK in methods:
-            return _share(*([column(each, metric, name) for each in targets] for name in (method, YARDSTICK)))
-        held = [split[method] if target is None else split[method]["per_target"][target] for split in scores]
-        return np.array([np.nan if scores_[metric] is None else scores_[metric] for scores_ in held])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shares = [column(each, metric, method) / column(each, metric, YARDSTICK) for each in targets]
+            return np.ma.masked_invalid(shares).mean(axis=0).filled(np.nan)
+        of = [split[method] if target is None else split[method]["per_target"][target] for split in scores]
+        return np.array([np.nan if each[metric] is None else each[metric] for each in of])
 
     rows = []
     for target in [*targets, None] if len(targets) > 1 else targets:
@@ -229,21 +216,17 @@ def compare(
             for method in methods:
                 values = column(target, metric, method)
                 defined, both = values[~np.isnan(values)], ~np.isnan(values) & ~np.isnan(own)
-                row = {"target": MEAN if target is None else target, "metric": metric, "method": method}
-                row |= {"mean": _plain(defined, np.mean), "sd": _plain(defined, np.std, 1), "splits": len(defined)}
                 tested = method != FIRST and both.any()
                 paired = corrected_resampled_t((own - values)[both], ratio)._asdict() if tested else {}
-                rows.append(row | {name: paired.get(name) for name in Paired._fields})
+                rows.append(
+                    {
+                        "target": MEAN if target is None else target,
+                        "metric": metric,
+                        "method": method,
+                        "mean": float(defined.mean()) if len(defined) else None,
+                        "sd": float(defined.std(ddof=1)) if len(defined) > 1 else None,
+                        "splits": len(defined),
+                        **{name: paired.get(name) for name in Paired._fields},
+                    }
+                )
     return rows
-
-
-def _share(errors: Sequence[np.ndarray], whole: Sequence[np.ndarray]) -> np.ndarray:
-    """`[J]` of errors `[T, J]` over the yardstick's: the mean of those targets that have both, NaN if none has."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.ma.masked_invalid(np.divide(errors, whole))
-    return shares.mean(axis=0).filled(np.nan)
-
-
-def _plain(values: np.ndarray, of: Any, ddof: int = 0) -> float | None:
-    """Compute a statistic as a plain number; None for too few values."""
-    return None if len(values) <= ddof else float(of(values, ddof=ddof) if ddof else of(values))

@@ -139,9 +139,7 @@ def class_panels(gallery: Gallery, report: NumericReport, t: int, target: Target
     """
     name, _, rows, y, prediction, scores = target
     if all(p.ndim == 1 for p in prediction.values()):
-        for draw, metric in ((roc, "roc_auc"), (precision_recall, "pr_auc")):
-            draw(gallery, y, prediction, {part: score(scores[part][metric], metric) for part in rows}, name)
-        reliability(gallery, y, prediction, name)
+        curve_panels(gallery, y, prediction, scores, name)
     if (judged := report.judged) in rows:
         labels, predicted = report.kind.labels(t), report.kind.likeliest(prediction[judged])
         confusion(gallery, y[judged], predicted, name, labels, report.level)
@@ -374,40 +372,40 @@ def by_band(
         _legend_above(axes)
 
 
-def roc(gallery: Gallery, y: Columns, probability: Columns, notes: Mapping[str, str], name: str) -> None:
-    """Plot the rate of true positives against the rate of false positives, with a curve for each part of both classes.
-
-    `notes` stand in the legend after the name of each part.
+def curve_panels(
+    gallery: Gallery, y: Columns, probability: Columns, scores: Mapping[str, Mapping[str, Any]], name: str
+) -> None:
+    """Plot the probability of the second of two classes, for the parts with both: ROC, precision and recall with the
+    precision of guessing, and the share of the second class by predicted probability.
     """
+    parts = [part for part, classes in y.items() if len(np.unique(classes)) == 2]
+
+    def label(part: str, metric: str) -> str:
+        return f"{PARTS[part]} {score(scores[part][metric], metric)}"
+
     caption = "Receiver operating characteristic; the line is chance."
     labels = "ROC", "false positives", "true positives"
     with gallery.panel(f"ROC curves of {name}", caption, *labels, square=True) as axes:
-        for part in _both_classes(y):
+        for part in parts:
             x, up, _ = roc_curve(y[part], probability[part])
-            axes.plot(x, up, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
+            axes.plot(x, up, color=COLOURS[part], label=label(part, "roc_auc"))
         _agreement(axes, (0, 1))
         _legend(axes, "lower right")
 
-
-def precision_recall(gallery: Gallery, y: Columns, probability: Columns, notes: Mapping[str, str], name: str) -> None:
-    """Plot precision against recall of one target, and the precision of guessing; see `roc`."""
     caption = "Precision and recall; dotted: the precision of guessing."
     labels = "Precision and recall", "recall", "precision"
     with gallery.panel(f"Precision and recall of {name}", caption, *labels, square=True) as axes:
-        for part in _both_classes(y):
+        for part in parts:
             precision, recall, _ = precision_recall_curve(y[part], probability[part], drop_intermediate=True)
-            axes.plot(recall, precision, color=COLOURS[part], label=f"{PARTS[part]} {notes[part]}")
+            axes.plot(recall, precision, color=COLOURS[part], label=label(part, "pr_auc"))
             axes.axhline(y[part].mean(), color=COLOURS[part], linewidth=0.8, linestyle=":")
         axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
         _legend(axes, "lower left")
 
-
-def reliability(gallery: Gallery, y: Columns, probability: Columns, name: str) -> None:
-    """Plot the share of class 1 among molecules of similar predicted probability."""
     caption = "Observed share of class 1 by predicted probability; on the line both are equal."
     labels = "Calibration", "predicted probability of 1", "share of 1"
     with gallery.panel(f"Calibration of {name}", caption, *labels, square=True) as axes:
-        for part in _both_classes(y):
+        for part in parts:
             bins = int(np.clip(len(y[part]) // 20, 3, 10))
             share, mean = calibration_curve(y[part], probability[part], n_bins=bins, strategy="quantile")
             axes.plot(mean, share, "o-", color=COLOURS[part], ms=3.5, label=PARTS[part])
@@ -591,10 +589,6 @@ def _range(*arrays: np.ndarray) -> tuple[float, float]:
     low, high = min(map(np.min, arrays)), max(map(np.max, arrays))
     margin = max(1.0, 1e-6 * abs(low))  # 1 is nothing beside 1e17
     return (low, high) if high > low else (low - margin, high + margin)
-
-
-def _both_classes(y: Columns) -> list[str]:
-    return [part for part, classes in y.items() if len(np.unique(classes)) == 2]
 
 
 def _groups(values: np.ndarray, most: int) -> list[np.ndarray]:

@@ -95,14 +95,16 @@ def test_coverage_agrees_with_split_conformal_intervals():
 def test_curves_of_classes_and_none_for_a_part_of_one_class():
     y = {"val": np.ones(30), "test": (random(60) > 0).astype(float)}
     probability = {"val": np.full(30, 0.5), "test": np.clip(0.5 + random(60) / 4, 0, 1)}
-    notes = {"val": "–", "test": "1.000"}
-    roc = draw(panels.roc, y, probability, notes, "y")[0]
+    scores = {"val": {"roc_auc": None, "pr_auc": None}, "test": {"roc_auc": 1.0, "pr_auc": 1.0}}
+    gallery = AxesGallery()
+    panels.curve_panels(gallery, y, probability, scores, "y")
+    roc, *_ = gallery.axes
     assert roc.get_legend_handles_labels()[1] == ["test 1.000"]
     x, up = lines(roc)[0].T
     assert np.trapezoid(up, x) == pytest.approx(1.0)  # the probabilities follow what made the classes
-    parse(draw(panels.precision_recall, y, probability, notes, "y")[1])
-    parse(draw(panels.reliability, y, probability, "y")[1])
-    assert draw(panels.roc, {"val": y["val"]}, probability, notes, "y")[0].get_legend() is None
+    assert len(gallery.take_panels()) == 3 and gallery.notes() == []
+    panels.curve_panels(gallery, {"val": y["val"]}, probability, scores, "y")
+    assert gallery.notes() == [] and gallery.axes[3].get_legend() is None
 
 
 def test_a_confusion_matrix_counts_true_classes_in_rows():
