@@ -83,11 +83,11 @@ def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
         value_panels(gallery, report, t, target)
         leading = next(metric for metric in report.task.metrics.values() if metric.lower)
         quantity = leading.title + (in_unit(target.unit) if leading.in_units else "")
-    if report.domain:
-        errors = {
-            part: {band: (rows[t], errors[t]) for band, (rows, errors) in bands.items()}
-            for part, bands in report.domain.items()
-        }
+    errors = {
+        part: {band: (rows[t], errors[t]) for band, (rows, errors) in bands.items()}
+        for part, bands in report.domain.items()
+    }
+    if any(error is not None for bands in errors.values() for _, error in bands.values()):
         by_band(gallery, errors, name, quantity)
 
 
@@ -506,11 +506,10 @@ def learning_panels(gallery: Gallery, report: NumericReport) -> None:
     leading, metric = next(iter(report.task.metrics.items()))
     if kept_by in named:
         leading = kept_by
-    elif report.level != "molecule" or (metric.in_units and len(report.targets) > 1):
+    elif metric.in_units and len(report.targets) > 1:
         leading = "score"  # units of their own have no mean RMSE
-    title = named.get(leading, "score, mean over targets")
-    columns = {f"Validation {title}": {f"val_{leading}": "val"}}
-    learning_curves(gallery, report, LOSS | columns | RATE)
+    title = f"Validation {named[leading]}" if leading in named else "Mean validation score"
+    learning_curves(gallery, report, LOSS | {title: {f"val_{leading}": "val"}} | RATE)
 
 
 LOSS, RATE = {"Loss": {"train_loss": "train", "val_loss": "val"}}, {"Learning rate": {"lr": "train"}}
