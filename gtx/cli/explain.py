@@ -47,7 +47,7 @@ class ExplainOptions:
     """Options of the command."""
 
     model: str = word("MODEL", "a model file, such as run/model.gtx")
-    smiles: str = word("SMILES", "one molecule")
+    smiles: list[str] = word("SMILES", "one molecule, or one reaction")
     out: str = option("explanation.svg", ".svg, or .html with the numbers as text", metavar="FILE")
     method: Literal["attention", "shapley", "substructures"] = option(
         "attention",
@@ -80,27 +80,32 @@ def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import compute_attribution, explain_prediction
     from gtx.explain.explanation import check_figure_name
+    from gtx.explain.subject import list_explainable_outputs
     from gtx.models.catalogue import CLOSED_FORM_MODELS
     from gtx.prediction import load_predictor
     from gtx.prediction.neighbours import neighbour_lines
 
-    check_order(arguments.model, arguments.smiles)
+    smiles, *more = arguments.smiles
+    check_order(arguments.model, smiles)
     check_figure_name(arguments.out)
-    if Path(arguments.smiles).is_file():
-        raise InputError(f"{arguments.smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
+    if Path(smiles).is_file():
+        raise InputError(f"{smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
     predictor = load_predictor(arguments.model, "cpu")
     if predictor.header.model["name"] in CLOSED_FORM_MODELS:
-        for line in neighbour_lines(predictor, arguments.smiles):
+        for line in neighbour_lines(predictor, smiles):
             say(line)
         return 0
+    list_explainable_outputs(predictor)
+    if more:
+        raise InputError(f"gtx explain takes one SMILES, got {1 + len(more)}: {', '.join(arguments.smiles)}")
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
     explanation: Attribution | Explanation
     if arguments.method == "attention":
         drawn = {k: getattr(arguments, k) for k in ("layer", "head", "receiver")}
-        explanation = explain_prediction(predictor, arguments.smiles, **options, **drawn)
+        explanation = explain_prediction(predictor, smiles, **options, **drawn)
     else:
         to = {"shapley": "atoms"}.get(arguments.method, arguments.method)
-        explanation = compute_attribution(predictor, arguments.smiles, to=to, **options)
+        explanation = compute_attribution(predictor, smiles, to=to, **options)
     for line in explanation.text().split("\n"):
         say(line)
     explanation.save(arguments.out)

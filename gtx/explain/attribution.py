@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from html import escape
 from math import factorial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,8 +17,7 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.explain.explanation import SIZE, Drawn
-from gtx.explain.findings import headline
+from gtx.explain.explanation import ExplanationBase, headline
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.molecules import draw_molecule
 from gtx.molecules.fragments import assign_substructures
@@ -104,9 +106,13 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
 
 # --- One molecule, one target: the contribution of each atom, or of each substructure.
 
+SIZE = (520, 400)
+"""Width and height of a molecule, in pixels."""
+LINE, LETTERS = 19, 66  # height of a line of the legend in pixels, and its most letters
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Attribution(Drawn):
+class Attribution(ExplanationBase):
     """Contributions (Shapley values) of the atoms or substructures of a molecule to its prediction, in the target's
     unit.
 
@@ -160,9 +166,26 @@ class Attribution(Drawn):
             ]
         )
 
-    def drawing(self) -> str:
-        """Draw the molecule, each atom coloured by the value: red raises the prediction, blue lowers it."""
-        return draw_molecule(self.mol, self.contributions.values[self.players], self.smiles, SIZE, numbers=True)
+    def svg(self) -> str:
+        """Draw the molecule, each atom coloured by the value (red raises the prediction, blue lowers it), and below it
+        the legend.
+        """
+        drawing = draw_molecule(self.mol, self.contributions.values[self.players], self.smiles, SIZE, numbers=True)
+        size = re.match(r'<svg [^>]*?width="([\d.]+)[^>]*?height="([\d.]+)', drawing)
+        if size is None:
+            raise ValueError(f"expected an SVG element with width and height, got {drawing[:80]!r}")
+        width, height = map(float, size.groups())
+        lines = [piece for line in self.legend() for piece in textwrap.wrap(line, LETTERS)]
+        words = "".join(
+            f'<text x="{width / 2}" y="{height + LINE * (k + 1)}" text-anchor="middle" font-family="sans-serif" '
+            f'font-size="13" fill="#222">{escape(line)}</text>'
+            for k, line in enumerate(lines)
+        )
+        height += LINE * (len(lines) + 1)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} '
+            f'{height:g}"><rect width="100%" height="100%" fill="#fff"/>{drawing}{words}</svg>'
+        )
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""

@@ -1,14 +1,10 @@
-"""The figure: matplotlib lays out and draws axes and words, RDKit the molecules, and both become one SVG."""
+"""What a figure is made of: a sheet for words, axes and drawings, which becomes one SVG, and panels with axes."""
 
 from __future__ import annotations
 
-import io
-import re
-import textwrap
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -16,130 +12,31 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gtx.explain.findings import AttentionAnalysis, Findings, caption, describe
-from gtx.explain.relevance import average_attention_by_distance, highest
-from gtx.molecules import draw_attention, draw_molecule
-from gtx.molecules.drawing import SCALE
-
-# --- Layout: rows of panels, and the sheet that holds them.
-
-CELL, GAP = (310, 268), 26  # a panel, and what lies between two; all in pixels
-LEFT, TOP, ROW = 24, 62, 350  # the margin, where the rows begin, and their height
-COLUMNS = tuple(LEFT + column * (CELL[0] + GAP) for column in range(3))
-WIDTH, END = COLUMNS[-1] + CELL[0] + LEFT, TOP + 4 * ROW
-MOST_NUMBERS = 50  # atoms that are numbered in a panel
-LINE, LETTERS = 19, 150  # height of a line of the caption in pixels, and its most letters
+from gtx.explain.relevance import AtomRemovalEffect
+from gtx.report.gallery import COLOURS, FAINT, INK, svg_content
+from gtx.report.gallery import STYLE as REPORT_STYLE
 
 
-def figure(findings: Findings) -> str:
-    """Draw the figure as one SVG element: attention, then scores of atoms; below each the same with random weights."""
-    e = findings
-    lines = [line for text in caption(e) for line in textwrap.wrap(text, LETTERS)]
-    with matplotlib.rc_context(STYLE):
-        sheet = _Sheet(END + 20 + LINE * len(lines))
-        sheet.write(LEFT, 36, _short(e.smiles, 125), size=min(18, max(11, 1400 / len(e.smiles))), weight="bold")
-        for row, (name, account, draw) in enumerate(
-            (
-                ("Trained", e, _attention),
-                ("Random weights", e.random, _attention),
-                ("Trained", e, _scores),
-                ("Random weights", e.random, _scores),
-            )
-        ):
-            y = TOP + row * ROW
-            network = name if e.blend is None else f"{name}, the network alone"
-            heading = f"{network}: {e.quantity} = {account.prediction:.4g}"
-            sheet.write(LEFT, y + 14, _short(heading, 110), size=15)
-            sheet.rule(y + 24)
-            draw(sheet, e, account, y + 48)
-        for k, line in enumerate(lines):
-            sheet.write(LEFT, END + 12 + LINE * k, line, size=12.5)
-        return sheet.svg()
-
-
-def _short(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
-
-
-def page(findings: Findings) -> str:
-    """Write the figure and the text as an HTML page."""
-    title = escape(f"{findings.smiles}: {findings.quantity}")
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<style>body{{margin:1rem auto;max-width:{WIDTH}px;font:14px sans-serif}}svg{{width:100%;height:auto}}"
-        "pre{font-size:13px;overflow-x:auto}</style>"
-        f"{figure(findings)}<pre>{escape(describe(findings))}</pre></html>\n"
-    )
-
-
-def _attention(sheet: _Sheet, e: Findings, account: AttentionAnalysis, y: float) -> None:
-    """Draw a row of panels: one atom's attention, every atom's, and attention by distance."""
-    x, middle, right = COLUMNS
-    sheet.write(x, y, f"Attention of atom {e.atoms[e.receiver]}", size=13, weight="bold")
-    sheet.write(middle, y, "Attention of every atom", size=13, weight="bold")
-    sheet.write(right, y, "Attention by distance", size=13, weight="bold")
-
-    weights, n = e.shown(account), len(e.atoms)
-    size = (CELL[0], CELL[1] - SCALE)
-    both = [e.shown(of) for of in (e, e.random)]  # on one scale
-    rows = [shown[e.receiver] for shown in both]
-    ends = min(map(np.min, rows)), max(map(np.max, rows))
-    sheet.put(x, y + 8, draw_attention(e.mol, weights, e.receiver, size=size, numbers=n <= MOST_NUMBERS, ends=ends))
-
-    corner, side = (middle + 50, y + 16), 204
-    axes, bar = sheet.axes(*corner, side, side), sheet.axes(corner[0] + side + 7, corner[1], 8, side)
-    heat_map(axes, bar, weights, e.atoms, (min(map(np.min, both)), max(map(np.max, both))))
-
-    apart, means = _by_distance(e, account)
-    lines = [_by_distance(e, of)[1] for of in (e, e.random)]
-    ends = min(map(np.min, lines)), max(map(np.max, lines))
-    chosen, name = (e.layer, "layer") if e.head is None else (e.head, "head")
-    names = [f"{name} {k}" for k in range(len(means))]
-    distances(sheet.axes(right + 54, y + 16, CELL[0] - 62, 204), apart, means, chosen, names, n, ends)
-
-
-def _scores(sheet: _Sheet, e: Findings, account: AttentionAnalysis, y: float) -> None:
-    """Draw a row of panels: two scores of the atoms, and the removal test of both."""
-    numbers = len(e.atoms) <= MOST_NUMBERS
-    titles = {"rollout": "Rollout", "gradient": "Gradient-weighted attention"}
-    for x, (name, title) in zip(COLUMNS, titles.items(), strict=False):
-        sheet.write(x, y, title, size=13, weight="bold")
-        if account is e.random and np.isfinite(rho := e.agreement()[name]):
-            sheet.write(x + CELL[0], y, f"ρ = {rho:.2f}", size=12, ha="right")
-        scores, size = getattr(account, name), (CELL[0], CELL[1] - SCALE)
-        ringed = highest(scores, min(3, len(scores) // 2)).tolist()
-        sheet.put(x, y + 8, draw_molecule(e.mol, scores, size=size, ringed=ringed, numbers=numbers))
-    sheet.write(COLUMNS[2], y, "Removal test: attention of k atoms removed", size=13, weight="bold")
-    removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), account)
-
-
-def _by_distance(e: Findings, account: AttentionAnalysis) -> tuple[np.ndarray, np.ndarray]:
-    """Average attention by distance: for each layer if the figure shows the mean over heads, else for each head."""
-    return average_attention_by_distance(
-        account.weights.mean(1) if e.head is None else account.weights[e.layer], e.distance
-    )
-
-
-class _Sheet:
+class Sheet:
     """A matplotlib figure measured in pixels from its upper left corner, and the drawings on it."""
 
-    def __init__(self, height: float) -> None:
-        self.height = height
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
         self.drawings: list[str] = []
-        self.figure = Figure(figsize=(WIDTH / 72, height / 72))  # an SVG has 72 pixels to matplotlib's inch
+        self.figure = Figure(figsize=(width / 72, height / 72))  # an SVG has 72 pixels to matplotlib's inch
 
     def write(self, x: float, y: float, text: str, size: float, **options: Any) -> None:
         """Write a line of text on the base line y."""
-        self.figure.text(x / WIDTH, 1 - y / self.height, text, fontsize=size, **options)
+        self.figure.text(x / self.width, 1 - y / self.height, text, fontsize=size, **options)
 
-    def rule(self, y: float) -> None:
-        """Draw a thin line above a row."""
-        ends, level = (LEFT / WIDTH, 1 - LEFT / WIDTH), 1 - y / self.height
+    def rule(self, left: float, y: float) -> None:
+        """Draw a thin line, as far from both sides."""
+        ends, level = (left / self.width, 1 - left / self.width), 1 - y / self.height
         self.figure.add_artist(Line2D(ends, (level, level), color=FAINT, linewidth=1.2))
 
     def axes(self, x: float, y: float, width: float, height: float) -> Axes:
         """Add axes whose frame has its upper left corner at (x, y)."""
-        box = (x / WIDTH, 1 - (y + height) / self.height, width / WIDTH, height / self.height)
+        box = (x / self.width, 1 - (y + height) / self.height, width / self.width, height / self.height)
         return self.figure.add_axes(box)
 
     def put(self, x: float, y: float, svg: str) -> None:
@@ -148,45 +45,32 @@ class _Sheet:
 
     def svg(self) -> str:
         """Write the figure and the drawings as one SVG element."""
-        opened = io.StringIO()
-        self.figure.savefig(
-            opened, format="svg", dpi=200, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        )
-        body = re.sub(r"^.*?<svg [^>]*>|</svg>\s*$", "", opened.getvalue(), flags=re.DOTALL)
-        body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would apply to the whole page
-        body = re.sub(r'(?<=<g) id="[^"]*"| id="image[^"]*"', "", body)  # they may repeat, and are not used
+        _, body = svg_content(self.figure, "gtx")
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{WIDTH}" '
-            f'height="{self.height}" viewBox="0 0 {WIDTH} {self.height}"><rect width="100%" height="100%" fill="#fff"/>'
+            '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+            f'width="{self.width}" height="{self.height}" viewBox="0 0 {self.width} {self.height}">'
+            '<rect width="100%" height="100%" fill="#fff"/>'
             f'<g stroke-linejoin="round">{body}</g>{"".join(self.drawings)}</svg>'
         )
 
 
 # --- Panels with axes: attention as a heat map, by distance, and the removal test.
 
-INK, FAINT, BAND, BLUE = "#27303b", "#d9dee5", "#c3c9d1", "#3378cc"
-SCORES = {"rollout": "#c9780f", "gradient": "#b3261e"}
+BAND, BLUE = "#c3c9d1", "#3378cc"
+SCORES = {"rollout": COLOURS["val"], "gradient": "#b3261e"}
 REDS_AND_BLUES = LinearSegmentedColormap.from_list("signed", [BLUE, "#ffffff", "#d64738"])  # weights without softmax
 BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", BLUE, "#0d2f5e"])
 MOST_CELLS = 40  # in a row, drawn one by one; more become one image
 MOST_LABELS = 20  # beside a heat map
 
 STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
+    **REPORT_STYLE,
     "font.size": 11,
-    "text.parse_math": False,  # a target may be called "$x$"
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.7,
-    "legend.frameon": False,
     "legend.fontsize": 10,
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "gtx",  # the same figure twice
-    "savefig.transparent": True,
-    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "grid.linewidth": 0.7,
+    "axes.grid": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
 }
 
 
@@ -240,9 +124,9 @@ def distances(
     axes.legend(loc="upper left", ncols=2, handlelength=1.6, columnspacing=1, borderpad=0)
 
 
-def removals(axes: Axes, account: AttentionAnalysis) -> None:
+def removals(axes: Axes, faithfulness: Mapping[str, Sequence[AtomRemovalEffect]], without: float) -> None:
     """Draw the size of the change when k atoms are removed, beside random ones; below, the share of smaller changes."""
-    first = next(iter(account.faithfulness.values()))
+    first = next(iter(faithfulness.values()))
     if not first:
         axes.axis("off")
         axes.text(
@@ -252,8 +136,8 @@ def removals(axes: Axes, account: AttentionAnalysis) -> None:
     x = np.arange(len(first))
     mean, sd = np.array([r.mean for r in first]), np.array([r.sd for r in first])
     axes.fill_between(x, np.maximum(mean - sd, 0), mean + sd, color=BAND, alpha=0.6, linewidth=0, label="random atoms")
-    axes.plot(x, mean, color="#7b8794", linewidth=1.2)
-    for row, (score, table) in enumerate(account.faithfulness.items()):
+    axes.plot(x, mean, color=COLOURS["train"], linewidth=1.2)
+    for row, (score, table) in enumerate(faithfulness.items()):
         axes.plot(x, [abs(r.change) for r in table], "o-", color=SCORES[score], linewidth=1.8, ms=4.5, label=score)
         words: dict[str, Any] = {
             "color": SCORES[score],
@@ -263,7 +147,7 @@ def removals(axes: Axes, account: AttentionAnalysis) -> None:
         }
         for k, r in enumerate(table):
             axes.text(k, -0.41 - 0.095 * row, f"{r.less:.0%}", ha="center", **words)
-    axes.axhline(abs(account.without), color=INK, linewidth=0.9, linestyle=(0, (1, 2)), label="all atoms")
+    axes.axhline(abs(without), color=INK, linewidth=0.9, linestyle=(0, (1, 2)), label="all atoms")
     axes.set_xticks(x, [str(r.k) for r in first])
     axes.set(xlabel="k atoms removed", ylabel="size of the change", xlim=(-0.35, len(first) - 0.65))
     below: dict[str, Any] = {"fontsize": 10.5, "va": "top", "ha": "center", "transform": axes.transAxes}

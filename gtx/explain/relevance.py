@@ -65,20 +65,6 @@ def gradient_weighted_attention(weights: Tensor, gradients: Tensor) -> Tensor:
     return relevance - eye
 
 
-def score_atoms_by_attention(relevance: Tensor, atoms: Tensor, readers: Tensor) -> Tensor:
-    """Score each atom by its attention weight as a sender, averaged over the nodes that the readout uses.
-
-    Args:
-        relevance: `[n, n]`, receivers in rows.
-        atoms: int64 `[a]`, the nodes that are atoms.
-        readers: int64 `[r]`, the nodes that are read out.
-
-    Returns:
-        `[a]`.
-    """
-    return relevance[readers].mean(0)[atoms]
-
-
 # --- How attention depends on the distance along bonds.
 
 
@@ -108,25 +94,6 @@ def average_attention_by_distance(weights: np.ndarray, distance: np.ndarray) -> 
     """
     distances = np.unique(distance)
     return distances, np.stack([weights[..., distance == d].mean(-1) for d in distances], axis=-1)
-
-
-# --- Weights of an edge list as matrices.
-
-
-def to_dense_attention(values: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:
-    """Convert values per edge and head into one dense matrix per head, with 0 where there is no edge.
-
-    Args:
-        values: `[E, H]`.
-        edge_index: int64 `[2, E]`, senders and receivers, no edge twice.
-        num_nodes: n.
-
-    Returns:
-        `[H, n, n]`, receivers in rows and senders in columns.
-    """
-    sender, receiver = edge_index
-    matrix = values.new_zeros(num_nodes, num_nodes, values.shape[1])
-    return matrix.index_put((receiver, sender), values).permute(2, 0, 1)
 
 
 # --- The removal test: the change of the prediction without the attention of the atoms with the highest scores.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,7 +73,9 @@ def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, Grap
     header, network = predictor.header, predictor.members[member]
     task = require_numeric(header.task, "explain")
     if names := header.featuriser.components:
-        raise InputError(f"only models of one molecule a row are explained; this one reads {' and '.join(names)}")
+        raise InputError(
+            f"gtx explain takes models of one molecule or one reaction a row; this one reads {' and '.join(names)}"
+        )
     if not isinstance(network, GraphTransformer):
         raise InputError(f"the model {header.model['name']} has no attention to explain; use Predictor.neighbours")
     return task, network
@@ -84,9 +86,11 @@ def open_subject(
 ) -> Subject:
     """Read the molecule and find the target and the network, see `gtx.explain.explain_prediction`."""
     header, members = predictor.header, len(predictor.members)
-    task, _ = _explained(predictor)
-    column = number_of("target", target, task.answers.prediction_names)
-    model = deepcopy(_explained(predictor, index("member", member, members))[1]).cpu().double()
+    task, network = _explained(predictor, index("member", member, members))
+    names = task.answers.prediction_names
+    if target is not None and target not in names:
+        raise InputError(f"target {target!r}: the model has {', '.join(names)}")
+    column, model = 0 if target is None else names.index(target), deepcopy(network).cpu().double()
     done = featurise(header.featuriser, [smiles], workers=0)
     if header.features:
         done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
@@ -114,15 +118,6 @@ def index(name: str, number: int, count: int, negative: bool = True) -> int:
     if not lowest <= number < count:
         raise InputError(f"{name} {number}: expected {lowest} to {count - 1}")
     return number % count
-
-
-def number_of(name: str, value: str | None, values: Sequence[str]) -> int:
-    """Find the position of a value among all; None is the first."""
-    if value is None:
-        return 0
-    if value not in values:
-        raise InputError(f"{name} {value!r}: the model has {', '.join(values)}")
-    return values.index(value)
 
 
 def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: int) -> Iterator[str]:

@@ -9,9 +9,7 @@ from gtx.explain.relevance import (
     attention_rollout,
     gradient_weighted_attention,
     measure_faithfulness,
-    score_atoms_by_attention,
     shortest_path_lengths,
-    to_dense_attention,
 )
 
 # --- Distances along bonds, and attention by them.
@@ -27,14 +25,6 @@ def test_bond_distances() -> None:
     assert shortest_path_lengths(np.zeros((2, 0), int), 2).tolist() == [[0, apart], [apart, 0]]
 
 
-def test_receivers_stand_in_rows_of_the_matrix() -> None:
-    edges = torch.tensor([[2, 0], [1, 0]])  # sender 2 into receiver 1, and 0 into itself
-    matrix = to_dense_attention(torch.tensor([[0.5, 0.25], [1.0, 2.0]]), edges, 3)
-    assert matrix.shape == (2, 3, 3)
-    assert matrix[:, 1, 2].tolist() == [0.5, 0.25] and matrix[:, 0, 0].tolist() == [1.0, 2.0]
-    assert float(matrix.sum()) == 3.75
-
-
 # --- Scores of three atoms, by hand.
 
 
@@ -48,10 +38,6 @@ def test_rollout_by_hand() -> None:
     # second layer: row 2 is half its own first row and half that of atom 1
     expected = torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.5, 0.25]])
     torch.testing.assert_close(reached, expected)
-    everyone = torch.arange(3)
-    torch.testing.assert_close(
-        score_atoms_by_attention(reached, everyone, everyone), torch.tensor([1.75, 1.0, 0.25]) / 3
-    )
 
 
 def test_rollout_of_no_layer_is_the_residual_and_rows_sum_to_one() -> None:
@@ -68,16 +54,6 @@ def test_gradient_weighted_by_hand() -> None:
     # after layer 1: I + rows (1 0 0), (1 0 0), (0 0 0); layer 2 adds twice row 1 = (1 1 0) to row 2, and to rows 0, 1
     expected = torch.tensor([[3.0, 0, 0], [2, 1, 0], [2, 2, 0]])
     torch.testing.assert_close(gradient_weighted_attention(weights, gradients), expected)
-
-
-def test_nodes_that_are_no_atoms_carry_but_have_no_score() -> None:
-    # atoms 0 and 2 know each other only through node 1
-    through = torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]])
-    reached = attention_rollout(torch.stack([through, through]))
-    assert reached[0, 2] == 0.25
-    atoms, virtual = torch.tensor([0, 2]), torch.tensor([1])
-    torch.testing.assert_close(score_atoms_by_attention(reached, atoms, virtual), reached[1, [0, 2]])
-    torch.testing.assert_close(score_atoms_by_attention(reached, atoms, atoms), reached[[0, 2]].mean(0)[[0, 2]])
 
 
 # --- Removing atoms, on a prediction that is known.

@@ -118,7 +118,7 @@ def test_columns_that_lack_are_said(
         predictor.predict_table("CCO", tmp_path / "out.csv")
     with pytest.raises(InputError, match=r"expected rows of 2 SMILES, solute, solvent, or a table .* number 0.*'CCO'"):
         predictor.predict(["CCO", "O"])
-    with pytest.raises(InputError, match="only models of one molecule a row are explained"):
+    with pytest.raises(InputError, match="takes models of one molecule or one reaction a row"):
         explain_prediction(predictor, "CCO")
     words = ["predict", str(table.parent / "run" / "model.gtx"), str(table)]
     for wrong, said in (
