@@ -96,10 +96,10 @@ def intersections(counts: SubstructureCounts, inverted: SubstructureCounts, rows
     if counts.ptr.device.type == "cpu":
         from gtx.kernel.loops import add_intersections
 
-        found = torch.zeros(len(counts), rows, dtype=torch.float64)
+        common = torch.zeros(len(counts), rows, dtype=torch.float64)
         arrays = (part.numpy() for one in (counts, inverted) for part in (one.ptr, one.kind, one.count))
-        add_intersections(*arrays, found.numpy())
-        return found
+        add_intersections(*arrays, common.numpy())
+        return common
     return intersections_by_indices(counts, inverted, rows)
 
 
@@ -111,7 +111,7 @@ def intersections_by_indices(counts: SubstructureCounts, inverted: SubstructureC
 
     Memory stays bounded: it takes as many entries at a time as have `MATCHES` matches, or one.
     """
-    found = counts.ptr.new_zeros(len(counts) * rows, dtype=torch.float64)
+    common = counts.ptr.new_zeros(len(counts) * rows, dtype=torch.float64)
     owner = counts.owner
     ends = inverted.ptr.diff()[counts.kind].cumsum(0).tolist()
     first = 0
@@ -121,6 +121,6 @@ def intersections_by_indices(counts: SubstructureCounts, inverted: SubstructureC
         met = inverted.subset(counts.kind[first:last])
         entry = first + met.owner
         least = torch.minimum(met.count, counts.count[entry])
-        found.index_add_(0, owner[entry] * rows + met.kind.long(), least.double())
+        common.index_add_(0, owner[entry] * rows + met.kind.long(), least.double())
         first = last
-    return found.view(len(counts), rows)
+    return common.view(len(counts), rows)

@@ -19,7 +19,6 @@ from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 # --- The Tanimoto kernel of substructures.
 
 LARGEST_COUNT = 2**15 - 1
-_FREQUENT = 16  # a kind is frequent if more than one of so many rows has it
 CHUNK = 512  # molecules whose substructures are counted at a time
 
 
@@ -51,7 +50,7 @@ class TanimotoKernel(nn.Module):
     kind: Tensor
     count: Tensor
     row: Tensor
-    cached_names: tuple[str, ...] = ("_inverted_index", "_frequent")
+    cached_names: tuple[str, ...] = ("_inverted_index",)
     """Properties computed once from the counts of the references."""
 
     def __init__(
@@ -82,9 +81,9 @@ class TanimotoKernel(nn.Module):
         self._clear_cache()
 
     def load_state_dict(self, *arguments: Any, **named: Any) -> Any:
-        found = super().load_state_dict(*arguments, **named)
+        keys = super().load_state_dict(*arguments, **named)
         self.check()  # compiled loops go where the counts lead
-        return found
+        return keys
 
     def _apply(self, *arguments: Any, **named: Any) -> Self:
         self._clear_cache()
@@ -130,8 +129,8 @@ class TanimotoKernel(nn.Module):
         if any("sides" in one for one in self.labels):
             counted = labels != UNCHANGED
             labels, owner = labels[counted], owner[counted]
-        found = SubstructureCounts.from_labels(labels.flatten(), owner.flatten(), batch.num_graphs)
-        return SubstructureCounts(found.ptr, found.kind, found.count.clamp(max=LARGEST_COUNT))
+        counts = SubstructureCounts.from_labels(labels.flatten(), owner.flatten(), batch.num_graphs)
+        return SubstructureCounts(counts.ptr, counts.kind, counts.count.clamp(max=LARGEST_COUNT))
 
     @property
     def references(self) -> SubstructureCounts:
@@ -150,28 +149,18 @@ class TanimotoKernel(nn.Module):
         inverted = self.references.inverted(len(self.kind_label))
         return SubstructureCounts(inverted.ptr, inverted.kind.int(), inverted.count.int()), self.references.sizes
 
-    @cached_property
-    def _frequent(self) -> tuple[Tensor, Tensor]:
-        """Dense counts of frequent kinds: the line of each kind, -1 for the others, and the counts `[lines, rows]`."""
-        inverted, sizes = self._inverted_index
-        often = (inverted.ptr.diff() * _FREQUENT > len(sizes)).nonzero().flatten()
-        place = torch.full((len(inverted),), -1, dtype=torch.int32)
-        place[often] = torch.arange(len(often), dtype=torch.int32)
-        table = torch.zeros(len(often), len(sizes), dtype=torch.int32)
-        found = inverted.subset(often)
-        table[found.owner, found.kind.long()] = found.count
-        return place, table
-
     def _similarity(self, counts: SubstructureCounts) -> Tensor:
-        inverted, sizes = self._inverted_index
-        common = intersections(counts.restrict(self.kind_label), inverted, len(sizes))
-        return common / (counts.sizes[:, None] + sizes - common)
+        return self._compare(counts.restrict(self.kind_label), counts.sizes)
+
+    def _compare(self, counts: SubstructureCounts, sizes: Tensor) -> Tensor:
+        """Compare molecules of these sizes and counts of the references' kinds with the references."""
+        inverted, others = self._inverted_index
+        common = intersections(counts, inverted, len(others))
+        return common / (sizes[:, None] + others - common)
 
     def compare_references(self) -> Tensor:
         """Compute the Gram matrix of the references, `[rows, rows]`."""
-        inverted, sizes = self._inverted_index
-        common = intersections(self.references, inverted, len(sizes))
-        return common / (sizes[:, None] + sizes - common)
+        return self._compare(self.references, self.references.sizes)
 
     def nearest(self, batch: Batch, count: int = 3) -> tuple[Tensor, Tensor]:
         """Find the reference molecules that are most similar to each molecule of a batch.

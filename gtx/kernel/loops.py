@@ -19,27 +19,16 @@ def add_intersections(ptr, kind, count, inverted_ptr, inverted_row, inverted_cou
 
 
 @compiled_loop
-def add_weighted(
-    ptr, kind, count, size, inverted_ptr, inverted_row, inverted_count, place, table, row_size, weight, out
-):
-    """Add the product of Tanimoto similarities `[B, rows]` and `weight` `[rows, C]` to `out` `[B, C]`.
-
-    The counts of a frequent kind k are also line `place[k]` of `table` `[D, rows]`, which is added at once; `place[k]`
-    is -1 for other kinds.
-    """
+def add_weighted(ptr, kind, count, size, inverted_ptr, inverted_row, inverted_count, row_size, weight, out):
+    """Add the product of Tanimoto similarities `[B, rows]` and `weight` `[rows, C]` to `out` `[B, C]`."""
     rows = len(row_size)
     common = np.empty(rows, np.int32)
     for b in range(len(ptr) - 1):
         common[:] = 0
         for e in range(ptr[b], ptr[b + 1]):
             k, c = kind[e], np.int32(count[e])
-            if place[k] >= 0:
-                line = table[place[k]]
-                for r in range(rows):
-                    common[r] += min(c, line[r])
-            else:
-                for p in range(inverted_ptr[k], inverted_ptr[k + 1]):
-                    common[inverted_row[p]] += min(c, inverted_count[p])
+            for p in range(inverted_ptr[k], inverted_ptr[k + 1]):
+                common[inverted_row[p]] += min(c, inverted_count[p])
         for r in range(rows):
             similarity = common[r] / (size[b] + row_size[r] - common[r])
             for c in range(out.shape[1]):

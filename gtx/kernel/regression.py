@@ -113,10 +113,10 @@ class KernelRidge(TanimotoKernel):
         """Arguments for a module with the same sizes and kernels."""
         sizes = {"rows": len(self.row), "kinds": len(self.kind_label), "entries": len(self.kind)}
         num_descriptors = 0 if self.descriptors is None else self.descriptors.steps.shape[1]
-        found = {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
+        arguments = {"labels": [self.labels], "num_descriptors": num_descriptors, **sizes}
         if self.foundation is not None:
-            found["foundation"] = None if self.embeddings is None else self.foundation
-        return found
+            arguments["foundation"] = None if self.embeddings is None else self.foundation
+        return arguments
 
     @property
     def has_all_rows(self) -> bool:
@@ -168,17 +168,22 @@ class KernelRidge(TanimotoKernel):
         y = y.double().cpu()
         drawn = self.rows_used(len(y))
         y, left_out = y[drawn], torch.full_like(y, torch.nan)
-        every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
-        features = {}
+        features = {name: values[drawn] for name, values in self._vectors(molecules, embeddings).items()}
         for name, kernel in self.feature_kernels.items():
-            if (values := every[name]) is None:
-                raise ValueError(f"{name}: expected [{len(molecules)}, {kernel.steps.shape[1]}], got None")
-            features[name] = values.cpu()[drawn]
             kernel.scaler.observe(features[name])
         self._choose(molecules, drawn, y, features)
         left_out[drawn] = self._solve(self.count_substructures(molecules, drawn), features, y).left_out
         self._set("row", drawn[self.row])
         return left_out
+
+    def _vectors(self, molecules: TrainingMolecules, embeddings: Tensor | None) -> dict[str, Tensor]:
+        """Collect the feature vectors of training molecules by the name of the kernel that reads them."""
+        vectors, every = {}, {"descriptors": molecules.descriptors, "embeddings": embeddings}
+        for name, kernel in self.feature_kernels.items():
+            if (values := every[name]) is None:
+                raise ValueError(f"{name}: expected [{len(molecules)}, {kernel.steps.shape[1]}], got None")
+            vectors[name] = values.cpu()
+        return vectors
 
     def _choose(self, molecules: TrainingMolecules, drawn: Tensor, y: Tensor, features: Mapping[str, Tensor]) -> None:
         """Choose the labels, shares and lengths of the least leave-one-out error on some of the rows."""
@@ -204,8 +209,8 @@ class KernelRidge(TanimotoKernel):
                 kernel = similar
                 if self.descriptors is not None:
                     kernel = similar.lerp(self.descriptors.gram(blend.length), blend.share)
-                if (found := error(kernel)) < least:
-                    least, best, base = found, (labels, blend), kernel
+                if (value := error(kernel)) < least:
+                    least, best, base = value, (labels, blend), kernel
         self.labels, blend = best
         if self.descriptors is not None and blend.share:
             self.descriptors.share.fill_(blend.share)
@@ -221,10 +226,10 @@ class KernelRidge(TanimotoKernel):
         It is left out if no choice has an error below `least`, that of the kernel `base` without it.
         """
         assert self.embeddings is not None
-        near = {length: self.embeddings.gram(length) for length in EMBEDDING_LENGTHS}
-        found = {(s, each): error(base.lerp(near[each], s)) for s, each in product(EMBEDDING_SHARES, near)}
-        share, length = min(found, key=found.__getitem__)
-        if found[share, length] < least:
+        grams = {length: self.embeddings.gram(length) for length in EMBEDDING_LENGTHS}
+        errors = {(s, each): error(base.lerp(grams[each], s)) for s, each in product(EMBEDDING_SHARES, grams)}
+        share, length = min(errors, key=errors.__getitem__)
+        if errors[share, length] < least:
             self.embeddings.share.fill_(share)
             self.embeddings.length.fill_(length)
         else:
@@ -238,12 +243,12 @@ class KernelRidge(TanimotoKernel):
         for name, part in self.feature_kernels.items():
             part.set_references(features[name][chosen])
         kernel = torch.cat([*self._kernels(counts, features)])
-        found = solve_kernel_ridge(kernel, chosen, y)
-        solved = {"dual": found.dual, "offset": found.centre, "ridge": found.ridge, "scale": found.scale}
+        solution = solve_kernel_ridge(kernel, chosen, y)
+        solved = {"dual": solution.dual, "offset": solution.centre, "ridge": solution.ridge, "scale": solution.scale}
         for name, values in solved.items():
             self._set(name, values.float())
         self._set("measured", ~y[chosen].isnan())
-        return found
+        return solution
 
     def rescale(self, slope: Tensor, shift: Tensor) -> None:
         """Change the predictions to `slope * prediction + shift`, each `[C]`."""
@@ -272,28 +277,28 @@ class KernelRidge(TanimotoKernel):
 
     def _features(self, batch: Batch) -> dict[str, Tensor]:
         """Collect the feature vectors of a batch by the name of the kernel that reads them."""
-        found: dict[str, Tensor] = {}
+        features: dict[str, Tensor] = {}
         if self.descriptors is not None:
             width, u = self.descriptors.steps.shape[1], getattr(batch, "u", None)
             if u is None or u.dim() != 2 or u.shape[1] != width:
                 came = "none" if u is None else f"shape {list(u.shape)}"
                 raise ValueError(f"batch.u: expected {width} descriptors for each molecule, [B, {width}], got {came}")
-            found["descriptors"] = u
+            features["descriptors"] = u
         if self.embeddings is not None:
             if self.embed is None:
                 raise ValueError("embed: the kernel compares embeddings, and has no network that makes them")
-            found["embeddings"] = self.embed(batch)
-        return found
+            features["embeddings"] = self.embed(batch)
+        return features
 
     def _of_features(self, features: Mapping[str, Tensor]) -> tuple[Tensor, float]:
         """Compute the contribution of the kernels of features, float64 `[B, C]`, and the weight of substructures."""
         dual, rest = self.dual.double(), 1.0
-        found = torch.zeros((), dtype=torch.float64, device=dual.device)
+        total = torch.zeros((), dtype=torch.float64, device=dual.device)
         for name, part in reversed(self.feature_kernels.items()):
             share = float(part.share)
-            found = found + rest * share * (part(features[name]) @ dual)
+            total = total + rest * share * (part(features[name]) @ dual)
             rest *= 1 - share
-        return found, rest
+        return total, rest
 
     def forward(self, batch: Batch) -> Tensor:
         counts, features = self.counts(batch), self._features(batch)
@@ -301,18 +306,15 @@ class KernelRidge(TanimotoKernel):
             from gtx.kernel.loops import add_weighted
 
             of_features, rest = self._of_features(features)
-            found = self.offset.double().repeat(len(counts), 1) + of_features
-            weights = rest * self.dual.double()
+            outputs = self.offset.double().repeat(len(counts), 1) + of_features
             (inverted, sizes), matched = self._inverted_index, counts.restrict(self.kind_label)
-            ours, theirs = (
-                (matched.ptr, matched.kind, matched.count, counts.sizes),
-                (inverted.ptr, inverted.kind, inverted.count),
-            )
-            add_weighted(*(part.numpy() for part in (*ours, *theirs, *self._frequent, sizes, weights, found)))
+            ours = (matched.ptr, matched.kind, matched.count, counts.sizes)
+            theirs = (inverted.ptr, inverted.kind, inverted.count, sizes)
+            add_weighted(*(part.numpy() for part in (*ours, *theirs, rest * self.dual.double(), outputs)))
         else:
             parts = [kernel @ self.dual.double() for kernel in self._kernels(counts, features)]
-            found = self.offset.double() + torch.cat(parts)
-        return found.to(self.offset.dtype)
+            outputs = self.offset.double() + torch.cat(parts)
+        return outputs.to(self.offset.dtype)
 
     def of_embeddings(self, embeddings: Tensor) -> Tensor:
         """Compute the contribution of embeddings `[B, width]` to the predictions, float64 `[B, C]`.
@@ -385,8 +387,8 @@ class KernelRidge(TanimotoKernel):
             float64 `[rows, C]`, in units of the outputs; NaN for blanks.
         """
         dual, ridge = self.dual.double(), self.ridge.double()
-        found = self.gram() @ dual + ridge * dual + self.offset.double()
-        return found.masked_fill(~self.measured, torch.nan)
+        targets = self.gram() @ dual + ridge * dual + self.offset.double()
+        return targets.masked_fill(~self.measured, torch.nan)
 
     def gram(self) -> Tensor:
         """Compute the kernel between the references, float64 `[rows, rows]`."""
@@ -399,14 +401,11 @@ class KernelRidge(TanimotoKernel):
             molecules: n of them.
             embeddings: `[n, width]`, for a kernel that compares embeddings.
         """
-        found, rows = deepcopy(self), torch.arange(len(molecules))
-        found.set_counts(found.count_substructures(molecules, rows), rows)
-        every = {"descriptors": molecules.descriptors, "embeddings": embeddings}
-        for name, part in found.feature_kernels.items():
-            if (values := every[name]) is None:
-                raise ValueError(f"{name}: expected a row for each of {len(molecules)} molecules, got None")
-            part.set_references(values.cpu())
-        return found
+        kernel, rows = deepcopy(self), torch.arange(len(molecules))
+        kernel.set_counts(kernel.count_substructures(molecules, rows), rows)
+        for name, values in self._vectors(molecules, embeddings).items():
+            kernel.feature_kernels[name].set_references(values)
+        return kernel
 
     @cached_property
     def factors(self) -> list[Tensor]:
@@ -419,7 +418,7 @@ class KernelRidge(TanimotoKernel):
         return factors
 
     def __repr__(self) -> str:
-        found = f"KernelRidge({len(self.row)} molecules, {len(self.kind_label)} substructures"
+        parts = [f"{len(self.row)} molecules", f"{len(self.kind_label)} substructures"]
         for name, kernel in self.feature_kernels.items():
-            found += f", {kernel.steps.shape[1]} {name} with a share of {kernel.share:g}"
-        return f"{found})"
+            parts.append(f"{kernel.steps.shape[1]} {name} with a share of {kernel.share:g}")
+        return f"KernelRidge({', '.join(parts)})"

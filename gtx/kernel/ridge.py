@@ -66,7 +66,7 @@ def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> KernelRidge
         y: targets, float64 `[n, C]`, NaN for blanks; every column has a value.
     """
     n, m = kernel.shape
-    found = KernelRidgeSolution(
+    solution = KernelRidgeSolution(
         y.new_zeros(m, y.shape[1]),
         y.nanmean(0),
         y.new_ones(y.shape[1]),
@@ -77,12 +77,12 @@ def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> KernelRidge
     many = rows_of_equal_cost(MOST_SPECTRUM, y)
     for rows, columns in _patterns(~y.isnan()):
         if root is None and len(rows) > many:
-            _fill_by_factors(found, kernel, y, rows, rows[draw(len(rows), many)], columns)
+            _fill_by_factors(solution, kernel, y, rows, rows[draw(len(rows), many)], columns)
             continue
         spectrum = _exact(kernel, rows) if root is None else _nystroem(kernel[rows] @ root, root)
         for column in columns:
-            _fill(found, spectrum, y[rows, column], rows, column)
-    return found
+            _fill(solution, spectrum, y[rows, column], rows, column)
+    return solution
 
 
 def rows_of_equal_cost(most: int, y: Tensor) -> int:
@@ -145,35 +145,35 @@ def _best(spectrum: _Spectrum, centred: Tensor) -> tuple[Tensor, Tensor]:
     return RIDGES[best], off[:, best]
 
 
-def _fill(found: KernelRidgeSolution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
+def _fill(solution: KernelRidgeSolution, spectrum: _Spectrum, y: Tensor, rows: Tensor, column: int) -> None:
     """Enter the solution for one column."""
-    centred = y - found.centre[column]
+    centred = y - solution.centre[column]
     ridge, off = _best(spectrum, centred)
     along = spectrum.vectors.T @ centred
     weights = along / (spectrum.values + ridge)
-    found.dual[:, column] = spectrum.back @ weights
-    found.ridge[column] = ridge
+    solution.dual[:, column] = spectrum.back @ weights
+    solution.ridge[column] = ridge
     # the signal's variance by maximum likelihood, yᵀ (K + λ)⁻¹ y / n, with what lies outside of the spectrum
     outside = (centred.square().sum() - along.square().sum()).clamp(min=0) / ridge
-    found.scale[column] = (along @ weights + outside) / len(y)
-    found.left_out[rows, column] = y - off
+    solution.scale[column] = (along @ weights + outside) / len(y)
+    solution.left_out[rows, column] = y - off
 
 
 def _fill_by_factors(
-    found: KernelRidgeSolution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
+    solution: KernelRidgeSolution, kernel: Tensor, y: Tensor, rows: Tensor, some: Tensor, columns: Sequence[int]
 ) -> None:
     """Enter the solution for columns that have values in the same rows; the rows `some` choose the ridges."""
     spectrum = _exact(kernel, some)
     for column in columns:
-        found.ridge[column] = _best(spectrum, y[some, column] - found.centre[column])[0]
-    for ridge in found.ridge[columns].unique():
-        alike = [column for column in columns if found.ridge[column] == ridge]
+        solution.ridge[column] = _best(spectrum, y[some, column] - solution.centre[column])[0]
+    for ridge in solution.ridge[columns].unique():
+        alike = [column for column in columns if solution.ridge[column] == ridge]
         inner = kernel[rows][:, rows]
         inner.diagonal().add_(ridge)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(inner))
-        centred = y[rows][:, alike] - found.centre[alike]
+        centred = y[rows][:, alike] - solution.centre[alike]
         weights = inverse @ centred
         for k, column in enumerate(alike):
-            found.dual[rows, column] = weights[:, k]
-            found.scale[column] = weights[:, k] @ centred[:, k] / len(rows)
-            found.left_out[rows, column] = y[rows, column] - weights[:, k] / inverse.diagonal()
+            solution.dual[rows, column] = weights[:, k]
+            solution.scale[column] = weights[:, k] @ centred[:, k] / len(rows)
+            solution.left_out[rows, column] = y[rows, column] - weights[:, k] / inverse.diagonal()
