@@ -17,7 +17,6 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import MoleculeStore
-from gtx.estimators import MoleculeRegressor
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import blend_outputs
 from gtx.prediction.loading import attach_foundation
@@ -206,9 +205,3 @@ def test_without_training_rows_the_file_tells_no_molecule(runs: dict[str, Path])
     whole, without = (path.read_bytes() for path in runs.values())
     assert all(one.encode() in whole.replace(b"\\\\\\\\", b"\\") for one in smiles if len(one) > 12)
     assert not any(one.encode() in without for one in smiles if len(one) > 12)
-
-
-def test_the_estimators_mix_too() -> None:
-    smiles, y = TABLE["smiles"].tolist(), TABLE["solvation_water"].to_numpy()
-    options = {"epochs": 1, "model_arguments": TINY["model_arguments"], "workers": 0}
-    assert MoleculeRegressor(**options).fit(smiles, y).predictor_.kernel_member is not None

@@ -120,6 +120,8 @@ def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predic
     ):
         predictor.predict(pd.DataFrame({"smiles": ["C", "CC"], "temperature": [1, 2], "ph": [7, "acid"]}))
     assert main(["predict", str(tmp_path / "none.gtx"), "CCO"]) == 2
+    with pytest.raises(InputError, match="X must be a pandas table with the columns 'temperature', 'ph'"):
+        gtx.MoleculeRegressor(feature_columns=["temperature", "ph"]).fit(["CCO"], [1.0])
 
 
 def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -144,18 +146,3 @@ def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="tanimoto reads molecules alone"):
         alone = TrainSettings(progress=False, model="tanimoto")
         train_model(replace(data, features=FeatureColumns(("ph",))), alone, tmp_path / "run")
-
-
-def test_an_estimator_reads_a_table(table: Path) -> None:
-    frame = pd.read_csv(table)
-    regressor = gtx.MoleculeRegressor(
-        epochs=2,
-        model_arguments=TINY["model_arguments"],
-        molecule_features=["maccs"],
-        feature_columns=["temperature", "ph"],
-        settings={"blend": "no", "threads": 1},
-    ).fit(frame[["ph", "smiles", "temperature"]], frame["y"])
-    assert regressor.predict(frame[["smiles", "temperature", "ph"]]).shape == (120,)
-    assert regressor.predictor_.header.featuriser.molecule_features == ("maccs",)
-    with pytest.raises(InputError, match="X must be a pandas table with the columns 'temperature', 'ph'"):
-        regressor.predict(["CCO"])

@@ -44,14 +44,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
     return folder, train_model(data, TrainSettings(**TINY), folder / "out")
 
 
-def test_leaves_every_file(run: tuple[Path, RunResult]) -> None:
+def test_a_run_leaves_its_files_and_says_what_is_odd(run: tuple[Path, RunResult]) -> None:
     names = {"model.gtx", "metrics.json", "predictions.csv", "report.html", "config.yaml", "split.csv"}
     assert names <= {path.name for path in (run[0] / "out").iterdir()}
-
-
-def test_the_model_file_says_what_batches_it_was_trained_with(run: tuple[Path, RunResult]) -> None:
-    settings = gtx.load(run[0] / "out" / "model.gtx").header.settings
+    settings, notes = gtx.load(run[0] / "out" / "model.gtx").header.settings, "\n".join(run[1].notes)
     assert settings["batch_pairs"] == 50_000 and settings["batch_pairs_used"] == [50_000]
+    assert "split random, seed 0, each repeated molecule in one part: 93 train, 12 val, 12 test" in notes
+    assert "120 rows: 118 read, 2 errors" in notes
+    assert "1 molecule fills 2 rows, 1 of them with conflicting labels: gap is " in notes
 
 
 def test_every_row_comes_out_in_order_with_numbers_or_an_error(run: tuple[Path, RunResult]) -> None:
@@ -123,13 +123,6 @@ def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None
     assert any("10 molecules stand in both train and test" in note for note in outcome.notes)
     rows = read(tmp_path / "out" / "predictions.csv")
     assert [row["split1"] for row in rows] == [row["split"] for row in rows] == ["train"] * 10 + ["test"] * 10
-
-
-def test_what_is_odd_is_said(run: tuple[Path, RunResult]) -> None:
-    notes = "\n".join(run[1].notes)
-    assert "split random, seed 0, each repeated molecule in one part: 93 train, 12 val, 12 test" in notes
-    assert "120 rows: 118 read, 2 errors" in notes
-    assert "1 molecule fills 2 rows, 1 of them with conflicting labels: gap is " in notes
 
 
 def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, RunResult]) -> None:
