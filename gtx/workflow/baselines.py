@@ -11,6 +11,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
@@ -317,13 +318,10 @@ def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.nd
     Returns:
         float64 `[R, T]`.
     """
-    means = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape).copy()
+    means = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape)
+    known = pd.DataFrame(np.where(train[:, None], y, np.nan))
     for columns in (codes[:, :1], codes):
         _, group = np.unique(columns, axis=0, return_inverse=True)
-        group = group.reshape(-1)
-        for t in range(y.shape[1]):
-            rows = train & ~np.isnan(y[:, t])
-            count = np.bincount(group[rows], minlength=group.max(initial=-1) + 1)
-            mean = np.bincount(group[rows], y[rows, t], len(count)) / np.maximum(count, 1)
-            means[:, t] = np.where(count[group] > 0, mean[group], means[:, t])
+        alike = known.groupby(group.reshape(-1)).transform("mean").to_numpy()
+        means = np.where(np.isnan(alike), means, alike)
     return means

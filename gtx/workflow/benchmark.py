@@ -25,7 +25,7 @@ from gtx.data.row_log import plural
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
-from gtx.report.comparison import IN_UNITS, MEAN, compare
+from gtx.report.comparison import IN_UNITS, MEAN, compare, comparison_figure, write_figure
 from gtx.report.kinds import TITLES, score
 from gtx.tasks import NumericTask
 from gtx.tasks.task import require_numeric
@@ -111,7 +111,8 @@ class Fold:
     @property
     def steps(self) -> int:
         """Number of steps of the progress bar: the epochs of all networks, and one for the baselines."""
-        return (self.settings.epochs or 0) * self.settings.folds + 1
+        epochs = self.settings.resolved(self.molecules.task.epochs).epochs or 0
+        return epochs * self.settings.folds + 1
 
     def steps_done(self) -> int:
         """Count the complete steps, at most `steps`; the last is complete when the result is written."""
@@ -200,7 +201,12 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
     """Write every row, then `<target>_<method>` from models that were not trained on it, then error and warning."""
     (file,) = dataset.files
     methods = list(results[0]["predictions"])
-    mean, times = _out_of_fold(len(dataset.smiles), methods, results)
+    total, times = np.zeros((len(dataset.smiles), len(names), len(methods))), np.zeros(len(dataset.smiles), int)
+    for result in results:
+        each = [np.array(result["predictions"][method], dtype=float) for method in methods]  # None becomes NaN
+        total[result["test"]] += np.stack(each, axis=-1)
+        times[result["test"]] += 1
+    mean = (total / np.where(times > 0, times, np.nan)[:, None, None]).reshape(len(times), -1)
     numbers = np.full((len(file.rows), mean.shape[1]), np.nan)
     numbers[dataset.rows] = mean
     for m, i in enumerate(dataset.rows.tolist()):
@@ -218,39 +224,6 @@ def write_out_of_fold(path: Path, dataset: Dataset, names: Sequence[str], result
         for row, values in zip(file.rows, numbers, strict=True):
             notes = file.row_log.errors.get(row.number), file.row_log.warnings.get(row.number, [])
             writer.write(output_row(row, values.tolist(), *notes))
-
-
-def write_comparison(path: Path, table: Sequence[dict[str, Any]]) -> None:
-    """Write the rows of `gtx.report.comparison.compare`; a score that is not defined is an empty cell."""
-    with whole_file(path) as file:
-        pd.DataFrame(table).to_csv(file, index=False, float_format="%.6g")
-
-
-def write_figures(
-    path: Path,
-    results: Sequence[Result],
-    table: Sequence[dict[str, Any]],
-    task: NumericTask,
-    units: dict[str, str],
-) -> None:
-    """Plot the leading metric by split, and the differences."""
-    from gtx.report.comparison import comparison_figure, write_figure
-
-    metric, lead = next(iter(task.metrics.items()))
-    scores = [result["scores"] for result in results]
-    write_figure(comparison_figure(scores, table, metric, {GTX: GTX} | TITLES, lead.title, units), path)
-
-
-def _out_of_fold(molecules: int, methods: Sequence[str], results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
-    """Average predictions over repeats, `[m, T * methods]`, and count the test parts of each molecule, `[m]`."""
-    targets = len(results[0]["predictions"][methods[0]][0])
-    total, times = np.zeros((molecules, targets, len(methods))), np.zeros(molecules, int)
-    for result in results:
-        each = [np.array(result["predictions"][method], dtype=float) for method in methods]  # None becomes NaN
-        total[result["test"]] += np.stack(each, axis=-1)
-        times[result["test"]] += 1
-    mean = total / np.where(times > 0, times, np.nan)[:, None, None]
-    return mean.reshape(molecules, -1), times
 
 
 # --- gtx and the baselines on many splits of one table: `gtx benchmark` as one function.
@@ -326,24 +299,27 @@ def benchmark(
             progress=settings.progress,
         )
         task = require_numeric(dataset.task, "benchmark")
-        settings = settings.resolved(task.epochs)
         folds = _folds(dataset, data, settings, out, test_folds, repeats, jobs)
         if overwrite:
             with folds[0].load(None):  # which checks what else may be wrong
                 discard(out, keep=("cache",))
         results = run_all(folds, jobs, settings.progress, task)
-        table = compare([result["scores"] for result in results], 1 / (test_folds - 1), list(task.metrics))
+        scores = [result["scores"] for result in results]
+        table = compare(scores, 1 / (test_folds - 1), list(task.metrics))
         notes = list(_notes(dataset, data, folds, test_folds, repeats))
         write_out_of_fold(out / "predictions.csv", dataset, task.answers.prediction_names, results)
-        write_comparison(out / "benchmark.csv", table)
-        write_figures(out / "benchmark.png", results, table, task, data.units)
+        with whole_file(out / "benchmark.csv") as file:
+            pd.DataFrame(table).to_csv(file, index=False, float_format="%.6g")
+        metric, lead = next(iter(task.metrics.items()))
+        titles = {GTX: GTX} | TITLES
+        write_figure(comparison_figure(scores, table, metric, titles, lead.title, data.units), out / "benchmark.png")
         record = {
             **task.config(),
             **_marks(data),
             "rows": {file.source: file.row_log.summary() for file in dataset.files},
             "test_folds": test_folds,
             "repeats": repeats,
-            "settings": settings.decisive(),
+            "settings": settings.resolved(task.epochs).decisive(),
             "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
             "table": table,
             "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],

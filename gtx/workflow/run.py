@@ -295,12 +295,7 @@ class Run:
         return blended.with_header(domain=domain)
 
     def score(self, blended: Blended, baselines: bool = True) -> RunResult:
-        """Score a blended model on each part of the split, beside its baselines and the attainable errors.
-
-        Args:
-            blended: result of `blend`.
-            baselines: whether the baselines of the task are also scored on the same rows.
-        """
+        """Score a blended model on each part of the split, beside its baselines (if asked) and attainable errors."""
         molecules, predictor = self.molecules, blended.predictor
         task, store, split = predictor.task, molecules.store, molecules.split
         alone = {}
@@ -333,14 +328,7 @@ class Run:
     def write(self, blended: Blended, result: RunResult, remarks: Sequence[str] = (), report: bool = True) -> RunResult:
         """Write the files of the run, and mark it as finished.
 
-        Args:
-            blended: result of `blend`, of a run whose molecules were read from tables.
-            result: result of `score`.
-            remarks: notes about the data, which the report quotes.
-            report: whether `report.html` is written.
-
-        Returns:
-            The result, with a note for each picture that the report leaves out.
+        The report quotes the remarks about the data. The result gets a note for each picture that it leaves out.
         """
         out, dataset = self.folder.path, self.dataset
         predictor, answers = blended.predictor, blended.answers
