@@ -2,7 +2,6 @@
 
 from gtx.attention.complete import HeadMerge, LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
 from gtx.attention.definition import AttentionResult, AttentionRule, attend_edges
-from gtx.attention.edge_states import ClippedDotScore, GRITScore
 from gtx.attention.normalisers import (
     DistanceAdjacencyBlend,
     GatedSoftmax,
@@ -17,9 +16,11 @@ from gtx.attention.normalisers import (
 from gtx.attention.scores import (
     AdditiveScore,
     BilinearScore,
+    ClippedDotScore,
     EdgeModulatedDotScore,
     GATScore,
     GATv2Score,
+    GRITScore,
     RMATScore,
     ScaledDotScore,
     Score,

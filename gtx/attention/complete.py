@@ -24,9 +24,6 @@ class HeadMerge(nn.Module):
         """Channels of the output: by default those of one head."""
         return channels
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
 
 class MaxOverHeads(HeadMerge):
     """Merge of the heads by their maximum, channel by channel."""

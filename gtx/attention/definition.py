@@ -12,10 +12,47 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.utils import scatter
 
-from gtx.attention.edge_states import ProjectedEdgeFeatures
 from gtx.attention.normalisers import Normaliser, Softmax
 from gtx.attention.receivers import EdgeListAggregator, ReceiverAggregator
 from gtx.attention.scores import ScaledDotScore, Score, required
+
+
+class ProjectedEdgeFeatures(NamedTuple):
+    r"""Edge features e of an attention, with the linear maps that project them onto keys, values and scores.
+
+    Attributes:
+        features: e, `[num_pairs, K]`, or None.
+        bias: b, `[num_pairs, H]`, added to the score.
+        score: \(w_b\), `[H, K]`: \(w_b \cdot e_{rs}\) is added to the score.
+        key: \(W_K\), `[H, C, K]`: \(k_s + W_K e_{rs}\).
+        value: \(W_V\), `[H, D, K]`: \(v_s + W_V e_{rs}\).
+        state_value: \(W_S\), `[H, D, S]`: \(v_s + W_S \hat e_{rs}\), with the score's state \(\hat e\).
+    """
+
+    features: Tensor | None = None
+    bias: Tensor | None = None
+    score: Tensor | None = None
+    key: Tensor | None = None
+    value: Tensor | None = None
+    state_value: Tensor | None = None
+
+    @property
+    def used_channels(self) -> int:
+        """Number K of channels, or 0 if the features are used only as a bias."""
+        return 0 if all(w is None for w in (self.score, self.key, self.value)) else required(self.features).shape[1]
+
+    @property
+    def in_key_or_value(self) -> bool:
+        """True if the features enter keys or values, and not the scores alone."""
+        return self.key is not None or self.value is not None
+
+    @property
+    def whole_bias(self) -> Tensor | None:
+        r"""Sum of all terms added to the scores, \(w_b \cdot e_{rs} + b_{rs}\), `[num_pairs, H]`."""
+        if self.score is None:
+            return self.bias
+        linear = F.linear(required(self.features), self.score)
+        return linear if self.bias is None else self.bias + linear
 
 
 class AttentionRule(NamedTuple):

@@ -78,9 +78,6 @@ class Hardmax(Normaliser):
         soft = into.softmax(score)
         return hard.detach() + (soft - soft.detach())
 
-    def __repr__(self) -> str:
-        return "Hardmax()"
-
 
 class Sigmoid(Normaliser):
     r"""Normaliser that applies a sigmoid to each score, \(b_k = \sigma(s_k)\); the weights into a receiver need not sum
@@ -92,9 +89,6 @@ class Sigmoid(Normaliser):
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.only(score.sigmoid())
 
-    def __repr__(self) -> str:
-        return "Sigmoid()"
-
 
 class NoNormalisation(Normaliser):
     r"""Normaliser that uses the scores themselves as weights, \(b_k = s_k\).
@@ -104,9 +98,6 @@ class NoNormalisation(Normaliser):
 
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.only(score)
-
-    def __repr__(self) -> str:
-        return "NoNormalisation()"
 
 
 # --- Normalisers that let edge features into the weights themselves: MAT's blend, EGT's gates, TorchMD-NET's cutoff.
@@ -223,9 +214,6 @@ class SiLUWithCutoff(Normaliser):
 
     def forward(self, score: Tensor, edge: Tensor | None, into: ReceiverAggregator) -> Tensor:
         return into.only(silu(score) * required(edge)[..., -1:])
-
-    def __repr__(self) -> str:
-        return "SiLUWithCutoff()"
 
 
 # --- A gate on each head of each receiver.

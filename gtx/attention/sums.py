@@ -5,11 +5,13 @@ Read next: `gtx/attention/definition.py`, the equation edge by edge.
 
 from __future__ import annotations
 
+import os
+
 from torch import Tensor
 
-from gtx.attention import fast
 from gtx.attention.complete import attend_pairs
 from gtx.attention.definition import AttentionResult, AttentionRule
+from gtx.attention.fast import compiled
 from gtx.graph import CompleteGraph
 
 
@@ -45,7 +47,14 @@ def attend(
         states = value.new_zeros(0, value.shape[1], rule.score.state_channels) if return_states else None
         return AttentionResult(value[:0], weights, states)
     if not (return_weights or return_states):
-        out = fast.attend(graph, query, key, value, rule)  # None where no compiled form computes this rule
-        if out is not None:
-            return AttentionResult(out)
+        if query.device.type != "cpu" or os.environ.get("TRITON_INTERPRET") == "1":
+            from gtx.attention.fast import ragged  # with torch's compiler, which takes a second to import
+
+            if ragged.wanted() and ragged.can_run(graph, query, value, rule):
+                prepared = rule.score.prepare(query)
+                if ragged.why_not(graph, prepared, key, value, rule.edges, rule.dropout) is None:
+                    return AttentionResult(ragged.attention(graph, prepared, key, value, rule.edges, rule.dropout))
+        elif compiled.can_run(graph, query, key, value, rule):
+            prepared = rule.score.prepare(query)
+            return AttentionResult(compiled.attention(graph, prepared, key, value, rule.edges, rule.dropout))
     return attend_pairs(graph, query, key, value, rule, return_weights, return_states)

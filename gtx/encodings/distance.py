@@ -335,9 +335,6 @@ class MATDistanceAndAdjacency(Encoding):
         bonded[graph.pair_of(data.edge_index)] = 1.0
         return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
 
-    def __repr__(self) -> str:
-        return "MATDistanceAndAdjacency()"
-
 
 # --- The distances of pairs, and for every node their sum.
 

@@ -15,8 +15,7 @@ from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import is_sparse
 
 from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax, attend
-from gtx.attention.definition import AttentionRule, weigh_edges, weigh_values
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import AttentionRule, ProjectedEdgeFeatures, weigh_edges, weigh_values
 from gtx.attention.receivers import EdgeListAggregator
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.embedding import ChunkedPairEmbedding
@@ -98,6 +97,12 @@ class EdgeAttention(MessagePassing):
         merge: HeadMerge | None = None,
         **kwargs: Any,
     ) -> None:
+        for name in ("beta", "root_weight"):
+            if kwargs.pop(name, False):
+                raise TypeError(
+                    f"EdgeAttention adds no projection of the receivers to its output, so it has no {name}=True as "
+                    "TransformerConv: leave it out, and add a torch.nn.Linear of x to the output where one is wanted"
+                )
         super().__init__(aggr="add", node_dim=0, **kwargs)
         self.in_channels = in_channels
         self.out_channels = out_channels

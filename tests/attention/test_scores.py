@@ -20,7 +20,7 @@ from gtx.attention import (
     ScaledDotScore,
     Score,
 )
-from gtx.attention.edge_states import signed_root
+from gtx.attention.scores import signed_root
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 

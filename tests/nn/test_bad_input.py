@@ -136,3 +136,12 @@ def test_a_score_of_another_width_is_refused() -> None:
         EdgeAttention(32, 8, heads=4, score=GATv2Score(2, 8))
     with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GATScore\(4, 16\)"):
         EdgeAttention(32, 8, heads=4, score=GATScore(4, 16))
+
+
+@pytest.mark.parametrize("name", ["beta", "root_weight"])
+def test_arguments_of_transformer_conv_that_are_not_offered(name: str) -> None:
+    assert EdgeAttention(8, 4, **{name: False}).width == 4
+    with pytest.raises(
+        TypeError, match=f"has no {name}=True as TransformerConv: leave it out, and add a torch.nn.Linear"
+    ):
+        EdgeAttention(8, 4, **{name: True})

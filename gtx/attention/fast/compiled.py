@@ -13,8 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, attend_edges
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_edges
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 from gtx.base.threads import split_work
 from gtx.graph import BipartiteGraph, CompleteGraph

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from gtx.attention.complete import attend_pairs
-from gtx.attention.definition import DOT_SOFTMAX, AttentionRule
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.building import are_transformed
 from gtx.attention.fast.size_classes import Plan, fits, limit, plan

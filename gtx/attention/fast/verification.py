@@ -17,8 +17,7 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from gtx.attention.definition import DOT_SOFTMAX, attend_edges
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import DOT_SOFTMAX, ProjectedEdgeFeatures, attend_edges
 from gtx.attention.fast import operators, size_classes
 from gtx.graph import CompleteGraph
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from gtx.attention import AttentionRule, BilinearScore, Hardmax, ScaledDotScore, Softmax, attend
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import ProjectedEdgeFeatures
 from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gtx.attention import AttentionRule, ScaledDotScore, Softmax, attend
-from gtx.attention.edge_states import ProjectedEdgeFeatures
+from gtx.attention.definition import ProjectedEdgeFeatures
 from gtx.attention.fast import building, compiled
 from gtx.graph import CompleteGraph
 
