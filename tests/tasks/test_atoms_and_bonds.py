@@ -1,0 +1,529 @@
+"""Targets of atoms and bonds, alone and with those of molecules: a rule is found, sums are kept, the order is that of
+the text, blanks have no say, and no task disturbs another.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+from rdkit import Chem
+from torch import Tensor, nn
+
+import gtx
+from gtx.base.errors import InputError
+from gtx.cli.printing import score_table
+from gtx.data import FeatureColumns, MoleculeStore, featurise
+from gtx.data.batches import ConstantShapeStore
+from gtx.models import standard
+from gtx.molecules import Featuriser
+from gtx.prediction import ModelFileHeader, Predictor
+from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassification, NumericTask, Regression, TaskList
+from gtx.tasks.several import join_scores, store_of
+from gtx.training import TrainSettings
+from gtx.training_data import DataSettings, load_training_table
+from gtx.workflow import train_model
+from gtx.workflow.baselines import means_of_alike
+from gtx.workflow.fine_tuning import PretrainedModel
+from tests.tables import TINY, molecules, write
+
+pytestmark = pytest.mark.usefixtures("written_pictures")
+
+SMILES = ["CCO", "C", "C[NH3+]", "c1ccccc1C(=O)[O-]", "CC#N"]
+CHARGES = [0, 0, 1, -1, 0]
+LEARNING = TrainSettings(
+    **TINY
+    | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8, "model_arguments": TINY["model_arguments"] | {"dropout": 0.0}}
+    | {"kernel_parts": ["substructures", "descriptors"]}
+)
+
+# --- A model of atoms: numbers by a rule.
+
+
+def rule(atom: Chem.Atom) -> float:
+    """The heavier draws charge from its neighbours, bond by bond, so that a molecule's atoms sum to 0."""
+    return sum(other.GetAtomicNum() - atom.GetAtomicNum() for other in atom.GetNeighbors()) / 20
+
+
+def table(path: Path, rows: int = 120) -> Path:
+    """Neutral bundled molecules with their atoms' charges by the rule, as lists."""
+    known = [s for s in molecules(rows).smiles if "+" not in s and "-" not in s]
+    lists = [[rule(atom) for atom in Chem.MolFromSmiles(s).GetAtoms()] for s in known]
+    return write(path, [[s, json.dumps(values)] for s, values in zip(known, lists, strict=True)], ["smiles", "q"])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    folder = tmp_path_factory.mktemp("atoms")
+    data = DataSettings(str(table(folder / "t.csv")), task=Regression("q", level="atom", sum_to="charge"), workers=0)
+    outcome = train_model(data, LEARNING, folder / "run")
+    alike = outcome.metrics["baseline"]["alike"]["test"]
+    assert outcome.metrics["test"]["r2"] > max(0.85, alike["r2"])  # the rule is found, and it is not of the atom alone
+    assert any("sum to its formal charge; those of the training rows miss it by" in note for note in outcome.notes)
+    return gtx.load(folder / "run" / "model.gtx", "cpu")
+
+
+@pytest.mark.slow
+def test_predictions_sum_to_the_formal_charge(model: Predictor) -> None:
+    lists = [json.loads(text) for text in model.predict(SMILES).q_pred]
+    assert [len(values) for values in lists] == [3, 1, 2, 9, 3]
+    assert [sum(values) for values in lists] == pytest.approx(CHARGES, abs=1e-7)
+
+
+@pytest.mark.slow
+def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
+    mol = Chem.MolFromSmiles("CC(=O)NCC#N")
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
+        other = Chem.RenumberAtoms(mol, order)
+        text = Chem.MolToSmiles(other, canonical=False)
+        written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
+        found, expected = (np.array(json.loads(values)) for values in model.predict([text, "CC(=O)NCC#N"]).q_pred)
+        np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, tmp_path: Path) -> None:
+    arguments = {**model.header.model["arguments"], "per": "bond"}
+    header = replace(model.header, model={"name": "standard", "arguments": arguments})
+    Predictor(model.members, header).save(tmp_path / "m.gtx")
+    with pytest.raises(InputError, match=r"model\.arguments\.per: expected 'atom', got 'bond'"):
+        gtx.load(tmp_path / "m.gtx")
+
+
+@pytest.mark.slow
+def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
+    further = PretrainedModel(model.header, [], model.header.featuriser, "m.gtx", "")
+    assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
+    assert further.spec(Regression("b", level="bond"))["arguments"]["per"] == "bond"
+    rates = {"all": 0.1, "readout.substructures": 1}
+    tuned = replace(further, header=replace(model.header, settings={"tuning": {"rates": rates}}))
+    bonds, both = Regression("b", level="bond"), TaskList(tasks=(Regression("y"), Regression("b", level="bond")))
+    assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
+    assert tuned.tuned(TrainSettings(), both).rates == rates | {"also": 1}  # its head is new
+    assert further.spec(both)["arguments"]["also"] == {"bond": 1}
+    assert further.spec(Regression("q", level="atom")) == model.header.model | {
+        "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
+    }
+
+
+def test_those_alike_are_of_training_alone() -> None:
+    codes = np.array([[6, 1], [6, 1], [6, 2], [7, 1], [6, 1], [6, 3], [8, 1]])
+    y = np.array([[1.0], [3.0], [8.0], [0.0], [np.nan], [100.0], [100.0]])
+    found = means_of_alike(codes, y, np.arange(7) < 4)
+    assert found[:, 0].tolist() == [2, 2, 8, 0, 2, 4, 3]  # the mean of its codes, else of its element, else of all
+
+
+# --- A model of molecules, atoms and bonds: a number, and classes of atoms and bonds.
+
+
+def near_oxygen(atom: Chem.Atom) -> str:
+    return "yes" if any(other.GetAtomicNum() == 8 for other in atom.GetNeighbors()) else "no"
+
+
+def cells(smiles: str) -> list:
+    """What follows from a molecule: a number, a class that the atom's own codes do not tell, and one that they do."""
+    mol = Chem.MolFromSmiles(smiles)
+    near = [near_oxygen(atom) for atom in mol.GetAtoms()]
+    orders = [str(bond.GetBondType()).lower() for bond in mol.GetBonds()]
+    return [sum(atom.GetAtomicNum() != 6 for atom in mol.GetAtoms()), json.dumps(near), str(orders)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A joint model; every fourth molecule lacks the classes of its atoms."""
+    folder = tmp_path_factory.mktemp("classes")
+    rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
+    for row in rows[1::4]:
+        row[2] = ""
+    task = TaskList(tasks=(Regression("hetero"), InferredTask("near", "atom"), InferredTask("order", "bond")))
+    path = write(folder / "t.csv", rows, ["smiles", "hetero", "near", "order"])
+    outcome = train_model(DataSettings(str(path), task=task, workers=0), LEARNING, folder / "run")
+    found, baselines = outcome.metrics["test"]["per_target"], outcome.metrics["baseline"]
+    alike = baselines["alike"]["test"]["per_target"]
+    assert list(found) == ["hetero", "near", "order"] and found["hetero"]["r2"] > 0.8
+    assert found["near"]["roc_auc"] > 0.9 > alike["near"]["roc_auc"] + 0.1  # not of the atom alone
+    assert found["order"]["accuracy"] > 0.97 and alike["order"]["accuracy"] > 0.97
+    assert baselines["ridge"]["test"]["per_target"]["near"]["accuracy"] is None is alike["hetero"]["rmse"]
+    assert set(found["near"]) == {"roc_auc", "pr_auc", "accuracy"}
+    assert set(found["order"]) == {"roc_auc", "accuracy", "f1", "mcc"}
+    of_classes = [found["near"]["accuracy"], found["order"]["accuracy"]]
+    assert outcome.metrics["test"]["accuracy"] == pytest.approx(np.mean(of_classes))
+    assert "near: near_pred is the probability of the positive class, 'yes'; the other class is 'no'" in outcome.notes
+    assert "order: classes 'aromatic', 'double', 'single', 'triple'" in outcome.notes
+    score_table(outcome.metrics, outcome.task.metrics)  # though targets have unlike scores
+    assert "report-atom-classes.html" in " ".join(outcome.notes)
+    return folder / "run"
+
+
+@pytest.mark.slow
+def test_answers_are_lists_of_probabilities_and_of_classes(run: Path) -> None:
+    answer = gtx.load(run / "model.gtx", "cpu").predict(["CC=O", "C", "CC#N"])
+    assert json.loads(answer.near_class[0]) == ["no", "yes", "no"] and json.loads(answer.order_pred[1]) == []
+    assert json.loads(answer.order_pred[0]) == ["single", "double"]
+    p = np.array([json.loads(answer[f"order_{name}"][2]) for name in ("aromatic", "double", "single", "triple")])
+    np.testing.assert_allclose(p.sum(0), 1, atol=1e-7)
+    assert p.argmax(0).tolist() == [2, 3]
+
+
+@pytest.mark.slow
+def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
+    atoms, bonds = ((run / f"report-{part}-classes.html").read_text() for part in ("atom", "bond"))
+    for words in ("ROC curves of near", "Confusion of near", "Atoms by measured class", "mean probability of the meas"):
+        assert words in atoms
+    assert "report-atom-classes.html" in (run / "report.html").read_text()
+    assert "Confusion of order" in bonds and "ROC curves" not in bonds and "Bonds by measured class" in bonds
+    assert "The loss is the cross-entropy, in nats" in atoms and "could not be drawn" not in atoms + bonds
+
+
+# --- Rows: bad lists are errors.
+
+
+def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
+    cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
+    path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
+    data = load_training_table(
+        DataSettings(str(path), task=Regression("q", level="atom"), split_column="split", workers=0)
+    )
+    errors = data.files[0].row_log.errors
+    assert list(errors) == [5, 2, 6]
+    assert errors[2].endswith('value "[1, 2]": has 2 numbers; expected one for each of the molecule\'s 3 atoms')
+    assert errors[6].endswith("of the molecule's 3 atoms; --hydrogens makes atoms of hydrogens too")
+    assert errors[5].endswith("item 3, 'x', is neither a finite number nor null")
+    assert sum(map(len, data.split.values())) == 2  # without any value, a row is only predicted
+    y = data.store.atom_y[:, 0].reshape(3, 3)
+    np.testing.assert_array_equal(y, [[1, 2, 3], [np.nan] * 3, [np.nan, 5, np.nan]])
+
+
+def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "t.csv",
+        [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
+        ["smiles", "b", "split"],
+    )
+    data = load_training_table(
+        DataSettings(str(path), task=Regression("b", level="bond"), split_column="split", workers=0)
+    )
+    assert "has 2 numbers; expected one for each of the molecule's 1 bond" in data.files[0].row_log.errors[3]
+    assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
+
+
+def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
+    cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
+    one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
+    two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
+    data = load_training_table(
+        DataSettings(str(one), task=InferredTask("site", level="atom"), val=str(two), test=str(two), workers=0)
+    )
+    errors = data.files[0].row_log.errors
+    assert sorted(errors) == [2, 5, 6]
+    assert errors[2].endswith("has 2 classes; expected one for each of the molecule's 3 atoms")
+    assert errors[5].endswith("item 3 is neither a word nor a number nor null")
+    assert errors[6].endswith("item 1, '0, has a quote on one side")
+    (other,) = data.files[1].row_log.errors.values()
+    assert other.endswith("item 2, '2', is none of the classes '0', '1' of the training table, nor null")
+    y = data.store.atom_y[:, 0].reshape(-1, 3)[:3]
+    np.testing.assert_array_equal(y, [[0, 1, 0], [np.nan] * 3, [np.nan, 1, np.nan]])
+    assert type(data.task) is BinaryClassification and data.task.columns.labels(0) == ("0", "1")
+
+
+def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
+    lists = {
+        "smiles": ["CCO", "CO"],
+        "ring": [[True, False, None], [False, True]],
+        "kind": [["a", "b", "c"], ["b", "a"]],
+    }
+    pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
+    task = InferredTask(["ring", "kind"], level="atom")
+    data = load_training_table(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
+    assert data.task.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].row_log.errors
+    np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
+
+
+def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
+    cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
+    path = write(tmp_path / "t.csv", [["CCO", cell, "", "[1, 1, 1]"] for cell in cells], ["smiles", "q", "no", "one"])
+    for name, reason in (
+        ("q", "120 different values, .* atom-classes takes at most 100 classes; for numbers there is --task atoms"),
+        ("no", "'no' holds no list of classes in any of the 40 rows; one class for each atom was expected"),
+        ("one", "'one' holds only the class '1'; atom-classes needs two or more"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            load_training_table(DataSettings(str(path), task=InferredTask(name, level="atom")))
+
+
+# --- The loss and the outputs, alone.
+
+NUMBERS = {
+    "atoms with a sum": Regression(["a", "b"], level="atom", sum_to="charge"),
+    "atoms": Regression(["a", "b"], level="atom"),
+    "bonds": Regression(["a", "b"], level="bond"),
+}
+THREE = ("a", "b", "c")
+CLASSES = {
+    "two classes": BinaryClassification(["a", "b"], level="atom"),
+    "several": MulticlassClassification(["a", "b"], level="atom", classes=(THREE, THREE[:2])),
+    "of bonds": MulticlassClassification(["a", "b"], level="bond", classes=(THREE, THREE[:2])),
+}
+
+
+def store(task: NumericTask) -> MoleculeStore:
+    """Molecules with two targets of their parts, some of them blank."""
+    made, level = featurise(Featuriser(), SMILES, workers=0).store, task.objective.level
+    rows, random = int(level.ptr(made)[-1]) // level.rows_each, torch.Generator().manual_seed(0)
+    y = torch.randn(rows, 2, generator=random).double()
+    if task.discrete:
+        y = torch.stack([torch.randint(len(task.columns.labels(t)), (rows,), generator=random) for t in (0, 1)], 1)
+    y = y.double().repeat_interleave(level.rows_each, 0)
+    y[::3, 0] = torch.nan
+    y[: 3 * level.rows_each] = torch.nan
+    return level.with_targets(made, y)
+
+
+ARGUMENTS = {"channels": 8, "layers": 1, "heads": 2, "dropout": 0.0}
+
+
+def sizes(further: int = 0) -> dict[str, object]:
+    read = Featuriser()
+    counts = {"atom_sizes": list(read.atom_sizes), "bond_sizes": list(read.bond_sizes)}
+    return counts | {"num_descriptors": read.num_descriptors + further}
+
+
+def network(task: NumericTask, further: int = 0, seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    made = standard(task.objective.out_channels, **sizes(further), **ARGUMENTS, per=task.level)
+    molecules = store(task)
+    made.observe(molecules.with_features(torch.randn(len(molecules), further)))
+    return made.eval()
+
+
+def collected(task: NumericTask, model: nn.Module, batch: object) -> tuple[Tensor, Tensor, float]:
+    output = task.objective.forward(model, batch)
+    return (
+        task.objective.mean_loss(output, batch),
+        task.objective.validation.outputs(output, batch),
+        float(task.objective.share(batch)),
+    )
+
+
+@pytest.mark.parametrize("task", NUMBERS.values(), ids=NUMBERS)
+def test_batches_of_constant_shape_are_worth_the_same(task: Regression) -> None:
+    task = task.fitted(store(task))
+    model, examples = network(task).train(), task.objective.examples(store(task))
+    cutter = ConstantShapeStore(examples)
+    (index, *_) = cutter.sampler(5).batches()
+    values = (~task.objective.level.targets(examples).isnan()).sum()
+    assert task.objective.share(cutter) == task.objective.share(examples) == values
+    loss, sums, share = collected(task, model, cutter.batch(index))
+    rows = index[index >= 0]
+    plain_loss, plain_sums, plain_share = collected(task, model, examples.batch(rows))
+    torch.testing.assert_close(loss, plain_loss, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(sums[: len(rows)], plain_sums, rtol=1e-5, atol=1e-6)
+    assert sums.shape[1] == task.objective.validation.channels and share == plain_share and model.constant_shapes
+
+
+@pytest.mark.parametrize("task", NUMBERS.values(), ids=NUMBERS)
+def test_every_value_has_the_same_say_and_blanks_have_none(task: Regression) -> None:
+    task = task.fitted(store(task))
+    batch = task.objective.examples(store(task)).batch()
+    y = task.objective.level.targets(batch)
+    output = torch.randn(y.shape, requires_grad=True)
+    loss = task.objective.mean_loss(output, batch)
+    loss.backward()
+    known = ~y.isnan()
+    torch.testing.assert_close(loss.detach(), (output.detach() - y)[known].square().mean())
+    assert ((output.grad != 0) == known).all()
+    scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
+    assert scores["val_loss"] == pytest.approx(float(loss.detach()))
+    found = task.objective.evaluate(task.objective.level.targets(store(task)), task.scaler.unscale(output.detach()))
+    for name in ("rmse", "mae", "r2"):
+        assert scores[f"val_{name}"] == pytest.approx(found[name], rel=1e-5)
+
+
+@pytest.mark.parametrize("task", CLASSES.values(), ids=CLASSES)
+def test_the_loss_is_the_cross_entropy_of_what_is_known(task: NumericTask) -> None:
+    task = task.fitted(store(task))
+    batch = task.objective.examples(store(task)).batch()
+    y = task.objective.level.targets(batch)
+    output = torch.randn(len(y), task.objective.out_channels, requires_grad=True)
+    loss = task.objective.mean_loss(output, batch)
+    loss.backward()
+    losses = []
+    for t, place in enumerate(task.objective.places):
+        own = output.detach()[:, place.columns]
+        logits = torch.cat([torch.zeros_like(own), own], 1) if own.shape[1] == 1 else own
+        losses.append(F.cross_entropy(logits, y[:, t].nan_to_num().long(), reduction="none")[~y[:, t].isnan()])
+    torch.testing.assert_close(loss.detach(), torch.cat(losses).double().mean(), check_dtype=False)
+    blank = y.isnan().all(1)
+    assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all()
+    scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
+    assert scores["val_loss"] == scores["val_score"] == pytest.approx(float(loss.detach()), rel=1e-6)
+    found = task.objective.evaluate(y.numpy(), task.objective.unscaled(output.detach()).numpy())
+    assert scores["val_accuracy"] == pytest.approx(found["accuracy"])
+
+
+@pytest.mark.parametrize("task", CLASSES.values(), ids=CLASSES)
+def test_members_of_an_ensemble_are_averaged(task: NumericTask) -> None:
+    molecules = store(task)
+    batch = molecules.batch()
+
+    def answers(*seeds: int) -> list[np.ndarray]:
+        with torch.no_grad():
+            outputs = task.objective.predict([network(task, seed=seed) for seed in seeds], batch)
+            found = task.answers.decode(outputs, molecules)
+        assert len(found.columns()) == len(task.answers.output_columns([], members=len(seeds)))
+        return found.mean
+
+    for both, one, other in zip(answers(0, 1), answers(0), answers(1), strict=True):
+        np.testing.assert_allclose(both, (one + other) / 2)
+    assert "a_std" in task.answers.output_columns([], members=2) and "a_std" not in task.answers.output_columns([])
+
+
+def test_a_row_of_weight_two_counts_as_two() -> None:
+    task = NUMBERS["atoms"].fitted(store(NUMBERS["atoms"]))
+    molecules = replace(task.objective.examples(store(task)), weights=torch.tensor([1.0, 1.0, 2.0, 1.0, 0.0]).double())
+    weighed, twice = molecules.batch(), replace(molecules, weights=None).batch([0, 1, 2, 2, 3])
+    model = network(task)
+    share = task.objective.share(twice)
+    assert task.objective.share(weighed) == share == task.objective.share(molecules)
+    of = [task.objective.mean_loss(task.objective.forward(model, batch), batch) for batch in (weighed, twice)]
+    torch.testing.assert_close(*of)
+    assert len(task.labelled(molecules)) == 3  # the first has no value, the last no weight
+
+
+def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
+    for total in ("charge", 2.0):
+        task = Regression(["a", "b"], level="atom", sum_to=total)
+        task = task.fitted(store(task))
+        with torch.no_grad():
+            outputs = task.objective.predict([network(task)], store(task).batch())
+        lists = task.answers.decode(outputs, store(task)).mean
+        for values, charge in zip(lists, CHARGES, strict=True):
+            assert values.sum(0) == pytest.approx([charge if total == "charge" else total] * 2, abs=1e-12)
+
+
+def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
+    cells = [["CCO", "[1, 2, 3]", 6, "train"], ["CO", "[1, 2]", 3.5, "train"]]
+    path = write(tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
+    columns = FeatureColumns(("temperature", "total"), blanks=True)
+    asked = Regression("q", level="atom", sum_to="total")
+    with pytest.raises(InputError, match="sum_to: expected charge, a number or one of --feature-columns, got 'total'"):
+        load_training_table(DataSettings(str(path), task=asked, split_column="split", workers=0))
+    known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))
+    data = load_training_table(known)
+    task = data.task.fitted(data.store)
+    assert task.answers.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
+    model, read = network(task, further=columns.width), Featuriser()
+    spec = {"name": "standard", "arguments": ARGUMENTS | sizes(columns.width) | {"out_channels": 2, "per": "atom"}}
+    header = ModelFileHeader(task.reading(columns), read, spec, features=columns)
+    Predictor([model], header).save(tmp_path / "m.gtx")
+    given = pd.DataFrame({"smiles": ["CCO", "CC"], "temperature": [1, 2], "total": [4.5, None]})
+    found = gtx.load(tmp_path / "m.gtx", "cpu").predict(given)
+    assert sum(json.loads(found.q_pred[0])) == pytest.approx(4.5, abs=1e-7)
+    assert found.warning[1].endswith("sum to no total: 'total' is blank")
+
+
+# --- Several tasks: no task disturbs another.
+
+TOGETHER = TaskList(tasks=(Regression("a", level="atom"), Regression("y"), Regression("b", level="bond")))
+
+
+@pytest.fixture(scope="module")
+def several() -> tuple[TaskList, MoleculeStore, MoleculeStore, standard]:
+    """Task, molecules and examples of which each lacks something, and a model."""
+    torch.manual_seed(0)
+    made = featurise(Featuriser(), SMILES * 4, workers=0).store
+    y, atom_y, bond_y = (torch.randn(n, 1).double() for n in (20, len(made.atoms), made.bonds.shape[1]))
+    y[::3], atom_y[::4] = torch.nan, torch.nan
+    made = replace(made, y=y.expand(-1, 3), atom_y=atom_y, bond_y=bond_y)
+    model = standard(1, **sizes(), also={"atom": 1, "bond": 1}, **TINY["model_arguments"]).double().eval()
+    task = TOGETHER.fitted(made)
+    return task, made, task.objective.examples(made), model
+
+
+def test_the_loss_is_the_sum_of_the_losses_of_the_tasks(several: tuple) -> None:
+    task, _, examples, model = several
+    batch = examples.batch()
+    outputs = task.objective.forward(model, batch)
+    each = [own.objective.mean_loss(output, batch) for own, output in zip(task.tasks, outputs, strict=True)]
+    torch.testing.assert_close(task.objective.mean_loss(outputs, batch), sum(each))
+
+
+def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(several: tuple) -> None:
+    """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
+    together, molecules, examples, model = several
+    task = TaskList(tasks=tuple(each for each in together.tasks if each.level != "molecule")).fitted(molecules)
+
+    def mean_loss(batch: object) -> Tensor:
+        return task.objective.mean_loss(model(batch)[1:], batch)
+
+    batches = [examples.batch(index) for index in torch.arange(len(examples)).split(7)]
+    usual = task.objective.share(examples) / len(batches)
+    steps = [mean_loss(batch) * (task.objective.share(batch) / usual) for batch in batches]
+    torch.testing.assert_close(sum(steps) / len(steps), mean_loss(examples.batch()))
+
+
+def test_a_molecule_teaches_only_what_is_known_of_it(several: tuple) -> None:
+    task, _, examples, model = several
+    batch = examples.batch(examples.y[:, 0].isnan().nonzero().flatten())
+    model.zero_grad()
+    task.objective.mean_loss(task.objective.forward(model, batch), batch).backward()
+    heads = {"molecule": model.head, "atom": model.also["atom"], "bond": model.also["bond"]}
+    sizes = {name: sum(float(p.grad.abs().sum()) for p in head.parameters()) for name, head in heads.items()}
+    assert sizes["molecule"] == 0 and sizes["atom"] > 0 and sizes["bond"] > 0
+
+
+def test_the_score_of_an_epoch_is_the_mean_over_targets(several: tuple) -> None:
+    task, molecules, examples, model = several
+    batch = examples.batch()
+    with torch.no_grad():
+        output = task.objective.forward(model, batch)
+    logged = task.objective.validation.scorer(molecules)(task.objective.validation.outputs(output, batch))
+    alone = [
+        each.objective.validation.scorer(store_of(each, molecules))(each.objective.validation.outputs(own, batch))
+        for each, own in zip(task.tasks, output, strict=True)
+    ]
+    assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))
+    assert logged["val_loss"] == pytest.approx(sum(each["val_loss"] for each in alone))
+
+
+def test_means_are_over_the_targets_that_have_a_score() -> None:
+    one = {"rmse": 1.0, "per_target": {"a": {"rmse": 1.0, "bounds": 3, "bounds_kept": 0.5}}}
+    other = {"rmse": 2.0, "accuracy": 0.5, "per_target": {"b": {"rmse": 2.0}, "c": {"accuracy": 0.5}}}
+    found = join_scores([one, other], ["rmse", "accuracy"])
+    assert (found["rmse"], found["accuracy"], list(found["per_target"])) == (1.5, 0.5, ["a", "b", "c"])
+    assert "bounds" not in found
+
+
+ATOMS = Regression("a", level="atom")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        ((Regression("y"),), "together are two or three"),
+        (
+            (Regression("a", level="atom"), Regression("b", level="atom")),
+            "one of molecules, one of atoms and one of bonds: got atoms, atoms",
+        ),
+        (
+            (Regression("a", level="atom"), InferredTask("b", level="atom")),
+            "one of atoms and one of bonds: got atoms, atom-classes",
+        ),
+        (
+            (BinaryClassification("y"), Regression("a", level="atom")),
+            "together are regression, atoms, .*; got classification",
+        ),
+        ((Regression("y"), Regression("y", level="atom")), "'y' is named twice"),
+        ((Regression("y", uncertainty="similarity"), Regression("a", level="atom")), "similarity does not go together"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tasks: tuple, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        TaskList(tasks=tasks)
