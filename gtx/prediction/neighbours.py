@@ -175,13 +175,14 @@ class Neighbours:
     """
 
     def __init__(self, training: TrainingRows, featuriser: Featuriser) -> None:
-        whole = replace(
+        joined = replace(
             graph_featuriser(featuriser),
             standardise=False,  # these are
             components=(),
+            agents=featuriser.reaction is not None,  # the molecules beside a reaction, which stand over its arrow
             max_atoms=featuriser.max_atoms * max(1, len(featuriser.components)),
         )
-        done = featurise(whole, list(training.smiles), workers=0, smiles=False)
+        done = featurise(joined, list(training.smiles), workers=0, smiles=False)
         self.training = training
         self.rows: np.ndarray = done.good
         self.kernel: TanimotoKernel = morgan_kernel(done.store)

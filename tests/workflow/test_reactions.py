@@ -122,6 +122,7 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path: Path) -> None:
     answers = DataFramePredictor(str(tmp_path / "two" / "model.gtx"))(frame)["yield_pred"]
     np.testing.assert_allclose(answers[:3].to_numpy(float), values(model, reactions), atol=1e-5)
     np.testing.assert_allclose(model.predict(frame)["yield_pred"][:3], answers[:3].to_numpy(float), atol=1e-5)
+    assert (model.neighbours(frame, 1).groupby("reactants>>products").similarity.max() == 1).sum() > 50
     other = [(rxn, "O") for rxn, _ in reactions]
     assert np.abs(values(model, other) - answers[:3].to_numpy(float)).min() > 0
     parts = ["--kernel-parts", "substructures", "descriptors", "foundation"]
