@@ -28,11 +28,8 @@ CODES = 256
 
 @dataclass(frozen=True)
 class MoleculeExtent:
-    """Codes and sizes of the training molecules, or of one component of the training rows.
-
-    Attributes:
-        atoms, bonds: the codes that occur in each column of `MoleculeStore.atoms` and `MoleculeStore.bond_codes`.
-        largest: number of atoms of the largest molecule; None if it is unknown.
+    """Training molecules, or one component of the training rows: the codes that occur in each column of
+    `MoleculeStore.atoms` and `MoleculeStore.bond_codes`, and the number of atoms of the largest, None if unknown.
     """
 
     atoms: Sequence[Sequence[int]]
@@ -164,13 +161,7 @@ class TrainingExtent:
     ) -> list[list[str]]:
         """Warn of what training did not have: other codes, far more atoms, and features far outside their ranges.
 
-        Args:
-            store: molecules with their features, read as the training rows.
-            components: names of the components of a row, for the messages.
-            features: feature columns.
-
-        Returns:
-            The warnings of each molecule or row.
+        The warnings of each row name its components.
         """
         warnings: list[list[str]] = [[] for _ in range(len(store))]
         parts = zip(components or ("",), self.molecules, _components(store, features), strict=True)
@@ -206,15 +197,8 @@ class TrainingExtent:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any], components: int, columns: tuple[int, int]) -> Self:
-        """Rebuild the extent of rows of some components from the plain values of `to_dict`.
-
-        Args:
-            plain: the plain values.
-            components: number of molecules of a row.
-            columns: numbers of columns of codes of atoms and of bonds.
-
-        Raises:
-            InputError: an entry is missing or not in order.
+        """Rebuild the extent of rows of some components from the plain values of `to_dict`, with an `InputError` for an
+        entry that is missing or not in order; `columns` are the numbers of columns of codes of atoms and of bonds.
         """
         codes = list_of(whole(0, CODES - 1), most=CODES)
         atoms, bonds = (list_of(codes, count, count) for count in columns)

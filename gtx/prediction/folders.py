@@ -39,12 +39,8 @@ BEST = "top.csv"
 class Library:
     """Tables in a folder and its subfolders; hidden files and folders are ignored.
 
-    Args:
-        source: path of the folder.
-
     Attributes:
-        root: the folder.
-        files: names of the tables, relative to the folder, sorted.
+        files: names of the tables, relative to the folder `root`, sorted.
         others: names of files that are no tables.
         problems: for folders and tables that cannot be read, the reason by name.
 

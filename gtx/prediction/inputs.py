@@ -30,15 +30,11 @@ def as_frame(table: Any) -> Any:
 
 
 def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
-    """List molecules, each unchanged.
-
-    Args:
-        smiles: one SMILES or RDKit molecule; a list, an array, a column; or a table with a column of them.
-        usual: the name of the column in training.
+    """List molecules, each unchanged: one SMILES or RDKit molecule; a list, an array, a column; or those of a table,
+    whose column of molecules was called `usual` in training.
 
     Raises:
-        InputError: the column of molecules in a table is ambiguous, or there are no molecules; or `smiles` is the path
-            of a table.
+        InputError: the column is ambiguous, or there are no molecules; or `smiles` is the path of a table.
     """
     smiles = as_frame(smiles)
     if isinstance(smiles, (str, Path)) and str(smiles).lower().removesuffix(".gz").endswith(TABLES):
@@ -60,11 +56,7 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
 
 
 def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """List rows of several molecules, each unchanged.
-
-    Args:
-        rows: a table with columns of these names, or any number of sequences of K SMILES.
-        names: names of the K components.
+    """List rows of K molecules, each unchanged: of a table with columns of these names, or of sequences of K SMILES.
 
     Raises:
         InputError: a column is missing, or a row has more or fewer molecules.
@@ -101,23 +93,18 @@ def is_gap(cell: Any) -> bool:
     return pd.api.types.is_scalar(cell) and bool(pd.isna(cell))
 
 
-def as_texts(given: Iterable[Any], coordinates: bool = False, ordered: bool = False) -> list[Text]:
-    """Convert SMILES and RDKit molecules to texts; a row of several molecules becomes a tuple.
+def as_texts(molecules: Iterable[Any], coordinates: bool = False, ordered: bool = False) -> list[Text]:
+    """Convert SMILES and RDKit molecules, or tuples of them, to texts, see `gtx.molecules.reading.molecule_text`.
 
     A gap (None, NaN or another missing value of pandas) becomes an empty text, and anything else the text that `repr`
     gives: neither can be read as a molecule.
-
-    Args:
-        given: molecules, or tuples of the molecules of a row.
-        coordinates, ordered: keep the coordinates, and the order of atoms, of RDKit's molecules, see
-            `gtx.molecules.reading.molecule_text`.
     """
 
     def text(one: Any) -> str:
         written = molecule_text(one, coordinates, ordered)
         return written if written is not None else "" if is_gap(one) else repr(one)
 
-    return [tuple(map(text, one)) if isinstance(one, tuple) else text(one) for one in given]
+    return [tuple(map(text, one)) if isinstance(one, tuple) else text(one) for one in molecules]
 
 
 def first_cells(table: pd.DataFrame) -> list[list[str]]:
@@ -142,14 +129,7 @@ def _column(table: pd.DataFrame, usual: str | None) -> int:
 def with_columns(
     header: ModelFileHeader, done: FeaturisationResult, texts: Sequence[Text], rows: Sequence[RowFeatures | None]
 ) -> FeaturisationResult:
-    """Attach the feature columns of a model to featurised molecules, and warn of predicted lists in doubtful order.
-
-    Args:
-        header: header of the model.
-        done: the featurised texts.
-        texts: texts of the molecules.
-        rows: features of each text, where the model has feature columns.
-    """
+    """Attach the feature columns of a model to featurised texts, and warn of predicted lists in doubtful order."""
     if header.features:
         done = header.features.joined(done, rows, texts, header.featuriser)
     if not header.predicts_lists:

@@ -133,11 +133,7 @@ class FoundationEmbedding:
 def foundation_spec(sides: Sizes | None = None) -> dict[str, Any]:
     """Return the argument `foundation` of a model, see `gtx.kernel.KernelRidge` and `gtx.models.graph_transformer`.
 
-    Args:
-        sides: of reactions, the numbers of codes of atom and bond columns; None for molecules.
-
-    Raises:
-        InputError: the foundation is missing or damaged.
+    For reactions, `sides` are the numbers of codes of atom and bond columns.
     """
     sha256 = read_model_card()["sha256"]
     spec: dict[str, Any] = {"sha256": sha256, "width": _network(sha256, "cpu").width}

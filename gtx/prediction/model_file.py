@@ -82,16 +82,7 @@ def _read_modules(
     """Read the networks `members.k.*` of a model file and the kernel of a blend, `partner.*`, in evaluation mode.
 
     They are first built without any memory, on torch's meta device, and compared with the tensors by name, shape and
-    type; so a header can ask for no more memory than the file has bytes.
-
-    Args:
-        file: a safetensors file, opened by `safetensors.safe_open`.
-        header: its header.
-        count: number of networks.
-        model: in place of the header's specification, a module of the same shape or a function that makes one.
-
-    Raises:
-        InputError: a specification describes no network, the tensors are not its weights, or a weight is not finite.
+    type; so a header can ask for no more memory than the file has bytes. What is not in order is an `InputError`.
     """
     names = set(file.keys())
     arguments = header.model["arguments"]

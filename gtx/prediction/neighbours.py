@@ -83,17 +83,11 @@ class TrainingRows:
         few = f" of {self.trained:,}, drawn at random" if self.is_sample else ""
         return f"{len(self):,}{few}, with SMILES and values"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the rows to plain values for JSON."""
-        return asdict(self)
+    to_dict = asdict
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
-        """Rebuild the rows from the plain values of `to_dict`.
-
-        Raises:
-            InputError: an entry is missing or of another kind, or columns differ in length.
-        """
+        """Rebuild the rows from the plain values of `to_dict`, with an `InputError` for what is not in order."""
         numbers, texts = list_of(whole(0, 2**53), most=MOST), list_of(text(LONGEST_CELL), most=MOST)
         kinds = {"smiles": texts, "rows": numbers, "values": mapping_of(texts), "trained": whole(0, 2**53)}
         check(plain, entries(kinds), "training")
@@ -114,12 +108,8 @@ class Overlap:
 
     For a blend, validation molecules count as training molecules too, because the kernel model is fitted to them.
 
-    Args:
-        training: training rows in the model file, all or a sample; None if the file contains none.
-        task: the task of the model.
-        columns: the columns of the table.
-
     Attributes:
+        training: training rows in the model file, all or a sample; None if the file contains none.
         trained: number of molecules of the table that are among the training rows in the model file.
         rows: number of molecules of the table that could be read.
     """
@@ -167,12 +157,7 @@ class Overlap:
 
 
 class Neighbours:
-    """Comparison of molecules with training rows by the Tanimoto similarity of Morgan counts.
-
-    Args:
-        training: the training rows.
-        featuriser: the featuriser of the model.
-    """
+    """Comparison of molecules with training rows by the Tanimoto similarity of Morgan counts."""
 
     def __init__(self, training: TrainingRows, featuriser: Featuriser) -> None:
         joined = replace(
@@ -193,11 +178,8 @@ class Neighbours:
         return {name: self.training.column(name) for name in self.training.values}
 
     def nearest(self, store: MoleculeStore, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the nearest training rows of each molecule of a store, the most similar first.
-
-        Returns:
-            Their positions in `training`, int64 `[m, k]`, and their similarity, float64 `[m, k]`, from 0 to 1; k is
-            `count`, or less where fewer rows are kept.
+        """Return the positions of the training rows nearest to each of m molecules, int64 `[m, k]`, and their
+        similarity from 0 to 1, float64 `[m, k]`; k is `count`, or less where fewer rows are kept.
         """
         place, similarity = nearest_references(self.kernel, store, min(count, len(self.rows)))
         return self.rows[place], similarity
@@ -306,16 +288,13 @@ class Domain:
 
     @classmethod
     def measure(cls, task: NumericTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:
-        """Choose the bands from the validation rows, and measure the error in each band.
+        """Choose the bands from n validation rows, and measure the error in each; None for fewer than `FEWEST` rows.
 
         Args:
             task: the task of the model.
-            similarity: similarity of each validation row to the nearest training row, `[n]`.
+            similarity: similarity of each row to the nearest training row, `[n]`.
             y: measured values, `[n, T]`, NaN for blanks.
-            prediction: predictions for the validation rows, `[n, P]`.
-
-        Returns:
-            The domain; None for fewer than `FEWEST` rows with a value.
+            prediction: predictions, `[n, P]`.
         """
         measured = ~np.isnan(y).all(axis=1)
         ordered = np.sort(similarity[measured])
@@ -384,11 +363,7 @@ class Domain:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any], targets: int) -> Self:
-        """Rebuild the domain of a number of targets from the plain values of `to_dict`.
-
-        Raises:
-            InputError: an entry is missing or not in order.
-        """
+        """Rebuild the domain from the plain values of `to_dict`, with an `InputError` for what is not in order."""
         counts, errors = (list_of(kind, targets, targets) for kind in (whole(0, 2**53), number(0) | None))
         bands = entries(dict.fromkeys(BANDS, entries({"rows": counts, "errors": errors})))
         check(plain, entries({"edges": list_of(number(0, 1), 2, 2), "error": Text, "bands": bands}), "domain")

@@ -19,15 +19,10 @@ Sizes = Sequence[Sequence[int]]
 
 
 def embed_reactions(embed: Callable[[Batch], Tensor], batch: Batch, sizes: Sizes) -> Tensor:
-    """Embed B reactions by an embedding of molecules, float32 `[B, 2 width]`.
+    """Embed B reactions by an embedding of molecules `[molecules, width]`: float32 `[B, 2 width]`.
 
     The first half is the sum over the molecules of the first side; the second half is that of the second side minus
     that of the first.
-
-    Args:
-        embed: function from a batch of molecules to their embeddings, `[molecules, width]`.
-        batch: reactions.
-        sizes: numbers of codes of each column.
     """
     first, second = (_embed_side(embed, side, sizes[0]) for side in split_sides(batch, *sizes))
     return torch.cat([first, second - first], 1)
@@ -40,14 +35,8 @@ def _embed_side(embed: Callable[[Batch], Tensor], side: Data, atom_sizes: Sequen
 
 
 def separate_molecules(side: Data, atom_sizes: Sequence[int]) -> tuple[Batch, Tensor]:
-    """Divide one side of reactions into its molecules, with hydrogens as a count of their neighbours.
-
-    Args:
-        side: batch by `split_sides`.
-        atom_sizes: number of codes of each atom column of a reaction.
-
-    Returns:
-        The molecules, and the reaction of each, int64 `[molecules]`.
+    """Divide one side of reactions by `split_sides` into its molecules, with hydrogens as a count of their neighbours;
+    return them and the reaction of each, int64 `[molecules]`.
     """
     x, (sender, receiver) = side.x.clone(), side.edge_index
     element = x[:, ATOM_INDEX["element"]]

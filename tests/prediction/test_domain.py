@@ -115,10 +115,7 @@ def test_from_training_to_a_table(trained: Path, tmp_path: Path, capsys: pytest.
 
 def test_it_stands_before_the_neighbours(trained: Path) -> None:
     model = gtx.load(trained / "model.gtx", "cpu")
-    both, alone = (
-        model.with_neighbours(1, domain=True),
-        model.with_neighbours(domain=True),
-    )
+    both, alone = model.with_neighbours(1, domain=True), model.with_neighbours(domain=True)
     names = ["similarity", "domain", "domain_error", "domain_rows"]
     assert list(alone.output_columns([]))[-4:] == names
     assert list(both.output_columns([]))[-7:] == [*names, "neighbour_1", "neighbour_1_similarity", "neighbour_1_gap"]

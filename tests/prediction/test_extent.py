@@ -17,8 +17,7 @@ from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.prediction.extent import TrainingExtent
-from gtx.tasks import Regression
-from gtx.training import TrainSettings, fit
+from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
 from tests.tables import ALONE, TINY, TINY_ESTIMATOR, molecules, write
@@ -86,16 +85,6 @@ def test_the_estimators_warn(table: Path, model: str) -> None:
     new = pd.DataFrame({"smiles": ["CCO", "C(", CHAIN], "temperature": [300, 300, 300]})
     with pytest.warns(UserWarning, match="1 of 2 predictions with a warning; the first is number 2.*: far larger"):
         estimator.predict(new)
-
-
-def test_a_kernel_of_a_script_warns_of_the_molecules_it_was_fitted_to(tmp_path: Path) -> None:
-    store = featurise(PLAIN, list(molecules(40).smiles), workers=0).store.with_targets(molecules(40)[["gap"]])
-    sizes = {"atom_sizes": list(PLAIN.atom_sizes), "bond_sizes": list(PLAIN.bond_sizes)}
-    spec = {"name": "tanimoto", "arguments": {"out_channels": 1, **sizes}}
-    settings = TrainSettings(progress=False)
-    members = fit(build_model(spec), Regression("gap"), store, store.subset(torch.arange(0)), settings, tmp_path)
-    predictor = Predictor.of(members, PLAIN, "cpu", spec, train=store)
-    assert predictor.predict(["CCO", "C[Si](C)(C)C", CHAIN]).warning.tolist()[1:] == [SILICON, SIZE]
 
 
 def test_an_explanation_tells_it_too() -> None:

@@ -69,11 +69,6 @@ def test_a_row_has_a_text_or_an_error(make: Callable) -> None:
     assert len(make().predict([])) == 0
 
 
-def test_what_never_ends_is_cut_off_and_said(make: Callable) -> None:
-    endless = make(end=-100.0).predict(["CCO"])
-    assert "cut off at the limit of 8 tokens" in endless["warning"][0] and endless["product_pred"][0]
-
-
 def test_several_beams_search(make: Callable) -> None:
     greedily, searched = (make(end=1.0, beams=beams).predict(SOURCES) for beams in (1, 8))
     store = featurise(FEATURISER, SOURCES, workers=0).store

@@ -59,45 +59,6 @@ def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Pre
     assert outcome.metrics is None
 
 
-@pytest.mark.slow
-def test_fifty_bad_rows_among_a_thousand(predictor: Predictor, shared_data: Path, tmp_path: Path) -> None:
-    lines = (shared_data / "zinc12k" / "zinc12k.csv").read_text().splitlines()[:1001]
-    bad = ["C1CC", "C(C", "c1cccc1", "CC(C)(C)(C)C", "", "hello", "C C", "[Xx]", "N(=O)(=O)=O=C", "\t"]
-    places = np.random.default_rng(0).choice(1000, 50, replace=False)
-    for k, place in enumerate(sorted(places, reverse=True)):
-        lines.insert(1 + place, f"{bad[k % len(bad)]},0.5,test,{k}")
-    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
-    predictor = Predictor(
-        predictor.members[:1], replace(predictor.header, task=replace(predictor.task, interval=None))
-    )  # half the work
-    outcome = predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv", workers=2)
-    header, *written = read(tmp_path / "out.csv")
-    given = read(tmp_path / "in.csv")[1:]
-    assert len(written) == len(given) == 1050
-    assert [row[:4] for row in written] == given
-    at = header.index("error")
-    faulty = [i for i, row in enumerate(written) if row[at]]
-    assert faulty == [i for i, row in enumerate(given) if row[0] in bad and row[1] == "0.5"]
-    assert all(f'row {i + 1}, column "smiles", value' in written[i][at] for i in faulty)
-    numbers = np.array([row[4] for i, row in enumerate(written) if i not in set(faulty)], float)
-    assert len(numbers) == 1000 and np.isfinite(numbers).all()
-    assert outcome.row_log.summary().startswith("1050 rows: 1000 read, 50 errors")
-    sample = range(0, 1000, 100)
-    good = [row[0] for i, row in enumerate(written) if i not in set(faulty)]
-    expected = predictor.predict([good[i] for i in sample]).gap_pred
-    np.testing.assert_allclose(numbers[sample], expected, atol=1e-5 * float(predictor.task.scaler.sd[0]))
-
-
-def test_a_table_in_latin_1_gives_a_table_in_utf_8(predictor: Predictor, tmp_path: Path) -> None:
-    (tmp_path / "in.csv").write_bytes('smiles,name,note\nCCO,Müller,a\nCC, b ,"1"\n'.encode("latin-1"))
-    predict_table(predictor, tmp_path / "in.csv", tmp_path / "out.csv")
-    header, *written = read(tmp_path / "out.csv")  # opened as UTF-8
-    assert [row[:3] for row in written] == [["CCO", "Müller", "a"], ["CC", " b ", "1"]]
-    assert [row[header.index("error")] for row in written] == ["", ""]
-    warnings = [row[-1] for row in written]
-    assert warnings[0].startswith('row 1: column "name" is not UTF-8 text') and warnings[1] == ""
-
-
 def test_every_kind_of_source(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     smiles = ["CCO", "C1CC", "c1ccccc1"]
     frame = pd.DataFrame({"Molecule": smiles, "smiles": smiles, "id": ["001", "nan", ""]})
