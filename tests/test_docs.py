@@ -138,13 +138,6 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    prose = re.sub(r"`[^`\n]*`", "", page.read_text())  # a SMILES may look like a link
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", prose)
-    assert not [link for link in links if not (page.parent / link).exists()]
-
-
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
 def test_code_fits_the_width_of_a_page(page: Path) -> None:
     text = page.read_text()
     code = [line for block in re.findall(r"(?ms)^```.*?^```", text) for line in block.splitlines()]

@@ -18,7 +18,7 @@ import gtx
 from gtx.base.annexes import additions
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.termination import Terminated, raise_on_sigterm
-from gtx.cli.printing import be_quiet, in_words, say
+from gtx.cli.printing import be_quiet, say
 
 if TYPE_CHECKING:
     from gtx.cli.parser import Command
@@ -55,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # PyG's import calls torch.jit.script; from torch 2.14 on that is a warning to users, who can do nothing about it
     warnings.filterwarnings("ignore", r".torch\.jit\.script. is deprecated", FutureWarning)
     _share_cores()
-    in_words(sys.stdout)
-    in_words(sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure") and stream.errors == "strict":
+            stream.reconfigure(errors="replace")  # a terminal that knows only ASCII shows other characters as ?
     command = next(iter(words), "")
     resumable = "; run the same command again to resume" if command in RESUMED else ""
     try:

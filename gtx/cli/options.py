@@ -225,13 +225,8 @@ def molecule_columns(values: Mapping[str, Any]) -> tuple[str | None, tuple[str, 
     if len(names) > 1:
         raise InputError(f"{' and '.join('--' + name.replace('_', '-') for name in names)}: give one of them")
     several = tuple(values["smiles_columns"] or ())
-    column = values["smiles_column"] or reaction_column(values)
-    return (None, (column, *several)) if reaction_column(values) and column and several else (column, several)
-
-
-def reaction_column(values: Mapping[str, Any]) -> str | None:
-    """Return the column of reactions; of both sides in two columns, their names with an arrow between them."""
-    return values["reaction_column"] or ">>".join(values["reaction_columns"] or ()) or None
+    reaction = values["reaction_column"] or ">>".join(values["reaction_columns"] or ()) or None
+    return (None, (reaction, *several)) if reaction and several else (values["smiles_column"] or reaction, several)
 
 
 def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSettings]:
@@ -252,27 +247,24 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
     has_lists = of_atoms or of_bonds or (task is not None and (task.level != "molecule" or hasattr(task, "tasks")))
     if values["atom_order"] and not (values.get("start") or has_lists):
         raise InputError("--atom-order is for lists of values of atoms or bonds, and this model has none: leave it out")
-    parts = {each.name: values[each.name] for each in PARTS[3:] if each.name in values}
-    if known and parts and not {each.name for each in PARTS} & values["chosen"]:
-        parts["split_column"] = known.default_split
+    same = ("split_by", "on_error", "workers", "relation_column", "weight_column", *(each.name for each in PARTS[3:]))
+    options = {name: values[name] for name in same if name in values}
+    if known and "split_column" in values and not {each.name for each in PARTS} & values["chosen"]:
+        options["split_column"] = known.default_split
     reading = {each.name: values[each.name] for each in MOLECULES if each.name != "workers"}
-    reaction = (values["reaction_mode"] or MODES[0]) if reaction_column(values) else None
+    is_reaction = values["reaction_column"] or values["reaction_columns"]
+    reaction = values["reaction_mode"] or MODES[0] if is_reaction else None
     data = DataSettings(
         str(known.path) if known else values["data"],
         getattr(task, "targets", targets),
         smiles_column=column or (known.smiles_column if known and not several else None),
         task=task,
         split=values["split"] or "random",
-        split_by=values["split_by"],
         seed=settings.seed if values["split_seed"] is None else values["split_seed"],
-        on_error=values["on_error"],
         featuriser=Featuriser(**reading, agents=values["agents"], components=several, reaction=reaction),
-        workers=values["workers"],
-        relation_column=values["relation_column"],
-        weight_column=values["weight_column"],
         features=features if features.columns else None,
         units=units | values["units"],
-        **parts,
+        **options,
     )
     return data, settings
 
@@ -280,34 +272,27 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
 def task_from(values: Mapping[str, Any], targets: Sequence[str]) -> Task | InferredTask | None:
     """Make the task of the options; `InferredTask` if only options of tasks are set, None if nothing is."""
     from gtx import tasks
-    from gtx.tasks.inferred import InferredTask
 
-    names = {field.name for entry in TASKS.values() for field in chosen(entry.options)}
-    options = {name: values[name] for name in sorted(names & values["chosen"])}
-    of_parts = {word: values[columns] for word, columns in COLUMNS.items()}
-    if any(of_parts.values()):
-        return _together(values["task"], {"regression": targets} | of_parts, options)
-    if values["task"] is None:
-        return InferredTask(targets, "molecule", **options) if options else None
-    return tasks.make_task(values["task"], targets, options)
-
-
-def _together(word: str | None, columns: dict[str, Sequence[str] | None], options: dict[str, Any]) -> Task:
-    """Make a task from columns of molecules, atoms and bonds, by the names of their tasks."""
-    from gtx import tasks
-
-    targets = {name: names for name, names in columns.items() if names}
-    if word not in (None, *([*targets] if len(targets) == 1 else [])):
-        alone = "targets of atoms and bonds go with --task regression's alone; leave it out"
-        classes = "; classes of atoms are --atom-class-columns, of bonds --bond-class-columns"
-        raise InputError(f"--task {word}: {alone}{classes * (word in ('classification', 'multiclass'))}")
-    known = {name: {field.name for field in chosen(TASKS[name].options)} for name in targets}
-    if unknown := options.keys() - set().union(*known.values()):
-        raise InputError(f"{min(unknown)}: {' and '.join(targets)} have no such option; leave it out")
-    made = [
-        tasks.make_task(name, names, {k: v for k, v in options.items() if k in known[name]})
-        for name, names in targets.items()
-    ]
+    of_tasks = {name: {field.name for field in chosen(entry.options)} for name, entry in TASKS.items()}
+    options = {name: values[name] for name in sorted(set().union(*of_tasks.values()) & values["chosen"])}
+    name = values["task"]
+    columns = {part: values[option] for part, option in COLUMNS.items() if values[option]}
+    if not columns:
+        inferred = tasks.InferredTask(targets, "molecule", **options) if options else None
+        return tasks.make_task(name, targets, options) if name else inferred
+    if targets:
+        columns = {"regression": targets, **columns}
+    if name and list(columns) != [name]:
+        message = f"--task {name}: targets of atoms and bonds go with --task regression's alone; leave it out"
+        if name in ("classification", "multiclass"):
+            message += "; classes of atoms are --atom-class-columns, of bonds --bond-class-columns"
+        raise InputError(message)
+    if unknown := options.keys() - set().union(*(of_tasks[part] for part in columns)):
+        raise InputError(f"{min(unknown)}: {' and '.join(columns)} have no such option; leave it out")
+    made = []
+    for part, names in columns.items():
+        own = {option: value for option, value in options.items() if option in of_tasks[part]}
+        made.append(tasks.make_task(part, names, own))
     return made[0] if len(made) == 1 else tasks.TaskList(tasks=tuple(made))
 
 

@@ -8,7 +8,7 @@ import json
 import shutil
 import textwrap
 from argparse import SUPPRESS, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,8 +102,14 @@ class Option:
             InputError: it is of another type or outside the limits; the message begins with `entry`.
         """
         if self.shape is dict:
-            values = str if get_args(first_type(self.kind))[1] is str else plain_value
-            value = read_pairs(value, values, entry) if isinstance(value, list) else read_leaves(value, values)
+            text = " ".join(value) if isinstance(value, list) else value
+            try:
+                pairs = dict(word.split("=", 1) for word in value) if isinstance(value, list) else value
+                if "" in pairs:
+                    raise ValueError
+                value = convert_texts(pairs, str if get_args(first_type(self.kind))[1] is str else plain_value)
+            except (yaml.YAMLError, ValueError):
+                raise InputError(f"{entry}: expected name=value, such as layers=4, got {text!r}") from None
         elif self.shape is list and isinstance(value, str):
             value = [value]
         return check(value, self.kind, entry, convert=True)
@@ -130,25 +136,11 @@ def options_of(settings: type, group: str) -> list[Option]:
     return options
 
 
-def read_pairs(words: Iterable[str], read: Callable[[str], Any], entry: str) -> dict[str, Any]:
-    """Make a mapping of `name=value` words."""
-    pairs = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        try:
-            if not (name and equals):
-                raise ValueError
-            pairs[name] = read(value)
-        except (yaml.YAMLError, ValueError):
-            raise InputError(f"{entry}: expected name=value, such as layers=4, got {word!r}") from None
-    return pairs
-
-
-def read_leaves(value: Any, read: Callable[[str], Any]) -> Any:
+def convert_texts(value: Any, read: Callable[[str], Any]) -> Any:
     """Convert the texts within lists and mappings."""
     if isinstance(value, Mapping):
-        return {name: read_leaves(each, read) for name, each in value.items()}
-    return [read_leaves(each, read) for each in value] if isinstance(value, list) else read(value)
+        return {name: convert_texts(each, read) for name, each in value.items()}
+    return [convert_texts(each, read) for each in value] if isinstance(value, list) else read(value)
 
 
 def plain_value(text: str) -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gtx.base.errors import printable
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 WIDE = 180
 """Characters of a line where output goes to a file or a pipe, which has no width of its own."""
-PLAIN = {"×": "x", "±": "+-", "−": "-", "–": "-", "…": "...", "²": "2", "³": "3", "µ": "u", "Å": "A", "→": "->"}
-"""What stands for a character that the output does not know."""
 _quiet = False
 
 
@@ -42,20 +38,6 @@ def note(line: str) -> None:
         say(line, sys.stderr)
 
 
-def in_words(stream: TextIO) -> None:
-    """Have a stream that knows only some characters, such as ASCII, print others in those that it knows."""
-    codecs.register_error("gtx", _plainer)
-    if hasattr(stream, "reconfigure") and stream.errors == "strict":
-        stream.reconfigure(errors="gtx")
-
-
-def _plainer(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    characters = error.object[error.start : error.end]
-    return "".join(PLAIN.get(character, "?") for character in characters), error.end
-
-
 def be_quiet(quiet: bool) -> None:
     """Turn `note` off or on."""
     global _quiet
@@ -65,21 +47,6 @@ def be_quiet(quiet: bool) -> None:
 def shows_progress() -> bool:
     """Return True if progress is wanted and there is a terminal to show it."""
     return not _quiet and sys.stderr.isatty()
-
-
-@contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the stage of a long command: a line, or on a terminal a clock that runs beside it."""
-    if not shows_progress():
-        yield note
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("")
-        yield lambda stage: progress.update(task, description=stage)
 
 
 def console() -> Console:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import MISSING, dataclass
 
 from gtx.cli.parser import options_of
-from gtx.cli.printing import say, stages
+from gtx.cli.printing import note, say
 from gtx.settings.options import Name, option, word
 
 ABOUT = "write a trained model to an ONNX file, which runs without torch"
@@ -55,8 +55,7 @@ def run(arguments: Namespace) -> int:
     if arguments.check:
         table = open_table(arguments.check, arguments.smiles_column, model.header.smiles_column)
         molecules = [row.text for row in table.rows if row.error is None]
-    with stages() as show:
-        done = export_model(model, arguments.out, molecules, show)
+    done = export_model(model, arguments.out, molecules, note)
     say(f"{arguments.out}: {done.size / 1e6:.1f} MB, answers {listed(done.columns, 10)}")
     say(f"equal to the model on {done.checked:,} molecules: largest difference {done.difference:.1e} {done.unit}")
     return 0

@@ -1,4 +1,4 @@
-"""Tests of `gtx.cli.demo`."""
+"""`gtx demo`, and the two tables that a new user starts with."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ import pandas as pd
 import pytest
 
 from gtx.cli import main
+from tests.tables import XTB9
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_the_values_are_those_of_xtb9_and_no_molecule_is_in_both_tables() -> None:
+    table, xtb9 = pd.read_csv(EXAMPLES / "solvation.csv"), pd.read_parquet(XTB9).set_index("smiles")
+    assert len(table) == 600 and table.smiles.is_unique and table.id.is_unique
+    assert table.dG_water.tolist() == xtb9.solvation_water[table.smiles].tolist()
+    assert not set(table.smiles) & set(pd.read_csv(EXAMPLES / "molecules.csv").smiles)
 
 
 @pytest.mark.slow
@@ -19,11 +29,14 @@ def test_a_first_model_and_what_to_do_with_it(tmp_path: Path, capfd: pytest.Capt
     assert main(["demo", "--epochs=1", f"--out={out}"]) == 0
     screen, notes = capfd.readouterr()
     assert notes.startswith("gtx demo: about")  # before anything slow
+    assert "600 rows: 600 read, 0 errors" in notes
+    assert "24 rows: 23 read, 1 error (1 with an unusable molecule), 1 with warnings" in notes
     opened, typed = screen.split("\nopen ")[1].split("\ntype ")
     files = [line.split()[0] for line in opened.splitlines() if line]
     assert all(os.path.exists(file) for file in files) and len(files) == 2
-    table = pd.read_csv(files[1])
-    assert len(table) == 24 and table.dG_water_pred.notna().sum() == 23 and table.error.notna().sum() == 1
+    table = pd.read_csv(files[1]).set_index("name")
+    assert len(table) == 24 and table.index[table.dG_water_pred.isna()].tolist() == ["mistyped"]
+    assert "syntax error" in table.error["mistyped"] and "element Br" in table.warning["bromobenzene"]
     commands = [shlex.split(re.split(r"\s{3,}", line.strip())[0]) for line in typed.splitlines() if line]
     assert [words[1] for words in commands] == ["predict", "explain", "serve", "train", "train"]
     assert main(commands[0][1:]) == 0 and "CC(=O)Oc1ccccc1C(=O)O" in capfd.readouterr().out

@@ -7,22 +7,14 @@ from pathlib import Path
 import pytest
 
 from gtx.cli import main
-from tests.tables import TINY_TRAIN, molecules, write
+
+MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "neighbours.gtx")
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("explain")
-    write(folder / "data.csv", molecules(60)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
-    words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--out", str(folder / "run"), *TINY_TRAIN]
-    assert main(words) == 0
-    return str(folder / "run" / "model.gtx")
-
-
-def test_a_figure_and_the_numbers(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_and_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "figure.svg"
     words = ["--layer", "-1", "--head", "1", "--receiver", "2", "--draws", "5", "--seed", "7"]
-    assert main(["explain", model, "CCO", "--out", str(out), *words]) == 0
+    assert main(["explain", MODEL, "CCO", "--out", str(out), *words]) == 0
     said = capsys.readouterr().out
     assert (
         "layer 0 of 1, head 1 of 2, counted from 0; receiver O2" in said and "change less" in said and str(out) in said
@@ -36,23 +28,23 @@ def test_a_figure_and_the_numbers(model: str, tmp_path: Path, capsys: pytest.Cap
     [
         (["C1CC"], "'C1CC' cannot be read"),
         (["CCO", "O"], "gtx explain takes one SMILES, got 2: CCO, O"),
-        (["CCO", "--target", "gop"], "target 'gop': the model has gap"),
+        (["CCO", "--target", "gop"], "target 'gop': the model has solvation_water"),
         (["CCO", "--receiver", "3"], "receiver 3: expected 0 to 2"),
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
     ],
 )
 def test_unusable_input_is_one_line_and_exit_2(
-    words: list[str], message: str, model: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["explain", model, *words]) == 2
+    assert main(["explain", MODEL, *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and message in error and error.count("\n") == 1
 
 
 def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(
-    model: str, tmp_path: Path, undrawable: None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, undrawable: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["explain", model, "CCO", "--draws", "5", "--out", str(tmp_path / "figure.svg")]) == 2
+    assert main(["explain", MODEL, "CCO", "--draws", "5", "--out", str(tmp_path / "figure.svg")]) == 2
     said = capsys.readouterr()
     assert said.err.startswith("gtx: RDKit cannot draw molecules on this machine: ") and said.err.count("\n") == 1
     assert "libxrender1" in said.err and "change less" in said.out and list(tmp_path.iterdir()) == []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gtx.cli import main
-from gtx.cli.printing import cell, say, score_table, stages
+from gtx.cli.printing import cell, folded, say, score_table
 from gtx.prediction import save_model
 from gtx.prediction.model_file import read_model
 from gtx.tasks.regression import NumberObjective
@@ -45,19 +44,6 @@ def test_a_line_and_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     assert cell(f"{EVIL}\nb") == SHOWN.replace("[x]", r"\[x]") + "\nb"
 
 
-def test_on_a_terminal_a_clock_runs_beside_the_stage_of_a_long_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    shown = Terminal()
-    monkeypatch.setattr("sys.stderr", shown)
-    with stages() as show:
-        show("1/2 reading")
-        show("2/2 writing")
-    assert "2/2 writing" in shown.getvalue() and "0:00:00" in shown.getvalue()
-
-
 def test_scores(capsys: pytest.CaptureFixture[str]) -> None:
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
     part = {**scores, "per_target": {EVIL: scores}}
@@ -82,3 +68,61 @@ def test_commands(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     ):
         assert main(words) == 2
         assert r"logS\x1b[31m" in told(capsys) or r"logS\\x1b[31m" in told(capsys)
+
+
+# --- Scores, as a table.
+
+
+def test_it_is_said_why_there_is_no_test_score(capsys: pytest.CaptureFixture[str]) -> None:
+    known, nothing = {"rmse": 1.0, "mae": 0.5, "r2": None}, dict.fromkeys(("rmse", "mae", "r2"))
+    part = {**known, "per_target": {"y": known}}
+    for more, why in (
+        ({}, "no test values"),
+        ({"bounds": 4, "bounds_kept": 0.5}, "all 4 test values are bounds, and scores are of exact values"),
+    ):
+        test = {**nothing, "per_target": {"y": nothing | more}}
+        score_table({"train": part, "val": part, "test": test}, NumberObjective.metrics)
+        said = capsys.readouterr().out
+        assert said.startswith(f"no test scores: {why}\n") and "val scores" in said
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics)
+    assert "no test scores" not in capsys.readouterr().out
+
+
+def several(count: int, **more: float) -> dict[str, object]:
+    """Scores of so many targets."""
+    own = {f"target_{i}": {"rmse": 1.0 + i, "mae": 0.5 + i, "r2": 0.25} for i in range(count)}
+    part = {name: sum(scores[name] for scores in own.values()) / count for name in ("rmse", "mae", "r2")}
+    return {**part, **more, "per_target": own}
+
+
+def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    part = several(12)
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics)
+    said = capsys.readouterr().out.splitlines()
+    means = [line for line in said if "mean" in line]
+    assert len(said) < 25 and "r2" in means[0] and "0.25" in means[0]  # errors in other units each have no mean
+    assert said.index(means[0]) < next(i for i, line in enumerate(said) if "target_0" in line)
+    assert said[-1] == "of 12 targets one metric each; metrics.json has all scores"
+    part = several(40)
+    units = dict.fromkeys(part["per_target"], "eV")
+    score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics, units)
+    said = capsys.readouterr().out
+    assert "mean" in said and f"{part['rmse']:.4g}" in said and len(said.splitlines()) < 35
+    assert "of 40 targets one metric each, and 20 of them; metrics.json has all scores" in said
+
+
+def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert folded("permeability_caco2 of the whole", 14).split("\n") == ["permeability_", "caco2 of the", "whole"]
+    assert folded("y" * 33, 16).split("\n") == ["y" * 16, "y" * 16, "y"]
+    own = {"permeability_caco2_papp": {"rmse": 0.1234, "mae": 0.2345, "r2": 0.3456}}
+    part = {**own["permeability_caco2_papp"], "per_target": own}
+    parts = {"train": part, "val": part, "test": part}
+    methods = ("mean", "ridge", "random_forest", "kernel")
+    score_table({**parts, "baseline": dict.fromkeys(methods, parts)}, NumberObjective.metrics)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and "kernel" in "".join(lines) and "…" not in "".join(lines)
+    cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    assert [name for name in cells if name] == ["permeability_", "caco2_papp"]
