@@ -251,6 +251,8 @@ def predict_table(
             if overlap is not None:
                 overlap.add(good, done.answers, [done.smiles[i] for i in done.good])
 
+    if selection.by is not None:
+        find_column(header, selection.by)  # before anything is written
     written = 0
     parts = predict_rows(predictor, table, row_log, workers, scored and training is not None)
     with closing(parts), TableWriter(out, header, named, table.schema) as writer:
