@@ -15,7 +15,6 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,13 +40,8 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def molecule_attention_transformer(files: Sequence[bytes], kind: str) -> bytes:
-    """Assemble a set of Maziarka et al. 2020 (https://arxiv.org/abs/2002.08264): a CSV file, then one file per split.
-
-    Args:
-        files: the table (smiles, y), then arrays of row indices.
-        kind: "random" or "scaffold", for the names of the split columns.
-    """
+def molecule_attention_transformer(files: Sequence[bytes]) -> bytes:
+    """Assemble a set of Maziarka et al. 2020 (https://arxiv.org/abs/2002.08264): a CSV file, then a file per split."""
     table, *splits = files
     header, *rows = read_csv(table)
     columns = []
@@ -56,7 +50,7 @@ def molecule_attention_transformer(files: Sequence[bytes], kind: str) -> bytes:
         for part, indices in zip(PARTS, object_array(file), strict=True):
             column[indices] = part
         columns.append(column)
-    names = [f"split_{kind}_{i}" for i in range(len(splits))]
+    names = [f"split_random_{i}" for i in range(len(splits))]
     cells = ([smiles.strip(), y, *split] for (smiles, y), *split in zip(rows, *columns, strict=True))
     return write_csv([*header, *names], cells)
 
@@ -146,6 +140,25 @@ ACTIVITY_SETS = {
 """SHA-256 of the tables that `activity_cliffs` makes, by name."""
 
 
+# --- The sets of MAT, and of Uni-Mol and MUBen.
+
+TITLES = {"esol": "ESOL", "freesolv": "FreeSolv", "bbbp": "BBBP", "bace": "BACE", "tox21": "Tox21"}
+UNITS = {"esol": ", log mol/L", "freesolv": ", kcal/mol"}
+RANDOM_SPLITS = {
+    "esol": "84f26bdc80ad23371ce3dae4c960dc16d1aa9cdce1fd369dbc381a55ada46b34",
+    "freesolv": "dfacba07afab95a3a90afd748d78a58bd3be33689f371d3a646ea8feaa365dc6",
+}
+"""SHA-256 of the tables that `molecule_attention_transformer` makes, by name."""
+SCAFFOLD_SPLITS = {
+    "esol": "e4323f0899885583a097af097bc67bc985764e88e6436dc4b215b997828f769c",
+    "freesolv": "93220515cf039121cdb105627a61697ea40dfa134ac19b376adc0d01b4966f07",
+    "bbbp": "1c03eb75dec8adcdfb932c9562717ec951dd7e60af0fd855c70ab648f5811be1",
+    "bace": "4a97428569605f44e6de0768f4686541dc6ed0c4730eeea1b5ebf1657b46792a",
+    "tox21": "27958ccb631555364f4e137e4d89d804648aafefa96808235a6506423f2d10bf",
+}
+"""SHA-256 of the tables that `muben` makes, by name."""
+
+
 # --- Where the sets are.
 
 _RAW = "https://raw.githubusercontent.com"
@@ -154,32 +167,34 @@ _MUBEN = f"{_RAW}/Yinghao-Li/MUBen/f0ec55667c1c4cc7b63369018fd011a96f31fdc4/data
 _ACTIVITY_CLIFFS = f"{_RAW}/molML/MoleculeACE/7e6de0bd2968c56589c580f2a397f01c531ede26/MoleculeACE/Data/benchmark_data"
 
 
-def _mat(name: str, about: str, kind: str, sha256: str, **more: Any) -> PublicDataset:
-    files = [f"{name}.csv", *(f"split-{kind}-{i}.npy" for i in range(6))]
+def _mat(name: str, sha256: str, licence: str) -> PublicDataset:
     return PublicDataset(
         f"mat/{name}",
-        f"{about}; split and scaled as by Maziarka et al. 2020",
+        f"{TITLES[name]}, in standard deviations; split and scaled as by Maziarka et al. 2020",
         Path("mat", f"{name}.csv"),
         targets=("y",),
-        split_columns=tuple(f"split_{kind}_{i}" for i in range(6)),
-        sources=tuple(f"{_MAT}/{name}/{file}" for file in files),
+        split_columns=tuple(f"split_random_{i}" for i in range(6)),
+        sources=tuple(
+            f"{_MAT}/{name}/{file}" for file in (f"{name}.csv", *(f"split-random-{i}.npy" for i in range(6)))
+        ),
+        licence=licence,
         sha256=sha256,
-        assemble=partial(molecule_attention_transformer, kind=kind),
-        **more,
+        assemble=molecule_attention_transformer,
     )
 
 
-def _scaffold(name: str, about: str, sha256: str, targets: tuple[str, ...] = ("y",), **more: Any) -> PublicDataset:
+def _scaffold(name: str, sha256: str, licence: str) -> PublicDataset:
+    targets = TOX21_ASSAYS if name == "tox21" else ("y",)
     return PublicDataset(
         f"scaffold/{name}",
-        f"{about}; the scaffold split of Uni-Mol and MUBen",
+        f"{TITLES[name]}{UNITS.get(name, '')}; the scaffold split of Uni-Mol and MUBen",
         Path("scaffold", f"{name}.csv"),
         targets,
         split_columns=("split",),
         sources=tuple(f"{_MUBEN}/{name}/{part}.csv" for part in ("train", "valid", "test")),
+        licence=licence,
         sha256=sha256,
         assemble=partial(muben, targets=targets),
-        **more,
     )
 
 
@@ -199,40 +214,12 @@ def _activity(name: str, sha256: str) -> PublicDataset:
     )
 
 
-_CC_BY = "CC BY 4.0"
-
+LICENCES = {"freesolv": "CC BY 4.0"}
 BENCHMARK_SETS: dict[str, PublicDataset] = {
     entry.name: entry
     for entry in (
-        _mat(
-            "esol",
-            "ESOL, in standard deviations",
-            "random",
-            "84f26bdc80ad23371ce3dae4c960dc16d1aa9cdce1fd369dbc381a55ada46b34",
-        ),
-        _mat(
-            "freesolv",
-            "FreeSolv, in standard deviations",
-            "random",
-            "dfacba07afab95a3a90afd748d78a58bd3be33689f371d3a646ea8feaa365dc6",
-            licence=_CC_BY,
-        ),
-        _mat("bbbp", "BBBP", "scaffold", "b340effb21aae95ff8586fc9efd16b1792c16c500740c0a9e36c487ad85b02ce"),
-        _scaffold("esol", "ESOL, log mol/L", "e4323f0899885583a097af097bc67bc985764e88e6436dc4b215b997828f769c"),
-        _scaffold(
-            "freesolv",
-            "FreeSolv, kcal/mol",
-            "93220515cf039121cdb105627a61697ea40dfa134ac19b376adc0d01b4966f07",
-            licence=_CC_BY,
-        ),
-        _scaffold("bbbp", "BBBP", "1c03eb75dec8adcdfb932c9562717ec951dd7e60af0fd855c70ab648f5811be1"),
-        _scaffold("bace", "BACE", "4a97428569605f44e6de0768f4686541dc6ed0c4730eeea1b5ebf1657b46792a"),
-        _scaffold(
-            "tox21",
-            "Tox21",
-            "27958ccb631555364f4e137e4d89d804648aafefa96808235a6506423f2d10bf",
-            TOX21_ASSAYS,
-        ),
+        *(_mat(name, sha256, LICENCES.get(name, "not stated")) for name, sha256 in RANDOM_SPLITS.items()),
+        *(_scaffold(name, sha256, LICENCES.get(name, "not stated")) for name, sha256 in SCAFFOLD_SPLITS.items()),
         *(_activity(name, sha256) for name, sha256 in ACTIVITY_SETS.items()),
     )
 }

@@ -27,7 +27,7 @@ from rdkit.Chem import rdMolDescriptors as rd
 from sklearn.linear_model import RidgeCV
 from torch import Tensor
 
-from experiments.foundation.ceiling import SETS, available, error
+from experiments.all_sets import SETS, available, error
 from experiments.runs import Run
 from experiments.summary import markdown, mean_log_ratio
 from experiments.tables import RESULTS, ROOT

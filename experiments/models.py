@@ -7,29 +7,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import nn
 
-from experiments.runs import Run, split_digest
+from experiments.runs import Run
 from gtx.data import MoleculeStore, PairBudgetSampler
-from gtx.models import build_model
 from gtx.prediction import load_predictor
-from gtx.prediction.loading import with_embeddings
-from gtx.training import TrainedEnsembleMember, TrainSettings, fit
-from gtx.training_data.settings import hash_file
+from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.workflow import train_model
-from gtx.workflow.specs import make_model_spec
 
+CLASSICAL, PYG, CHEMPROP = (f"experiments.rivals.{name}" for name in ("classical", "pyg", "chemprop"))
 WHOLE = "-whole"
 """End of the name of a model that learns from the validation rows too, when they have chosen."""
 
@@ -102,17 +95,14 @@ OWN: dict[str, Model] = {
 
 
 def _classical() -> dict[str, Model]:
-    module = "experiments.rivals.classical"
+    made = {"mean": Model("mean of the training rows", 1, CLASSICAL)}
     kinds = {"ridge": ("ridge (logistic for classes)", 1), "forest": ("random forest", 3)}
-    inputs = {"counts": "Morgan counts", "descriptors": "RDKit descriptors"}
-    made = {"mean": Model("mean of the training rows", 1, module)}
     for kind, (title, seeds) in (kinds | {"boosting": ("gradient boosting", 1)}).items():
-        for name, words in inputs.items():
-            made[f"{kind}-{name}"] = Model(f"{title}, {words}", seeds, module)
-    for kind, (title, seeds) in kinds.items():
-        for name, words in inputs.items():
-            title_of_whole = f"{title}, {words}, of training and validation rows"
-            made[f"{kind}-{name}{WHOLE}"] = Model(title_of_whole, seeds, module)
+        for inputs, words in (("counts", "Morgan counts"), ("descriptors", "RDKit descriptors")):
+            made[f"{kind}-{inputs}"] = Model(f"{title}, {words}", seeds, CLASSICAL)
+            if kind in kinds:
+                whole = f"{title}, {words}, of training and validation rows"
+                made[f"{kind}-{inputs}{WHOLE}"] = Model(whole, seeds, CLASSICAL)
     return made
 
 
@@ -120,28 +110,32 @@ MODELS: dict[str, Model] = {
     **OWN,
     **PARTS,
     **_classical(),
-    "gine": Model("GINE of PyG, tuned", module="experiments.rivals.pyg"),
-    "gps": Model("GPS of PyG, tuned", module="experiments.rivals.pyg"),
-    "chemprop": Model("chemprop, defaults", module="experiments.rivals.chemprop"),
-    "chemprop-rdkit": Model("chemprop with RDKit features", module="experiments.rivals.chemprop"),
+    "gine": Model("GINE of PyG, tuned", module=PYG),
+    "gps": Model("GPS of PyG, tuned", module=PYG),
+    "chemprop": Model("chemprop, defaults", module=CHEMPROP),
+    "chemprop-rdkit": Model("chemprop with RDKit features", module=CHEMPROP),
 }
 
 
 def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train the model that a run names, and predict all molecules."""
+    """Train the model that a run names, gtx's by `gtx train` with one thread, and predict all molecules."""
     model = MODELS[run.model]
     if model.module is not None:
         return import_module(model.module).fit_predict(run)
-    return train_and_predict(run, model)
-
-
-def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train by `gtx train` with one thread; it resumes."""
     data = replace(run.data, featuriser=replace(run.data.featuriser, **model.featuriser))
     arguments = {"blend": "no", **model.settings, "model_arguments": dict(model.arguments)}
     settings = TrainSettings(**arguments, seed=run.seed, threads=1, progress=False)
     metrics = train_model(data, settings, run.folder, start=model.start, baselines=False, report=False).metrics
-    prediction, facts = predictions_of(run.folder / "model.gtx", run)
+    predictor, store = load_predictor(run.folder / "model.gtx", device="cpu"), run.dataset.store
+    header = predictor.header
+    if not header.featuriser.descriptors:
+        store = replace(store, descriptors=store.descriptors[:, :0])
+    prediction = predictor.predict_store(store).mean
+    training = {name: value for name, value in header.settings.items() if name != "seed"}
+    facts = {
+        "parameters": sum(p.numel() for member in predictor.members for p in member.parameters()),
+        "settings": {"model": header.model, "training": training, "featuriser": header.featuriser.to_dict()},
+    }
     if metrics["alone"]:
         facts["alone"] = {name: scores["test"][run.public_set.metric] for name, scores in metrics["alone"].items()}
         facts["kernel_share"] = metrics["kernel_share"]
@@ -150,57 +144,6 @@ def train_and_predict(run: Run, model: Model) -> tuple[np.ndarray, dict[str, Any
     before = pd.read_csv(run.folder / "predictions.csv")[[f"{name}_pred" for name in run.targets]]
     prediction[val] = before.to_numpy(float)[run.dataset.rows[val]]
     return prediction, facts
-
-
-def predictions_of(file: Path, run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-    """Predict all molecules of a run by a model file."""
-    predictor = load_predictor(file, device="cpu")
-    header, store = predictor.header, run.dataset.store
-    if not header.featuriser.descriptors:
-        store = replace(store, descriptors=store.descriptors[:, :0])
-    training = {name: value for name, value in header.settings.items() if name != "seed"}
-    return predictor.predict_store(store).mean, {
-        "parameters": sum(p.numel() for member in predictor.members for p in member.parameters()),
-        "settings": {"model": header.model, "training": training, "featuriser": header.featuriser.to_dict()},
-    }
-
-
-def fit_network(
-    run: Run,
-    settings: TrainSettings | None = None,
-    spec: dict[str, Any] | None = None,
-    make: Callable[[], nn.Module] | None = None,
-    title: str | None = None,
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train a network on the store of a run, whatever it was made of, and predict all molecules; it resumes.
-
-    Args:
-        run: the run.
-        settings: settings of training; by default those of `gtx train` with the seed of the run and one thread.
-        spec: the model in plain values; by default that of `gtx train`.
-        make: makes the model, if it is none of gtx's own.
-        title: its name in a table, if it has none in `MODELS`.
-    """
-    dataset = run.dataset
-    settings = settings or TrainSettings(seed=run.seed, threads=1, progress=False)
-    spec = spec or make_model_spec(settings, run.data.featuriser, dataset.task, len(dataset.split["train"]))
-    foundation = spec.get("arguments", {}).get("foundation")
-    store = dataset.store if foundation is None else with_embeddings(dataset.store, foundation)
-    train, val = (store.subset(dataset.split[part]) for part in ("train", "val"))
-    marks = {"data": hash_file(run.data.data), "split": split_digest(dataset), "model": spec}
-    make, processor = make or partial(build_model, spec), time.process_time()
-    (member,) = fit(make, dataset.task, train, val, settings, run.folder, marks=marks)
-    training = {name: value for name, value in settings.decisive().items() if name != "seed"}
-    facts = {
-        "parameters": sum(p.numel() for p in member.model.parameters()),
-        "settings": {"model": spec, "task": dataset.task.config(), "training": training},
-        "seconds": round(sum(row["seconds"] for row in member.history), 1),  # of all epochs, resumed or not
-        "cpu_seconds": round(time.process_time() - processor, 1),
-        "best_epoch": member.best_epoch,
-    }
-    if title is not None:
-        facts["title"] = title
-    return network_outputs(member, store), facts
 
 
 @torch.inference_mode()

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 import gtx
-from experiments.foundation.ceiling import SETS, available, error
+from experiments.all_sets import SETS, available, error
 from experiments.models import network_outputs
 from experiments.runs import Run
 from experiments.summary import markdown, mean_log_ratio

@@ -10,7 +10,6 @@ the results.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from experiments import tables
 from experiments.models import MODELS
 from experiments.recipe import main
 from experiments.runs import PublicSet, read_set
-from experiments.summary import markdown
+from experiments.summary import markdown, replace_tables
 from experiments.tables import RESULTS, ROOT
 from gtx.base.files import whole_file
 from gtx.data.public_datasets import PUBLIC_DATASETS as NAMED
@@ -30,14 +29,6 @@ from gtx.training_data import DataSettings
 
 HELD_OUT = 0.1
 PAGE = RESULTS / "moleculeace.md"
-HEAD = """# MoleculeACE
-
-Test RMSE in pKi or pEC50, mean over sets; of several seeds their mean. Published models learned from all
-training rows. A tenth of these validates here; the kernel beside gtx's network learns from it when its share is
-settled, the network never does.
-"""
-Scores = dict[str, dict[str, list[tuple[float, float]]]]
-"""RMSE of all test rows and of those on cliffs, by model and set, one pair a seed."""
 
 
 class ActivitySet(PublicSet):
@@ -66,45 +57,39 @@ SETS = {
 }
 
 
-def scores() -> Scores:
-    """Score all runs, and read the published scores."""
-    found: Scores = defaultdict(lambda: defaultdict(list))
+def scores() -> pd.DataFrame:
+    """Score all runs, and read the published scores: model, set, RMSE of all test rows and of those on cliffs."""
+    lines = []
     for name, public_set in SETS.items():
         for run in tables.runs(RESULTS, folder=public_set.folder):
-            table = read_set(public_set.name)
-            predicted = tables.predictions(RESULTS, run)
-            error = predicted.values[:, 0] - table["y"].to_numpy()[predicted.rows]
+            table, predicted = read_set(public_set.name), tables.predictions(RESULTS, run)
+            squared = np.square(predicted.values[:, 0] - table["y"].to_numpy()[predicted.rows])
             cliff = table["cliff"].to_numpy()[predicted.rows] == 1
-            pair = tuple(float(np.sqrt(np.mean(np.square(each)))) for each in (error, error[cliff]))
-            found[MODELS[run["model"]].title][name].append(pair)
+            lines.append((MODELS[run["model"]].title, name, squared.mean() ** 0.5, squared[cliff].mean() ** 0.5))
     file = load_public_dataset(next(iter(SETS.values())).name, download=False).path.with_name("published.csv")
-    for _, row in pd.read_csv(file).iterrows() if file.exists() else ():
-        model = f"{row['algorithm']} on {row['descriptor']}, published"
-        found[model][row["dataset"]].append((row["rmse"], row["cliff_rmse"]))
-    return found
+    for row in pd.read_csv(file).itertuples() if file.exists() else ():
+        lines.append((f"{row.algorithm} on {row.descriptor}, published", row.dataset, row.rmse, row.cliff_rmse))
+    return pd.DataFrame(lines, columns=["model", "set", "all", "cliffs"])
 
 
-def page(found: Scores) -> str:
+def page(found: pd.DataFrame) -> str:
     """Write a table for each selection of sets that gtx was run on, with all models that have scores of them."""
-    selections = {frozenset(sets) for model, sets in found.items() if not model.endswith("published")}
-    lines = [HEAD]
-    for sets in sorted(selections, key=len, reverse=True):
+    names = found.groupby("model", sort=False)["set"].agg(frozenset)
+    lines = []
+    for sets in sorted({names[model] for model in names.index if not model.endswith("published")}, key=len)[::-1]:
         lines += [f"## {len(sets)} sets: {', '.join(sorted(sets))}", ""]
-        rows = []
-        for model, by_set in found.items():
-            if sets <= set(by_set):
-                mean = np.mean([np.mean(by_set[name], axis=0) for name in sets], axis=0)
-                rows.append((model, min(len(by_set[name]) for name in sets), *mean.tolist()))
-        cells = [
-            [model, f"{seeds}", f"{a:.3f}", f"{b:.3f}"] for model, seeds, a, b in sorted(rows, key=lambda row: row[2])
-        ]
+        some = found[found["set"].isin(sets) & found["model"].isin(names.index[[each >= sets for each in names]])]
+        by_set = some.groupby(["model", "set"], sort=False)[["all", "cliffs"]].agg(["mean", "size"])
+        means = by_set.xs("mean", axis=1, level=1).groupby("model", sort=False).mean().sort_values("all", kind="stable")
+        seeds = by_set["all", "size"].groupby("model").min()
+        cells = [[model, f"{seeds[model]}", f"{a:.3f}", f"{b:.3f}"] for model, a, b in means.itertuples()]
         lines += [*markdown("model | seeds | RMSE | on cliffs", "lrrr", cells), ""]
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
     if "--page" in sys.argv:
-        PAGE.write_text(page(scores()))
+        replace_tables(PAGE, page(scores()))
         print(PAGE)
         sys.exit(0)
     sys.exit(main(__doc__, "experiments.moleculeace", SETS))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,11 +42,7 @@ class ReactionSet(PublicSet):
 
     @property
     def file(self) -> Path:
-        """Path of the table.
-
-        Raises:
-            InputError: there is none.
-        """
+        """Path of the table."""
         root = Path(os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
         file = root / "reactions" / f"{self.name}.csv"
         if not file.is_file():
@@ -86,30 +81,24 @@ for _name in ("lograte", "e2sn2"):
 
 def page(out: Path) -> list[str]:
     """Write the scores of each split, and their paired differences to gtx's default on the same splits."""
-    found: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(dict)
-    rows: dict[str, int] = {}
-    for run in tables.runs(out):
-        if run["folder"].startswith("reactions-"):
-            found[run["folder"].removeprefix("reactions-"), run["model"]][run["split"]] = run["test"]
-            rows[run["folder"]] = run["rows"]["test"] / (run["rows"]["train"] + run["rows"]["val"])
+    runs = [run for run in tables.runs(out) if run["folder"].startswith("reactions-")]
+    ratio = {run["folder"]: run["rows"]["test"] / (run["rows"]["train"] + run["rows"]["val"]) for run in runs}
     lines = []
-    for name in sorted({SETS[folder].name for folder, _ in found}):
+    for name in sorted({run["set"] for run in runs}):
         for metric in ("rmse", "mae"):
-            lines += ["", f"### {name}, test {metric.upper()}", ""]
-            default, cells = found[name, "gtx-default"], []
-            for (folder, model), scores in sorted(found.items()):
-                if SETS[folder].name != name:
-                    continue
-                common = sorted(set(scores) & set(default))
-                gaps = [scores[split][metric] - default[split][metric] for split in common]
-                each = [f"{scores[split][metric]:.3f}" if split in scores else "" for split in SPLITS]
-                gap = ""
-                if len(gaps) > 1 and any(gaps):
-                    t = corrected_resampled_t(gaps, rows[f"reactions-{folder}"])
-                    gap = f"{t.difference:+.3f} [{t.low:+.3f}, {t.high:+.3f}] on {len(gaps)}"
-                cells.append([folder, model, *each, gap])
+            rows = [(r["folder"], r["model"], r["split"], r["test"][metric]) for r in runs if r["set"] == name]
+            frame = pd.DataFrame(rows, columns=["folder", "model", "split", "score"])
+            scores = frame.pivot(index=["folder", "model"], columns="split", values="score").reindex(columns=SPLITS)
+            gaps, cells = scores - scores.loc[f"reactions-{name}", "gtx-default"], []
+            for (folder, model), each in scores.iterrows():
+                known, gap = gaps.loc[folder, model].dropna().tolist(), ""
+                if len(known) > 1 and any(known):
+                    t = corrected_resampled_t(known, ratio[folder])
+                    gap = f"{t.difference:+.3f} [{t.low:+.3f}, {t.high:+.3f}] on {len(known)}"
+                texts = ["" if pd.isna(score) else f"{score:.3f}" for score in each]
+                cells.append([folder.removeprefix("reactions-"), model, *texts, gap])
             heads = "set and codes | model | " + " | ".join(map(str, range(5))) + " | minus gtx-default"
-            lines += markdown(heads, "llrrrrrr", cells)
+            lines += ["", f"### {name}, test {metric.upper()}", "", *markdown(heads, "llrrrrrr", cells)]
     return lines
 
 

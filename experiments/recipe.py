@@ -17,7 +17,7 @@ from pathlib import Path
 from experiments import tables
 from experiments.models import MODELS, PARTS, fit_predict
 from experiments.runs import Fit, PublicSet, Run, execute
-from experiments.summary import text_lines
+from experiments.summary import gather
 from experiments.tables import RESULTS, ROOT
 from gtx.base.errors import InputError
 
@@ -29,33 +29,16 @@ Work = Callable[[Run], object]
 def options_of(doc: str | None) -> argparse.ArgumentParser:
     """Make a parser with the options that all recipes share."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=positive, default=1, help="runs at a time")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--here", action="store_true", help="run in this process, one after the other")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of results")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="folder where runs write what they need")
     return parser
 
 
-def positive(text: str) -> int:
-    """Read a whole number of 1 or more."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, got {text!r}")
-    return int(text)
-
-
-def run_all(runs: Sequence[Run], work: Work, options: argparse.Namespace, recipe: str = "benchmark") -> bool:
-    """Make all runs that are not in the table yet; one that fails does not stop the others.
-
-    Args:
-        runs: the runs, each with its command.
-        work: makes a run.
-        options: those of `options_of`; with `overwrite`, finished runs are made again.
-        recipe: the recipe they belong to.
-
-    Returns:
-        Whether a run failed; the commands of those are printed on stderr.
-    """
-    commands = {(run["folder"], run["name"]): run.get("command") for run in tables.runs(options.out, recipe)}
+def run_all(runs: Sequence[Run], work: Work, options: argparse.Namespace) -> bool:
+    """Make all runs that are not in the table yet; one that fails does not stop the others."""
+    commands = {(run["folder"], run["name"]): run.get("command") for run in tables.runs(options.out)}
     if getattr(options, "overwrite", False):
         commands = {}
     for run in runs:
@@ -97,7 +80,13 @@ def _process(work: Work, run: Run) -> None:
 def print_scores(runs: Sequence[Run], results: Path) -> None:
     """Print a line for each model and set of some runs."""
     keys = {run.key for run in runs}
-    print(*text_lines(run for run in tables.runs(results) if (run["folder"], run["name"]) in keys), sep="\n")
+    found = gather(run for run in tables.runs(results) if (run["folder"], run["name"]) in keys)
+    for row in (row for models in found.values() for row in models.values()):
+        numbers = [f"{number:.4f}" for number in (row.mean(), row.sd()) if number is not None] or ["undefined"]
+        each = " ".join(f"{score:.3f}" for score in row.scores())
+        print(f"{row.folder:17} {row.model:20} {row.counted:20} test {row.metric} {' ± '.join(numbers)}  {each}")
+    if not found:
+        print("no results yet")
 
 
 def main(
@@ -107,18 +96,7 @@ def main(
     words: Sequence[str] | None = None,
     fit: Fit = fit_predict,
 ) -> int:
-    """Run the command line of a recipe.
-
-    Args:
-        doc: the script's docstring.
-        module: the script's name for `python -m`.
-        sets: its sets by the words that name them.
-        words: words of the command line.
-        fit: trains a model.
-
-    Returns:
-        The exit status: 1 if a run failed.
-    """
+    """Run the command line of a recipe."""
     parser = options_of(doc)
     parser.add_argument("--sets", nargs="+", default=list(sets), choices=list(sets))
     usual = [name for name in MODELS if name not in PARTS]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import time
@@ -21,9 +20,7 @@ import pandas as pd
 
 from experiments import tables
 from experiments.tables import ROOT, Predictions
-from gtx.data import MoleculeStore, Split
 from gtx.data.public_datasets import load_public_dataset
-from gtx.data.targets import DuplicateSummary
 from gtx.molecules import Featuriser
 from gtx.prediction.model_file import package_versions
 from gtx.tasks import Regression
@@ -79,13 +76,6 @@ class PublicSet:
         return load_training_table(data, cache=cache)
 
 
-def unlisted_dataset(data: DataSettings, store: MoleculeStore, split: Split, summary: str) -> Dataset:
-    """Make a dataset of molecules that come from no table."""
-    nothing = {"files": [], "duplicates": DuplicateSummary(0, 0), "smiles": [], "smiles_column": "smiles"}
-    rows = np.arange(len(store))
-    return Dataset(task=data.task, store=store, split=split, split_summary=summary, rows=rows, **nothing)
-
-
 @dataclass
 class Run:
     """A model, by its name, on one split (by number) of one set, from one seed.
@@ -95,8 +85,6 @@ class Run:
     Attributes:
         runs: folder of all runs.
         command: the line that makes the run again.
-        name: by default `<model>-<seed>`; for a set with several splits `<model>-<split>`, and `-seed<seed>` after it
-            for further seeds.
     """
 
     public_set: PublicSet
@@ -105,16 +93,13 @@ class Run:
     seed: int = 0
     runs: Path = ROOT / "runs"
     command: str = ""
-    name: str = ""
 
-    def __post_init__(self) -> None:
-        if self.name:
-            return
-        self.name = f"{self.model}-{self.seed}"
-        if len(self.public_set.splits) > 1:
-            self.name = f"{self.model}-{self.split}"
-            if self.seed:
-                self.name += f"-seed{self.seed}"
+    @property
+    def name(self) -> str:
+        """Name of the run; a set with several splits numbers these, and seeds but the first."""
+        if len(self.public_set.splits) == 1:
+            return f"{self.model}-{self.seed}"
+        return f"{self.model}-{self.split}" + (f"-seed{self.seed}" if self.seed else "")
 
     @property
     def key(self) -> tuple[str, str]:
@@ -142,30 +127,16 @@ class Run:
         return self.public_set.load(self.data, self.split, self.runs / "cache")
 
 
-def execute(
-    run: Run, fit: Fit, results: Path, overwrite: bool = False, threads: int = 1, recipe: str = "benchmark"
-) -> dict[str, Any]:
-    """Make a run in this process, and write its line, and its predictions if its split has test rows.
-
-    Args:
-        run: the run.
-        fit: trains its model and predicts all molecules.
-        results: folder of all results.
-        overwrite: delete the folder of the run first.
-        threads: threads the run computes with.
-        recipe: the recipe it belongs to.
-
-    Returns:
-        The line.
-    """
+def execute(run: Run, fit: Fit, results: Path, overwrite: bool = False, threads: int = 1) -> None:
+    """Make a run in this process, and write its line and its predictions of test rows."""
     dataset = run.dataset
     if overwrite:
         shutil.rmtree(run.folder, ignore_errors=True)
     resumed = run.folder.exists()  # then the seconds are those of the last part alone
     run.folder.mkdir(parents=True, exist_ok=True)
-    wall, processor = time.perf_counter(), _processor_seconds()
+    wall, processor = time.perf_counter(), sum(os.times()[:4])
     prediction, facts = fit(run)
-    wall, processor = time.perf_counter() - wall, _processor_seconds() - processor
+    wall, processor = time.perf_counter() - wall, sum(os.times()[:4]) - processor
     scores = {
         part: dataset.task.objective.evaluate(dataset.y[rows], prediction[rows]) for part, rows in dataset.split.items()
     }
@@ -173,7 +144,7 @@ def execute(
         for of_part in scores.values():
             of_part.pop("per_target", None)
     line = {
-        "recipe": recipe,
+        "recipe": "benchmark",
         "folder": run.public_set.folder,
         "name": run.name,
         "set": run.public_set.name,
@@ -193,13 +164,9 @@ def execute(
         "sha256": {"data": hash_file(run.data.data), "split": split_digest(dataset)},
         **circumstances(run.command, threads, facts.get("versions", {})),
     }
-    predicted = None
-    if "test" in dataset.split:
-        test = dataset.split["test"]
-        measured = None if run.public_set.is_table else dataset.y[test]
-        predicted = Predictions(dataset.rows[test], tuple(run.targets), prediction[test], measured)
-    tables.put(results, line, predicted)
-    return line
+    test = dataset.split["test"]
+    measured = None if run.public_set.is_table else dataset.y[test]
+    tables.put(results, line, Predictions(dataset.rows[test], tuple(run.targets), prediction[test], measured))
 
 
 def split_digest(dataset: Dataset) -> str:
@@ -240,8 +207,3 @@ def commit() -> str | None:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _processor_seconds() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)

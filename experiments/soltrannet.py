@@ -103,11 +103,7 @@ def new_name(name: str) -> str:
 
 
 def load_published() -> SolTranNet:
-    """Load the weights that the installed package `soltrannet` brings along; no code of it runs.
-
-    Raises:
-        ModuleNotFoundError: the package is not installed.
-    """
+    """Load the weights that the installed package `soltrannet` brings along; no code of it runs."""
     spec = importlib.util.find_spec("soltrannet")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("no weights of SolTranNet here: pip install --no-deps soltrannet==1.0.0")

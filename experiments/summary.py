@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,14 +45,19 @@ class ModelRuns(NamedTuple):
         """Whether it is a model of gtx."""
         return self.model.startswith("gtx")
 
+    @property
+    def splits(self) -> set[str]:
+        """Names of the splits."""
+        return {result["split"] for result in self.results}
+
     def scores(self, part: str = "test") -> list[float]:
         """Collect one number per split, its seeds averaged; if there is one split, one per seed."""
         found: dict[Any, list[float]] = {}
-        splits = {result["split"] for result in self.results}
+        by = "split" if len(self.splits) > 1 else "seed"
         for result in self.results:
             value = result[part][self.metric]
             if value is not None:
-                found.setdefault(result["split"] if len(splits) > 1 else result["seed"], []).append(value)
+                found.setdefault(result[by], []).append(value)
         return [statistics.mean(values) for values in found.values()]
 
     def mean(self, part: str = "test") -> float | None:
@@ -63,6 +69,10 @@ class ModelRuns(NamedTuple):
         """Compute the sample standard deviation of `scores`; None for fewer than two."""
         scores = self.scores(part)
         return statistics.stdev(scores) if len(scores) > 1 else None
+
+    def error(self, part: str) -> float:
+        """Turn the score into what is to be small."""
+        return 1 - self.mean(part) if self.metric in HIGHER else self.mean(part)
 
     @property
     def counted(self) -> str:
@@ -77,16 +87,25 @@ class ModelRuns(NamedTuple):
         return " × ".join(words) or "1 run"
 
 
-def rows(runs: Iterable[dict[str, Any]]) -> Iterator[ModelRuns]:
-    """Group runs by set and model."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for run in runs:
-        found.setdefault((run["folder"], run["model"]), []).append(run)
-    for (folder, model), results in sorted(found.items()):
-        yield ModelRuns(folder, model, sorted(results, key=lambda result: (result["split"], result["seed"])))
+Models = dict[str, ModelRuns]
+"""The models of a set by name."""
+
+
+def gather(runs: Iterable[dict[str, Any]]) -> dict[str, Models]:
+    """Group runs by set and model, both in the order of the alphabet."""
+    found: dict[str, Models] = {}
+    for run in sorted(runs, key=lambda run: (run["folder"], run["model"], run["split"], run["seed"])):
+        models = found.setdefault(run["folder"], {})
+        models.setdefault(run["model"], ModelRuns(run["folder"], run["model"], [])).results.append(run)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------- as text
+
+
+def replace_tables(page: Path, text: str) -> None:
+    """Write the tables of a page behind its introduction, which ends at the first `## ` and is written by hand."""
+    page.write_text("\n".join([page.read_text().partition("\n## ")[0], text]))
 
 
 def places(score: float) -> int:
@@ -105,27 +124,8 @@ def score_text(row: ModelRuns | None, part: str = "test") -> str:
     return f"{mean:.{digits}f}" if sd is None else f"{mean:.{digits}f} ± {sd:.{digits}f}"
 
 
-def text_lines(runs: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Write a line per row, for the terminal."""
-    row = None
-    for row in rows(runs):
-        mean, sd = row.mean(), row.sd()
-        text = "undefined" if mean is None else f"{mean:.4f}"
-        text += "" if sd is None else f" ± {sd:.4f}"
-        each = " ".join(f"{score:.3f}" for score in row.scores())
-        yield f"{row.folder:17} {row.model:20} {row.counted:20} test {row.metric} {text}  {each}"
-    if row is None:
-        yield "no results yet"
-
-
 def markdown(heads: str, alignment: str, cells: Iterable[Sequence[str]]) -> list[str]:
-    """Write a table in Markdown.
-
-    Args:
-        heads: heads of the columns, divided by `|`.
-        alignment: a letter for each column, `l` or `r`.
-        cells: cells of the rows.
-    """
+    """Write a table in Markdown: heads divided by `|`, a letter `l` or `r` for each column."""
     marks = "|".join({"l": "---", "r": "--:"}[letter] for letter in alignment)
     return [f"| {heads} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in cells)]
 
@@ -182,20 +182,15 @@ class Split(NamedTuple):
     other: np.ndarray
 
 
-def difference(splits: Sequence[Split], metric: str, ratio: float | None = None, seed: int = 0) -> Difference:
+def difference(splits: Sequence[Split], metric: str, ratio: float | None = None) -> Difference:
     """Compare two models on the same molecules.
 
     On one split by a bootstrap (Efron & Tibshirani 1993, percentile interval): each of `RESAMPLES` resamples draws the
     test molecules with replacement, the same for both models, scores every run on them, and averages over targets and
     runs. The interval is the uncertainty for want of test molecules; the scatter of seeds is in the standard deviation
     beside the means. Several random splits share molecules, of which a bootstrap knows nothing: there the interval is
-    that of the corrected resampled t-test (`gtx.report.comparison.corrected_resampled_t`).
-
-    Args:
-        splits: the test rows, one entry per split.
-        metric: a key of `SCORES`.
-        ratio: for several splits, test rows for every other row.
-        seed: seed of the draws.
+    that of the corrected resampled t-test (`gtx.report.comparison.corrected_resampled_t`), with `ratio` test rows for
+    every other row.
     """
     if len(splits) > 1:
         if ratio is None:
@@ -204,7 +199,7 @@ def difference(splits: Sequence[Split], metric: str, ratio: float | None = None,
         return Difference(found.difference, found.low, found.high)
     (split,) = splits
     n = len(split.y)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     gaps = _gap(split, np.concatenate([np.ones((1, n)), drawn]), metric)  # the first is of the test set itself
     low, high = np.nanpercentile(gaps[1:], (2.5, 97.5))
     return Difference(float(gaps[0]), float(low), float(high))
@@ -212,10 +207,10 @@ def difference(splits: Sequence[Split], metric: str, ratio: float | None = None,
 
 def _gap(split: Split, weights: np.ndarray, metric: str) -> np.ndarray:
     """Subtract the second model's scores from the first's, `[resamples]`."""
-    return _mean_score(split.y, split.one, weights, metric) - _mean_score(split.y, split.other, weights, metric)
+    return mean_score(split.y, split.one, weights, metric) - mean_score(split.y, split.other, weights, metric)
 
 
-def _mean_score(y: np.ndarray, runs: np.ndarray, weights: np.ndarray, metric: str) -> np.ndarray:
+def mean_score(y: np.ndarray, runs: np.ndarray, weights: np.ndarray, metric: str) -> np.ndarray:
     """Average over targets and runs, `[resamples]`; a target that a resample leaves without both classes drops out."""
     each = []
     for target in range(y.shape[1]):
@@ -224,18 +219,8 @@ def _mean_score(y: np.ndarray, runs: np.ndarray, weights: np.ndarray, metric: st
     return np.nanmean(each, axis=0)
 
 
-def rmse(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Score predictions of molecules, each counted as often as `weights` `[resamples, n]` has it."""
-    return np.sqrt(weights @ (p - y) ** 2 / weights.sum(1))
-
-
-def mae(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Score as `rmse` does."""
-    return weights @ np.abs(p - y) / weights.sum(1)
-
-
 def r2(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Score as `rmse` does."""
+    """Compute R² where each molecule counts as often as `weights` `[resamples, n]` has it."""
     total = weights.sum(1)
     return 1 - weights @ (p - y) ** 2 / (weights @ y**2 - (weights @ y) ** 2 / total)
 
@@ -253,31 +238,25 @@ def roc_auc(y: np.ndarray, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(pairs > 0, (ones * below).sum(1) / np.maximum(pairs, 1), np.nan)
 
 
-SCORES: dict[str, Callable[..., np.ndarray]] = {"rmse": rmse, "mae": mae, "r2": r2, "roc_auc": roc_auc}
+SCORES: dict[str, Callable[..., np.ndarray]] = {
+    "rmse": lambda y, p, weights: np.sqrt(weights @ (p - y) ** 2 / weights.sum(1)),
+    "mae": lambda y, p, weights: weights @ np.abs(p - y) / weights.sum(1),
+    "r2": r2,
+    "roc_auc": roc_auc,
+}
 
 
 def difference_text(row: ModelRuns, other: ModelRuns) -> str:
     """Write `+0.123 [0.045, 0.201]`, the first score minus the second; empty if they share no split."""
-    found = model_difference(row, other)
-    return "" if found is None else formatted(found, other)
-
-
-def formatted(found: Difference, other: ModelRuns) -> str:
-    """Write a difference with the decimals of the other's score."""
-    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in found)
-    return f"{value} [{low}, {high}]"
-
-
-def model_difference(row: ModelRuns, other: ModelRuns) -> Difference | None:
-    """Compare two models on the splits that both were run on; None if there are none."""
-    splits = shared_splits(row, other)
+    splits, ratio = shared_splits(row, other), None
     if not splits:
-        return None
-    ratio = None
+        return ""
     if len(splits) > 1:
         counts = row.results[0]["rows"]
         ratio = counts["test"] / (counts["train"] + counts["val"])
-    return difference(splits, row.metric, ratio)
+    found = difference(splits, row.metric, ratio)
+    value, low, high = (f"{part:+.{places(other.mean() or 0.0)}f}" for part in found)
+    return f"{value} [{low}, {high}]"
 
 
 def shared_splits(row: ModelRuns, other: ModelRuns) -> list[Split]:

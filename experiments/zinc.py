@@ -18,6 +18,7 @@ import argparse
 import json
 import shlex
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,15 +30,17 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from experiments.models import fit_network, fit_predict
-from experiments.recipe import options_of, positive, print_scores, run_all
-from experiments.runs import PublicSet, Run, execute, unlisted_dataset
+from experiments.models import fit_predict, network_outputs
+from experiments.recipe import options_of, print_scores, run_all
+from experiments.runs import PublicSet, Run, execute, split_digest
 from gtx.base.errors import InputError
 from gtx.base.files import whole_file
 from gtx.data import MoleculeStore
+from gtx.data.targets import DuplicateSummary
 from gtx.models import build_model
-from gtx.training import TrainSettings
+from gtx.training import TrainSettings, fit
 from gtx.training_data import Dataset, DataSettings
+from gtx.training_data.settings import hash_file
 
 MOST = 500_000  # weights
 PARTS = ("train", "val", "test")
@@ -73,7 +76,9 @@ class Graphs(PublicSet):
             flat = {name: np.concatenate([arrays[f"{part}_{name}"] for part in PARTS]) for name in FIELDS}
             ends = np.cumsum([len(arrays[f"{part}_y"]) for part in PARTS])
         rows = dict(zip(PARTS, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
-        return unlisted_dataset(data, store_of(flat), rows, "split")
+        none = {"files": [], "duplicates": DuplicateSummary(0, 0), "smiles": [], "smiles_column": "smiles"}
+        numbers = np.arange(ends[-1])
+        return Dataset(task=data.task, store=store_of(flat), split=rows, split_summary="split", rows=numbers, **none)
 
 
 SETS = {
@@ -88,11 +93,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--rivals", nargs="+", default=[], choices=RIVALS, help="in place of gtx; from SMILES alone")
-    parser.add_argument("--epochs", type=positive, default=120)
-    parser.add_argument("--threads", type=positive, default=1)
+    parser.add_argument("--epochs", type=int, default=120)
+    parser.add_argument("--threads", type=int, default=1)
     usual = f"{json.dumps(ARGUMENTS)} and, for graphs, {json.dumps(RINGS)}"
     parser.add_argument("--model-arguments", type=json.loads, default={}, help=f"JSON, beside {usual}")
-    parser.add_argument("--settings", type=json.loads, default={}, help=f"JSON, beside {json.dumps(SETTINGS)}")
     options = parser.parse_args(words)
     if options.rivals and options.sets != ["smiles"]:
         parser.error("--rivals read SMILES: expected --sets smiles")
@@ -100,8 +104,8 @@ def main(words: Sequence[str] | None = None) -> int:
         Run(SETS[name], model, 0, seed, options.runs, command=command_of(name, model, seed, options))
         for seed, name, model in product(options.seeds, options.sets, options.rivals or ["gtx"])
     ]
-    fit, threads = (fit_predict, 1) if options.rivals else (partial(fit_gtx, options=options), options.threads)
-    failed = run_all(runs, partial(execute, fit=fit, results=options.out, threads=threads), options)
+    how, threads = (fit_predict, 1) if options.rivals else (partial(fit_gtx, options=options), options.threads)
+    failed = run_all(runs, partial(execute, fit=how, results=options.out, threads=threads), options)
     print_scores(runs, options.out)
     return int(failed)
 
@@ -111,19 +115,13 @@ def command_of(name: str, model: str, seed: int, options: argparse.Namespace) ->
     if options.rivals:
         return f"python -m experiments.zinc --sets {name} --rivals {model} --seeds {seed}"
     words = ["--sets", name, "--epochs", str(options.epochs), "--threads", str(options.threads)]
-    for option in ("model_arguments", "settings"):
-        value = getattr(options, option)
-        if value:
-            words += [f"--{option.replace('_', '-')}", json.dumps(value)]
+    if options.model_arguments:
+        words += ["--model-arguments", json.dumps(options.model_arguments)]
     return f"python -m experiments.zinc {shlex.join(words)} --seeds {seed}"
 
 
 def fit_gtx(run: Run, options: argparse.Namespace) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train the model that the options describe, and predict all molecules.
-
-    Raises:
-        InputError: the model has more weights than the benchmark allows.
-    """
+    """Train the model that the options describe, and predict all molecules."""
     arguments = {
         "out_channels": 1,
         "atom_sizes": list(run.data.featuriser.atom_sizes),
@@ -138,34 +136,37 @@ def fit_gtx(run: Run, options: argparse.Namespace) -> tuple[np.ndarray, dict[str
     if weights > MOST:
         raise InputError(f"expected a model of at most {MOST:,} weights, got {weights:,}")
     chosen = {"epochs": options.epochs, "seed": run.seed, "threads": options.threads, "progress": False}
-    settings = TrainSettings(**{**SETTINGS, **options.settings, **chosen})
+    settings = TrainSettings(**SETTINGS, **chosen)
     shape = f"channels {arguments['channels']}, layers {arguments['layers']}"
     threads = "1 thread" if options.threads == 1 else f"{options.threads} threads"
     title = f"gtx, standard, {shape}, {options.epochs} epochs, {threads}"
-    return fit_network(run, settings, spec, title=title)
+    dataset, processor = run.dataset, time.process_time()
+    train, val = (dataset.store.subset(dataset.split[part]) for part in ("train", "val"))
+    marks = {"data": hash_file(run.data.data), "split": split_digest(dataset), "model": spec}
+    (member,) = fit(partial(build_model, spec), dataset.task, train, val, settings, run.folder, marks=marks)
+    training = {name: value for name, value in settings.decisive().items() if name != "seed"}
+    return network_outputs(member, dataset.store), {
+        "title": title,
+        "parameters": weights,
+        "settings": {"model": spec, "task": dataset.task.config(), "training": training},
+        "seconds": round(sum(row["seconds"] for row in member.history), 1),  # of all epochs, resumed or not
+        "cpu_seconds": round(time.process_time() - processor, 1),
+        "best_epoch": member.best_epoch,
+    }
 
 
 def store_of(flat: Mapping[str, np.ndarray]) -> MoleculeStore:
     """Flat arrays as a store: one column of codes per atom and per bond, type i as code i + 1 and i."""
     types, bonds = flat["atom_type"].astype(int), flat["bond_type"].astype(int)
-    if types.min() < 0 or types.max() >= ATOM_TYPES or bonds.min() < 1 or bonds.max() > BOND_TYPES:
-        raise ValueError(
-            f"expected atom types 0 to {ATOM_TYPES - 1} and bond types 1 to {BOND_TYPES}, "
-            f"got {types.min()} to {types.max()} and {bonds.min()} to {bonds.max()}"
-        )
+    atom_ptr, bond_ptr = (torch.from_numpy(np.cumsum([0, *flat[name]])) for name in ("num_atom", "num_edge"))
     return MoleculeStore(
         atoms=torch.from_numpy(types + 1).to(torch.uint8)[:, None],
         bonds=torch.from_numpy(np.stack([flat["src"], flat["dst"]]).astype(np.int32)),
         bond_codes=torch.from_numpy(bonds).to(torch.uint8)[:, None],
         descriptors=torch.zeros(len(flat["y"]), 0),
-        atom_ptr=offsets(flat["num_atom"]),
-        bond_ptr=offsets(flat["num_edge"]),
+        atom_ptr=atom_ptr,
+        bond_ptr=bond_ptr,
     ).with_targets(flat["y"].astype(np.float64)[:, None])
-
-
-def offsets(counts: np.ndarray) -> torch.Tensor:
-    """Where each of so many begins, and the end, `[m + 1]`."""
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]))
 
 
 def from_pyg(data: Iterable[Data]) -> dict[str, np.ndarray]:
@@ -183,11 +184,7 @@ def from_pyg(data: Iterable[Data]) -> dict[str, np.ndarray]:
 
 
 def download(file: Path) -> None:
-    """Make the file of graphs of PyG's download.
-
-    Raises:
-        InputError: PyG cannot get it.
-    """
+    """Make the file of graphs of PyG's download."""
     from torch_geometric.datasets import ZINC
 
     made: dict[str, Any] = {}

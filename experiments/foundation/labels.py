@@ -55,11 +55,7 @@ def teacher() -> Any:
 
 
 def label(mol: Chem.Mol) -> np.ndarray:
-    """Compute the 512 numbers of a molecule; the order of the atoms, which decides them, is canonical.
-
-    Raises:
-        ValueError: the teacher does not read the molecule.
-    """
+    """Compute the 512 numbers of a molecule; the order of the atoms, which decides them, is canonical."""
     try:
         features = teacher().featurize_one(Chem.MolToSmiles(mol))
     except (ValueError, RuntimeError) as reason:

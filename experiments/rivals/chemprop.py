@@ -1,9 +1,8 @@
 """chemprop's D-MPNN (Yang et al. 2019, arXiv:1904.01561) by its own command, with its defaults, on the same rows.
 
 It runs in an environment of its own so that its requirements and those of gtx never meet, made at the first call below
-`$XDG_CACHE_HOME/gtx` (or `~/.cache/gtx`), with the torch of `constraints.txt`. An attempt that failed is remembered in
-`failed.txt` there and not made again until that is removed. `chemprop-rdkit` adds its normalised RDKit features,
-unscaled, as its manual advises.
+`$XDG_CACHE_HOME/gtx` (or `~/.cache/gtx`), with the torch of `constraints.txt`. `chemprop-rdkit` adds its normalised
+RDKit features, unscaled, as its manual advises.
 """
 
 from __future__ import annotations
@@ -34,11 +33,7 @@ print(json.dumps([sum(p.numel() for p in model.parameters()), versions]))
 
 
 def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
-    """Train from the run's seed, keep the epoch that is best on the validation rows, predict all rows.
-
-    Raises:
-        InputError: chemprop cannot be installed or fails; the message ends with its last line.
-    """
+    """Train from the run's seed, keep the epoch that is best on the validation rows, predict all rows."""
     python = environment()
     command = python.with_name("chemprop")
     table, out, predicted = (run.folder / name for name in ("data.csv", "chemprop", "predicted.csv"))
@@ -48,11 +43,11 @@ def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
     words += [*column, "--target-columns", *run.targets]
     features = FEATURES if run.model == "chemprop-rdkit" else ()
     seed = ["--pytorch-seed", str(run.seed), "--num-workers", "0", "--accelerator", "cpu"]
-    _run([command, "train", "--data-path", table, "--output-dir", out, *words, *seed, *features])
+    output_of([command, "train", "--data-path", table, "--output-dir", out, *words, *seed, *features])
     model = out / "model_0" / "best.pt"
     paths = ["--test-path", table, "--model-paths", model, "--preds-path", predicted, *column]
-    _run([command, "predict", *paths, "--accelerator", "cpu", *features])
-    parameters, versions = json.loads(_run([python, "-c", DESCRIBE, model]))
+    output_of([command, "predict", *paths, "--accelerator", "cpu", *features])
+    parameters, versions = json.loads(output_of([python, "-c", DESCRIBE, model]))
     settings = {"options": " ".join([*words, *features]), "else": "chemprop's defaults"}
     prediction = read_table(predicted, run.targets)
     if prediction.shape != run.dataset.y.shape:
@@ -76,36 +71,25 @@ def read_table(path: Path, names: Sequence[str]) -> np.ndarray:
 
 
 def environment() -> Path:
-    """Return the Python of the environment that holds chemprop, made at the first call.
-
-    Raises:
-        InputError: it cannot be installed, now or at the attempt before.
-    """
+    """Return the Python of the environment that holds chemprop, made at the first call."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gtx" / "chemprop"
-    python, done, failed = home / "bin" / "python", home / "installed.txt", home / "failed.txt"
-    if done.is_file():
-        return python
-    if failed.is_file():
-        raise InputError(failed.read_text().strip())
-    torch = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", torch]
-    try:
-        _run([sys.executable, "-m", "venv", home])
-        _run(pip)  # first, so that the build at hand is taken
-        _run([*pip, "chemprop"])
-    except (OSError, InputError) as error:
-        home.mkdir(parents=True, exist_ok=True)
-        failed.write_text(f"chemprop could not be installed: {error}\n")
-        raise InputError(f"chemprop could not be installed: {error}") from None
-    done.touch()
+    python, done = home / "bin" / "python", home / "installed.txt"
+    if not done.is_file():
+        pins = (ROOT / "constraints.txt").read_text().splitlines()
+        torch = next(line for line in pins if line.startswith("torch=="))
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", torch]
+        for command in ([sys.executable, "-m", "venv", home], pip, [*pip, "chemprop"]):
+            output_of(command)  # torch first, so that the build at hand is taken
+        done.touch()
     return python
 
 
-def _run(command: Sequence[object]) -> str:
+def output_of(command: Sequence[object]) -> str:
+    """Run a command and return what it printed."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip() or "without a word").splitlines()[-1]
-        raise InputError(f"chemprop failed: {last}")
+        raise InputError(f"chemprop failed or could not be installed: {last}")
     return done.stdout
 
 

@@ -8,7 +8,7 @@ the validation rows too, as the kernel of gtx's mix does; their validation score
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -41,11 +41,8 @@ NAMES = tuple(name for name, _ in Descriptors.descList)
 """Names of RDKit's descriptors, in the order of the columns."""
 
 
-class Candidate(NamedTuple):
-    """An estimator and, in words, what sets it apart from the other candidates."""
-
-    estimator: BaseEstimator
-    choice: dict[str, float]
+Candidate = tuple[BaseEstimator, dict[str, float]]
+"""An estimator and, in words, what sets it apart from the other candidates."""
 
 
 def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
@@ -64,11 +61,11 @@ def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
         if len(np.unique(y[train, t])) < 2:
             continue  # nothing but the mean can be learnt
         least = np.inf
-        for candidate in candidates(kind, inputs, classes, run.seed):
-            fitted = _fit(candidate.estimator, x, y[:, t], train, val)
+        for estimator, choice in candidates(kind, inputs, classes, run.seed):
+            fitted = _fit(estimator, x, y[:, t], train, val)
             loss = _loss(y[val, t], _predict(fitted, x[val]), classes)
             if loss < least:
-                least, best, chosen[target] = loss, fitted, candidate.choice
+                least, best, chosen[target] = loss, fitted, choice
         prediction[:, t] = _predict(best, x)
         if run.model.endswith(WHOLE):
             known = np.sort(np.concatenate([train, val]))
@@ -93,15 +90,7 @@ def features(run: Run, inputs: str, dense: bool = False) -> tuple[np.ndarray | s
 
 
 def rdkit_descriptors(smiles: Sequence[str], version: str) -> np.ndarray:
-    """Compute the descriptors of `rdkit.Chem.Descriptors` (about 20 ms a molecule).
-
-    Args:
-        smiles: n molecules that can be read.
-        version: that of RDKit, for the cache.
-
-    Returns:
-        float64 `[n, D]`; NaN for a descriptor that cannot be computed or is no finite number.
-    """
+    """Compute the descriptors of RDKit `[n, D]`, NaN for one that cannot be computed; the cache knows the version."""
     RDLogger.DisableLog("rdApp.*")
     values = np.empty((len(smiles), len(NAMES)))
     for row, text in zip(values, smiles, strict=True):
@@ -117,7 +106,7 @@ def candidates(kind: str, inputs: str, classes: bool, seed: int) -> Iterator[Can
     if kind == "forest":
         make = RandomForestClassifier if classes else RandomForestRegressor
         share = "sqrt" if classes else 1 / 3
-        yield Candidate(make(TREES, max_features=share, random_state=seed), {"trees": TREES})
+        yield make(TREES, max_features=share, random_state=seed), {"trees": TREES}
     elif kind == "boosting":
         make = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
         fixed = {"max_iter": 2000, "min_samples_leaf": 10, "early_stopping": True, "n_iter_no_change": 30}
@@ -126,16 +115,16 @@ def candidates(kind: str, inputs: str, classes: bool, seed: int) -> Iterator[Can
         for leaves in (8, 31):
             for rate in (0.03, 0.1):
                 estimator = make(learning_rate=rate, max_leaf_nodes=leaves, random_state=seed, **fixed)
-                yield Candidate(estimator, {"leaves": leaves, "learning_rate": rate})
+                yield estimator, {"leaves": leaves, "learning_rate": rate}
     elif classes:
         for strength in np.logspace(-4, 2, 13):
             model = LogisticRegression(C=strength, max_iter=2000)
-            yield Candidate(make_pipeline(*_scaled(inputs), model), {"C": strength})
+            yield make_pipeline(*_scaled(inputs), model), {"C": strength}
     else:
         solver = {"solver": "sparse_cg", "tol": 1e-5} if inputs == "counts" else {}
         for penalty in np.logspace(-2, 4, 19):
             model = Ridge(penalty, **solver)
-            yield Candidate(make_pipeline(*_scaled(inputs, counts=None), model), {"alpha": penalty})
+            yield make_pipeline(*_scaled(inputs, counts=None), model), {"alpha": penalty}
 
 
 def _scaled(inputs: str, counts: Callable | None = np.log1p) -> Sequence[BaseEstimator]:

@@ -37,16 +37,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class Configuration(NamedTuple):
-    """Choices that are tuned.
-
-    Attributes:
-        layers: number of layers.
-        dropout: dropout after every layer and in the head.
-        descriptors: whether they are joined to the readout.
-        channels: width.
-        heads: heads of GPS's attention.
-        batch: molecules of a batch.
-    """
+    """Choices that are tuned: layers, dropout after each and in the head, descriptors at the readout."""
 
     layers: int
     dropout: float
@@ -63,15 +54,7 @@ TUNED_ON = {"regression": "mat/freesolv", "classification": "scaffold/bace"}
 
 
 class Network(nn.Module):
-    """Embeddings, layers, readout, head.
-
-    Args:
-        kind: "gine" or "gps".
-        how: the configuration.
-        atom_sizes, bond_sizes: codes of each column.
-        num_descriptors: descriptors of a molecule.
-        targets: outputs.
-    """
+    """Embeddings, layers, readout, head."""
 
     def __init__(
         self,
@@ -124,18 +107,10 @@ def _mlp(width: int) -> nn.Sequential:
 def train_network(
     network: Network, molecules: list[Data], val: list[Data], kind: str, seed: int, epochs: int = EPOCHS
 ) -> tuple[float, list[float]]:
-    """Train with AdamW and a cosine; the weights that are best on the validation molecules are left in the network.
+    """Train with AdamW and a cosine, and leave the weights that are best on the validation molecules in the network.
 
-    Args:
-        network: what is trained.
-        molecules: with targets `y` `[1, T]`, scaled or classes, NaN for blanks.
-        val: molecules that the epoch is chosen on.
-        kind: loss, one of `LOSSES`.
-        seed: seed of batches and dropout.
-        epochs: passes over the molecules.
-
-    Returns:
-        The best validation loss, and the seconds of each epoch, validation included.
+    Targets are `y` `[1, T]` of a molecule, scaled or classes, NaN for blanks; `kind` is one of `LOSSES`. Returned are
+    the best validation loss, and the seconds of each epoch, validation included.
     """
     torch.manual_seed(seed)
     size = network.how.batch  # a batch of one atom has no variance to normalise by

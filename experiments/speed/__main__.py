@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from experiments.runs import circumstances
-from experiments.speed import growth, layer, molecules, training
+from experiments.speed import layer, molecules, training
 from experiments.speed.measure import Case, race, table
 from experiments.tables import RESULTS, ROOT
 
@@ -37,7 +37,6 @@ TOPICS: dict[str, Callable[[argparse.Namespace], list[Case]]] = {
     "training": training.cases,
     "prediction": molecules.prediction,
     "start": molecules.start,
-    "growth": growth.cases,
 }
 
 

@@ -10,8 +10,7 @@ from itertools import product
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GPSConv, TransformerConv
-from torch_geometric.utils import to_dense_batch
+from torch_geometric.nn import TransformerConv
 
 from experiments.speed.measure import Case
 from gtx.graph import CompleteGraph
@@ -39,7 +38,6 @@ class Batch:
         for name, shape in ("x", (graph.num_nodes, channels)), ("edge_attr", (graph.num_pairs, EDGE_DIM)):
             setattr(self, name, torch.randn(shape, generator=generator).to(device, dtype).requires_grad_())
         self.real = self.padded(torch.ones_like(self.node)) > 0  # [B, size]
-        self.padded_x = self.padded(self.x.detach()).requires_grad_()
 
     def padded(self, flat: Tensor) -> Tensor:
         """Scatter flat nodes `[N, *]` to `[B, size, *]`, 0 in padding."""
@@ -69,16 +67,6 @@ class PaddedAttention(nn.Module):
         return self.lin_out(out.transpose(1, 2).flatten(0, 1).flatten(1)[batch.node])
 
 
-def _without_pairs(layer: nn.Module, x: Tensor, real: Tensor) -> Tensor:
-    return layer(x, x, x, key_padding_mask=~real, need_weights=False)[0]
-
-
-def _as_gps(layer: nn.Module, batch: Batch) -> Tensor:
-    """Call attention as PyG's `GPSConv` does: padded and unpadded in every layer."""
-    h, real = to_dense_batch(batch.x, batch.graph.batch)
-    return _without_pairs(layer, h, real)[real]
-
-
 Contender = tuple[Callable[[int], nn.Module], Callable[[nn.Module, Batch], Tensor]]
 """A module of so many channels, and a call of it on a batch."""
 
@@ -97,16 +85,9 @@ PYG: dict[str, Contender] = {
     )
 }
 PADDED: dict[str, Contender] = {"padded SDPA": (PaddedAttention, lambda layer, batch: layer(batch))}
-WITHOUT_PAIRS: dict[str, Contender] = {
-    "MultiheadAttention": (  # on nodes that are padded already, as in a padded model
-        lambda c: nn.MultiheadAttention(c, HEADS, batch_first=True),
-        lambda layer, batch: _without_pairs(layer, batch.padded_x, batch.real),
-    ),
-    "GPSConv": (lambda c: GPSConv(c, None, heads=HEADS).attn, _as_gps),
-}
 CONTENDERS: dict[str, dict[str, Contender]] = {
     "key and value": {"gtx": _gtx(edge_bias=False, edge_key=True, edge_value=True), **PYG},
-    "bias": {"gtx": _gtx(project=True), **PYG, **PADDED, **WITHOUT_PAIRS},
+    "bias": {"gtx": _gtx(project=True), **PYG, **PADDED},
     "bias and value": {"gtx": _gtx(project=True, edge_value=True), **PYG, **PADDED},
 }
 """By function and name."""
@@ -117,8 +98,8 @@ def cases(options: Namespace) -> list[Case]:
 
     Batches: drug-like (128 molecules of 9 to 38 atoms), tiny (512 of 4 to 9), peptide-like (16 of 80 to 300), one graph
     of 2,000 nodes; 8 heads, 32 pair features. Three functions: "key and value", exactly PyG's `TransformerConv`,
-    "bias", one number per pair and head added to the score, and "bias and value", as in the default model.
-    `MultiheadAttention` and `GPSConv` take no pair features and padded SDPA only a bias, so they do less.
+    "bias", one number per pair and head added to the score, and "bias and value", as in the default model, where padded
+    SDPA takes the bias alone.
     """
     gpu = options.device == "cuda"
     kinds, widths = (["drug-like"], [64]) if options.quick else (SIZES, [128] if gpu else [64, 128, 256])

@@ -84,10 +84,9 @@ def race(cases: Iterable[Case], turns: int, threads: int = 1, device: str = "cpu
 def measure(case: Case, step: Callable[[], Any], threads: int, device: str) -> dict[str, Any]:
     """Measure a turn: median seconds of a call, and the most memory held above what was held before."""
     before, own = memory_before(device), {}
-    if case.own:
-        seconds, own = timed(step, device)
-    elif case.once:
-        seconds, _ = timed(step, device)
+    if case.own or case.once:
+        seconds, returned = timed(step, device)
+        own = returned if case.own else {}
     else:
         timer = Timer("step()", globals={"step": step}, num_threads=threads)
         seconds = timer.blocked_autorange(min_run_time=LEAST).median
@@ -177,12 +176,7 @@ def high_water(whose: int) -> int:
 
 
 def sampled(name: str, most: int | None = None) -> pd.DataFrame:
-    """Read `smiles`, the first target as `y`, and `split` of one of `PUBLIC_DATASETS`, downloaded if need be.
-
-    Args:
-        name: name of the set.
-        most: training rows; a fifth as many of validation and of test. None for all rows.
-    """
+    """Read `smiles`, the first target as `y`, and `split` of one of `PUBLIC_DATASETS`, downloaded if need be."""
     official, split = SETS[name]
     entry = load_public_dataset(official)
     frame = read_set(official)[[entry.smiles_column, entry.targets[0], split]].set_axis(

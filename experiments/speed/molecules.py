@@ -9,25 +9,24 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import torch
 from loky import get_reusable_executor
 from rdkit import Chem, RDLogger
+from torch import Tensor
 from torch_geometric.data import Batch
-from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
+from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import from_smiles
 
 from experiments.speed.measure import Case, default_model, featurised, high_water, sampled
-from gtx import encodings
-from gtx.data import PairBudgetSampler, featurise
+from gtx.data import featurise
 from gtx.data.public_datasets import load_public_dataset
+from gtx.encodings import RandomWalkProbabilities, ShortestPathLength
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import featurise_texts
@@ -37,104 +36,57 @@ from gtx.prediction.loading import FoundationEmbedding, foundation_spec
 # ---------------------------------------------------------------------------------------------------------- encodings
 
 BATCH = 128
-COMPARED = {
-    "walks": {
-        "gtx: RandomWalkProbabilities(20) + ShortestPathLength()": lambda: [
-            encodings.RandomWalkProbabilities(20),
-            encodings.ShortestPathLength(),
-        ],
-        "PyG: AddRandomWalkPE(20)": lambda: AddRandomWalkPE(20),
-    },
-    "eigenvectors": {
-        "gtx: LaplacianEigenvectors(8)": lambda: [encodings.LaplacianEigenvectors(8)],
-        "PyG: AddLaplacianEigenvectorPE(8)": lambda: AddLaplacianEigenvectorPE(8, is_undirected=True),
-    },
-    "graph": {"gtx: CompleteGraph": list},
-}
-NAMES = (
-    "ShortestPathLength NodeDegree ShortestPathOneHot SameRing SimplePathCounts "
-    "GaussianDistance BesselDistance ExpNormDistance FourierDistance"
-)
-ALONE = {name: getattr(encodings, name) for name in NAMES.split()} | {
-    "RandomWalkProbabilities(20)": lambda: encodings.RandomWalkProbabilities(20),
-    "BondFeatures": lambda: encodings.BondFeatures(Featuriser().bond_sizes),
-    "ShortestPathBonds": lambda: encodings.ShortestPathBonds(Featuriser().bond_sizes[0]),
-    "NeighbourDistancesAndAngles": lambda: encodings.NeighbourDistancesAndAngles(
-        encodings.GaussianDistance(64, pair_types=128), 128
-    ),
-}
+GTX, PYG = "gtx: RandomWalkProbabilities(20) + ShortestPathLength()", "PyG: AddRandomWalkPE(20)"
 
 
 def encodings_of_a_batch(options: Namespace) -> list[Case]:
     """Compute encodings of 128 molecules of ZINC-12k, against PyG's transforms, which take one molecule at a time.
 
-    The first comparison is random walks of 20 steps (of atoms and of pairs) and shortest paths by gtx, with PyG's
-    `AddRandomWalkPE(20)`, which yields the atoms' part alone. The other encodings of gtx follow by themselves, with the
-    graph made before. Positions are random.
+    Random walks of 20 steps (of atoms and of pairs) and shortest paths by gtx are compared with PyG's
+    `AddRandomWalkPE(20)`, which yields the atoms' part alone.
     """
-    made = []
-    for group, contenders in COMPARED.items():
-        made += [Case(group, n, partial(_encode, m, None, options.device), BATCH) for n, m in contenders.items()]
-    for name, make in islice(ALONE.items(), 2 if options.quick else None):
-        made.append(Case(name, f"gtx: {name}", partial(_encode, None, make, options.device), BATCH))
-    return made
+    return [Case("walks", name, partial(_encode, name, options.device), BATCH) for name in (GTX, PYG)]
 
 
-def _encode(compared: Callable[[], Any] | None, alone: Callable[[], Any] | None, device: str) -> Callable[[], object]:
+def _encode(name: str, device: str) -> Callable[[], object]:
     batch = featurised("zinc12k", BATCH).batch().to(device)
-    batch.pos = torch.randn(batch.num_nodes, 3, device=device) * 3
-    molecules, graph = batch.to_data_list(), CompleteGraph.from_batch(batch.batch, pack=False)
-    made = alone().to(device) if compared is None else compared()
+    molecules, transform = batch.to_data_list(), AddRandomWalkPE(20)
+    both = RandomWalkProbabilities(20), ShortestPathLength()
 
     @torch.no_grad()
     def step() -> object:
-        if compared is None:
-            return made(batch, graph)
-        if isinstance(made, list):
-            own = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
-            return [encoding(batch, own) for encoding in made]
-        return [made(copy.copy(molecule)) for molecule in molecules]
+        if name == PYG:
+            return [transform(copy.copy(molecule)) for molecule in molecules]
+        graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs, pack=False)  # as models make it
+        return [encoding(batch, graph) for encoding in both]
 
     return step
 
 
 # ------------------------------------------------------------------------------------------------------------ batches
 
-STORE, SAMPLER, LIST = "gtx: MoleculeStore.batch", "gtx: with its PairBudgetSampler", "PyG: Batch.from_data_list"
-LOADERS = {f"PyG: DataLoader, {workers} workers": workers for workers in (0, 1, 2)}
+STORE, LIST = "gtx: MoleculeStore.batch", "PyG: Batch.from_data_list"
 
 
 def batches(options: Namespace) -> list[Case]:
-    """Cutting batches of 128 out of a store, against PyG's `Batch.from_data_list` and its `DataLoader` with workers.
+    """Cutting batches of 128 out of a store, against PyG's `Batch.from_data_list`.
 
-    A shuffled epoch over 10,000 molecules of ZINC-12k, in the store's flat tensors or as a list of `Data`. The epoch in
-    which workers start does not count.
+    A shuffled epoch over 10,000 molecules of ZINC-12k, in the store's flat tensors or as a list of `Data`.
     """
     count = 1000 if options.quick else 10_000
-    return [Case("batches", name, partial(_epoch, name, count), count) for name in (STORE, SAMPLER, LIST, *LOADERS)]
+    return [Case("batches", name, partial(_epoch, name, count), count) for name in (STORE, LIST)]
 
 
 def _epoch(name: str, count: int) -> Callable[[], int]:
-    whole = featurised("zinc12k", count)
-    molecules = []
-    if name not in (STORE, SAMPLER):
-        for start in torch.arange(len(whole)).split(500):
-            molecules += whole.batch(start).to_data_list()
-    workers = LOADERS.get(name, 0)
-    loader = DataLoader(molecules or [0], BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
-    sampler = PairBudgetSampler(whole.sizes, 1 << 60, max_molecules=BATCH, jitter=10.0)
+    store, molecules = featurised("zinc12k", count), []
+    if name == LIST:
+        for start in torch.arange(count).split(500):
+            molecules += store.batch(start).to_data_list()
 
-    def epoch() -> Iterable[Batch]:
-        if name == SAMPLER:
-            return map(whole.batch, sampler)
-        if name in LOADERS:
-            return loader
-        order = torch.randperm(len(whole)).split(BATCH)
-        if name == STORE:
-            return map(whole.batch, order)
-        return (Batch.from_data_list([molecules[i] for i in rows.tolist()]) for rows in order)
+    def cut(rows: Tensor) -> Batch:
+        return Batch.from_data_list([molecules[i] for i in rows.tolist()]) if molecules else store.batch(rows)
 
-    return lambda: sum(batch.num_graphs for batch in epoch())
+    return lambda: sum(cut(rows).num_graphs for rows in torch.randperm(count).split(BATCH))
 
 
 # -------------------------------------------------------------------------------------------------------- featurising
@@ -172,7 +124,7 @@ def featurising(options: Namespace) -> list[Case]:
 
 CHUNK = 500
 PROCESSES = {"in this process": 0, "1 worker process": 1, "2 worker processes": 2, "8 worker processes": 8}
-PARSE, GTX, READ, MODEL, COMMAND = "MolFromSmiles", "gtx", "gtx: reading alone", "gtx: the model alone", "gtx predict"
+PARSE, WHOLE, READ, MODEL, COMMAND = "MolFromSmiles", "gtx", "gtx: reading alone", "gtx: the model alone", "gtx predict"
 EMBED = "gtx: the embedding of a kernel of the foundation alone"
 
 
@@ -187,7 +139,7 @@ def prediction(options: Namespace) -> list[Case]:
     prepare = partial(_predict, device=options.device, count=count)
     made = []
     for where in ways:
-        names = (PARSE, GTX) if PROCESSES[where] else (PARSE, GTX, READ, MODEL, EMBED)
+        names = (PARSE, WHOLE) if PROCESSES[where] else (PARSE, WHOLE, READ, MODEL, EMBED)
         made += [Case(where, name, partial(prepare, name, PROCESSES[where]), count) for name in names]
     return [*made, Case(COMMAND, f"{count:,} rows", partial(prepare, COMMAND, 0), count, once=True, own=True)]
 
@@ -214,7 +166,7 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
     if name == MODEL:
         store = featurise(featuriser, texts, workers=0, smiles=False).store
         return lambda: predictor.predict_store(store)
-    if name == GTX:
+    if name == WHOLE:
         return lambda: (predict_table(predictor, file, out, workers=workers), folder)  # which lives as long
     command = [sys.executable, "-m", "gtx", "predict", saved, file, "--out", out, "--device", device]
 

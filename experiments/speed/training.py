@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable
@@ -18,7 +17,6 @@ import pandas as pd
 from experiments.rivals import chemprop, pyg
 from experiments.runs import PublicSet, Run
 from experiments.speed.measure import Case, sampled
-from experiments.tables import ROOT
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
@@ -106,13 +104,10 @@ def _gps(file: Path, epochs: int, threads: int) -> Measured:
 
 def _chemprop(file: Path, epochs: int, threads: int) -> Measured:
     out = file.with_name("run")
-    command = [chemprop.environment(), "-c", TIMED, file, out, epochs, threads]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["chemprop ended without a message"])[-1])
+    printed = chemprop.output_of([chemprop.environment(), "-c", TIMED, file, out, epochs, threads])
     (predictions,), data = out.rglob("test_predictions.csv"), pd.read_csv(file).query("split == 'test'")
     error = _rmse(pd.read_csv(predictions).iloc[:, -1].to_numpy(), data["y"].to_numpy())
-    seconds, peak = json.loads(done.stdout.strip().splitlines()[-1])
+    seconds, peak = json.loads(printed.strip().splitlines()[-1])
     return seconds, error, {"peak": peak}
 
 

@@ -8,19 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from rdkit import Chem
 from rdkit.Chem.Descriptors import MolWt
 from rdkit.Chem.rdMolDescriptors import CalcNumHeavyAtoms, CalcTPSA
 
 import gtx
-from experiments.foundation import ceiling, labels, leaks, pack, pretrain, seen
+from experiments.foundation import labels, leaks, pack, pretrain, seen
 from experiments.foundation.labels import read_corpus
-from experiments.runs import Run
 from gtx.base.errors import InputError
-from gtx.data import public_datasets
 from gtx.prediction import foundation
-from tests.experiments import toy_recipe
 from tests.tables import molecules
 
 TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
@@ -114,16 +110,3 @@ def test_the_teacher_says_what_its_package_says() -> None:
 def test_a_molecule_is_found_in_a_corpus_however_it_is_written() -> None:
     assert leaks.flat(["C[C@H](N)C(=O)[O-].[Na+]", "nonsense"]) == {Chem.CanonSmiles("CC(N)C(=O)O")}
     assert leaks.flat(["OCC", "C(C)O", "nonsense"]) == {"CCO"}
-
-
-def test_a_third_kernel_that_knows_the_answer_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(toy_recipe.write(tmp_path / "toy.csv", 90))
-    )
-    run = Run(toy_recipe.SETS["toy"], "kernel", runs=tmp_path)
-    y = torch.from_numpy(run.dataset.y)
-    found = {name: ceiling.of_kernel(run, vectors) for name, vectors in (("today", None), ("answer", y))}
-    assert found["answer"]["test"] < found["today"]["test"]
-    assert "1 embeddings" in found["answer"]["kernel"]
-    assert "embeddings" not in found["today"]["kernel"]
-    assert "| answer | test | -" in ceiling.page({"toy 0": found, "other 0": found})

@@ -12,7 +12,7 @@ import pytest
 
 from experiments import results, summary, tables
 from experiments.foundation import table
-from experiments.summary import ModelRuns, Split, difference
+from experiments.summary import ModelRuns, Models, Split, difference, gather
 from experiments.tables import RESULTS, Predictions
 from gtx.report.comparison import corrected_resampled_t
 
@@ -79,7 +79,7 @@ def put(folder: Path, name: str, **values: object) -> None:
 def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
-    assert "## Aims and results" in results.results_page(folder, data=False)
+    assert "## Aims and results" in results.results_page({}, data=False)
     command = "python -m experiments.scaffold --sets esol --models {} --seeds {}"
     for seed, value in enumerate((0.70, 0.80)):
         put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx", seed))
@@ -87,7 +87,7 @@ def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
     put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean", 0), parameters=1234)
     put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local", 0))
     tables.put(folder, {"recipe": "tuning", "folder": "mat-freesolv", "name": "gine-0", "val": {"loss": 0.1}})
-    page = results.results_page(folder, data=False)
+    page = results.results_page(gather(tables.predicted_runs(folder)), data=False)
     lines = page.splitlines()
     first = next(line for line in lines if line.startswith("| ESOL, scaffold split"))
     assert "| 0.750 ± 0.071 | 0.78 | reached |  | 0.75 |  | mean of the training rows: 2.000 |" in first
@@ -127,10 +127,10 @@ def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:
 
 @pytest.mark.parametrize("file", [*tables.RESULTS.glob(tables.RUNS)], ids=lambda file: file.name)  # not in an sdist
 def test_the_page_at_hand_was_made_of_the_tables_at_hand(file: Path) -> None:
-    found = results.gather(file.parent)
+    found = gather(tables.predicted_runs(file.parent))
     written = (tables.ROOT / "experiments" / "RESULTS.md").read_text()
-    assert results.overview(found) in written and results.INTRODUCTION in written
-    for row in (row for rows_ in found.values() for row in rows_ if row.model not in results.PARTS):
+    assert results.overview(found) in written
+    for row in (row for models in found.values() for row in models.values() if row.model not in results.PARTS):
         assert f"| {results.title(row)} | {summary.score_text(row)} | {row.counted} |" in written
 
 
@@ -243,20 +243,20 @@ def runs(folder: str, model: str, test: float, val: float, spread: float = 0.0) 
 
 
 def test_validation_rows_choose_and_the_aim_is_that_of_the_chosen() -> None:
-    found = {folder: [runs(folder, "gtx", 1.0, 1.0)] for folder in table.AIMS}
-    found["scaffold-esol"] = [
-        runs("scaffold-esol", "gtx-default", 0.70, 0.9),
-        runs("scaffold-esol", "gtx-from-foundation", 0.80, 0.8),
-        runs("scaffold-esol", "forest-counts", 0.60, 0.6),
-    ]
-    both = (("gtx-default", 0.7), ("gtx-from-foundation", 0.5))
-    found["moleculeace-a"] = [runs("moleculeace-a", name, e, e) for name, e in both]
-    found["moleculeace-b"] = [runs("moleculeace-b", "gtx-default", 0.9, 0.9)]
+    found = {folder: models(runs(folder, "gtx", 1.0, 1.0)) for folder in table.AIMS}
+    default, tuned = "gtx-default", "gtx-from-foundation"
+    esol = (runs("scaffold-esol", default, 0.70, 0.9), runs("scaffold-esol", tuned, 0.80, 0.8))
+    found["scaffold-esol"] = models(*esol)
+    active = (runs("moleculeace-a", default, 0.7, 0.7), runs("moleculeace-a", tuned, 0.5, 0.5))
+    found["moleculeace-a"] = models(*active)
+    found["moleculeace-b"] = models(runs("moleculeace-b", default, 0.9, 0.9))
     page = table.page(found)
-    esol = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | RMSE"))
+    line = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | RMSE"))
     # though the other start is below the aim of 0.75 on test rows
-    assert "| missed (`gtx train --from foundation`) |" in esol
-    assert "+0.100 [" in esol and "| 0.75 |" in esol
-    behind = next(line for line in page.splitlines() if line.startswith("| scaffold-esol | `gtx"))
-    assert "foundation`: 0.800" in behind and "forest on counts: 0.600" in behind and "| behind |" in behind
-    assert "| 1 | `gtx train --from foundation` | 0.500 |" in page and "| 1 | `gtx train` | 0.700 |" in page
+    assert "| missed (`gtx train --from foundation`) |" in line and "+0.100 [" in line and "| 0.75 |" in line
+    mean = np.mean(np.log([0.8 / 0.7, 0.5 / 0.7]))
+    assert f"| test | {mean:+.1%} [" in page and "| 1 of 2 |" in page
+
+
+def models(*rows: ModelRuns) -> Models:
+    return {row.model: row for row in rows}

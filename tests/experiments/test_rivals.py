@@ -12,7 +12,6 @@ from torch_geometric.transforms import AddRandomWalkPE
 
 from experiments.rivals import chemprop, classical, pyg
 from experiments.runs import Run
-from gtx.base.errors import InputError
 from gtx.data import public_datasets
 from gtx.tasks import BinaryClassification, Regression, Task
 from tests.experiments import toy_recipe
@@ -133,12 +132,3 @@ def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Run, tmp_pa
     lines = (tmp_path / "data.csv").read_text().splitlines()
     assert lines[0] == "smiles,y0,y1,y2,split"
     assert [line.rsplit(",", 1)[1] for line in lines[1:]].count("test") == len(classes.dataset.split["test"])
-
-
-def test_without_chemprop_the_reason_is_told(regression: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    failed = tmp_path / "gtx" / "chemprop" / "failed.txt"
-    failed.parent.mkdir(parents=True)
-    failed.write_text("chemprop could not be installed: no network\n")
-    with pytest.raises(InputError, match="no network"):
-        chemprop.fit_predict(named(regression, "chemprop"))

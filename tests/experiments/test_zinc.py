@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from experiments import models, tables, zinc
+from experiments import tables, zinc
 from experiments.runs import Run
 from gtx.data import public_datasets
 from tests.molecules_for_tests import store
@@ -107,14 +107,14 @@ def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, caps
 
 def test_a_finished_run_is_kept_and_a_stopped_one_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(models, "network_outputs", None)  # dies between training and its result
+        patch.setattr(zinc, "network_outputs", None)  # dies between training and its result
         with pytest.raises(TypeError):
             run(folder)
     log = folder / "runs" / "zinc12k-graphs" / "gtx-0" / "members" / "0" / "log.csv"
     trained = log.stat().st_mtime_ns
     result = run(folder)
     assert log.stat().st_mtime_ns == trained and result["resumed"]
-    monkeypatch.setattr(models, "fit", None)
+    monkeypatch.setattr(zinc, "fit", None)
     assert run(folder) == result
 
 
