@@ -185,9 +185,8 @@ def overview(found: Mapping[str, Models]) -> str:
         cells.append([aim.title, aim.unit_of_metric])
         for model, goal in (("gtx", aim.goal(models)), ("gtx-folds", aim.folds)):
             row = models.get(model)
-            single = row is not None and model == "gtx" and row.counted == "1 run"
-            cells[-1] += [f"{score_text(row)}{' (1 run)' * single}", "" if goal is None else f"{goal:.3g}"]
-            cells[-1].append(verdict(row, goal))
+            single = " (1 run)" if row is not None and model == "gtx" and row.counted == "1 run" else ""
+            cells[-1] += [score_text(row) + single, "" if goal is None else f"{goal:.3g}", verdict(row, goal)]
         cells[-1].append(best_text(rivals(models)))
     heads = "set | metric | gtx | aim | | `--folds 5` | aim | | best other model"
     return "\n".join(["## Aims and results", "", *markdown(heads, "llrrlrrll", cells), ""])
