@@ -12,7 +12,7 @@ from torch_geometric.nn.inits import glorot
 from gtx.attention.definition import AttentionResult, AttentionRule, weigh_edges
 from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.attention.scores import required
-from gtx.graph import CompleteGraph
+from gtx.graph import BipartiteGraph, CompleteGraph
 
 # --- How the heads become one vector.
 
@@ -99,10 +99,11 @@ def attend_pairs(
     """
 
     def buckets(pairs: Tensor | None) -> Sequence[Tensor | None]:
-        return [None] * len(graph.buckets) if pairs is None else graph.pair_buckets(graph.pairs.pack(pairs))
+        return [None] * len(packed.shapes) if pairs is None else packed.cut_pairs(packed.pairs.pack(pairs))
 
-    queries = graph.node_buckets(graph.nodes.pack(query))  # [b, r, H, C]
-    keys, values = (graph.sender_buckets(graph.senders.pack(x)) for x in (key, value))  # [b, s, H, C]
+    packed = graph.packed
+    queries = packed.cut_nodes(packed.nodes.pack(query))  # [b, r, H, C]
+    keys, values = (packed.cut_senders(packed.senders.pack(x)) for x in (key, value))  # [b, s, H, C]
     at_once = _matrix_form(rule, return_states) or torch.compiler.is_compiling()  # which unrolls loops
     parts: list[tuple[Tensor, ...]] = []
     features, biases = buckets(rule.edges.features), buckets(rule.edges.whole_bias)
@@ -120,10 +121,10 @@ def attend_pairs(
     out, weights, states = zip(*parts, strict=True)
 
     def unpack(pairs: tuple[Tensor, ...]) -> Tensor:
-        return graph.pairs.unpack(torch.cat([p.flatten(0, 2) for p in pairs]))
+        return packed.pairs.unpack(torch.cat([p.flatten(0, 2) for p in pairs]))
 
     return AttentionResult(
-        graph.nodes.unpack(torch.cat([o.flatten(0, 1) for o in out])),
+        packed.nodes.unpack(torch.cat([o.flatten(0, 1) for o in out])),
         unpack(weights) if return_weights else None,
         unpack(states) if return_states else None,
     )
@@ -184,9 +185,10 @@ def _rows(x: Tensor | None, at: slice) -> Tensor | None:
 
 def _receivers(graph: CompleteGraph) -> list[CompleteGraphAggregator]:
     """Per bucket, which pairs are no edges: `[b, 1, s, 1]` where only padding is absent, `[b, r, s, 1]` with a mask."""
+    packed = graph.packed
     if graph.mask is None:
         none = torch.zeros(graph.num_senders, 1, dtype=torch.bool, device=graph.ptr.device)
-        holes = graph.sender_buckets(graph.senders.pack(none, True))
-        return [CompleteGraphAggregator(hole[:, None], graph.all_receive) for hole in holes]
-    absent = graph.pairs.pack(~graph.mask[:, None], True)
-    return [CompleteGraphAggregator(hole, False) for hole in graph.pair_buckets(absent)]
+        holes = packed.cut_senders(packed.senders.pack(none, True))
+        return [CompleteGraphAggregator(hole[:, None], not isinstance(graph, BipartiteGraph)) for hole in holes]
+    absent = packed.pairs.pack(~graph.mask[:, None], True)
+    return [CompleteGraphAggregator(hole, False) for hole in packed.cut_pairs(absent)]

@@ -195,7 +195,7 @@ class LaplacianEigenvectors(Encoding):
         """Per node, its entries in the k eigenvectors and their eigenvalues, float32 `[N, k]` each."""
         if graph.num_nodes == 0:
             return (torch.zeros(0, self.k, device=edge_index.device),) * 2
-        present = graph.node_buckets(graph.nodes.pack(torch.ones(graph.num_nodes, 1, device=edge_index.device)))
+        present = graph.packed.cut_nodes(graph.nodes.pack(torch.ones(graph.num_nodes, 1, device=edge_index.device)))
         both = [
             self._decompose(bonds.double(), here.squeeze(-1) > 0)
             for bonds, here in zip(adjacency(edge_index, graph), present, strict=True)

@@ -35,9 +35,8 @@ class OneMolecule(CompleteGraph):
     def of(cls, size: int) -> Self:
         """Build the graph of `size` atoms."""
         each, pairs = torch.arange(size), torch.arange(size * size)
-        packed = Buckets(
-            FlatToPaddedMap(each, each, each[:0]), FlatToPaddedMap(pairs, pairs, pairs[:0]), ((1, size, size),)
-        )
+        nodes = FlatToPaddedMap(each, each, each[:0])
+        packed = Buckets(nodes, nodes, FlatToPaddedMap(pairs, pairs, pairs[:0]), ((1, size, size),))
         receiver = each[:, None].expand(size, size).reshape(-1)
         sender = each[None].expand(size, size).reshape(-1)
         shared = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -36,24 +36,6 @@ def list_bipartite_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:
 
 
 # --- Every sender of one set with every receiver of another, without their pairs: the graph of cross-attention.
-
-
-class Sides(NamedTuple):
-    """Slots of the nodes of both sets, and of pairs, in buckets of graphs with like numbers of pairs.
-
-    Attributes:
-        nodes: packing of the receivers into slots.
-        senders: packing of the senders.
-        first: int64 `[B]`, the slot of each graph's first pair.
-        width: int64 `[B]`, slots from one receiver's pairs to the next one's.
-        shapes: (count, receivers, senders) of each bucket.
-    """
-
-    nodes: FlatToPaddedMap
-    senders: FlatToPaddedMap
-    first: Tensor
-    width: Tensor
-    shapes: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +78,7 @@ class BipartiteGraph(CompleteGraph):
         batch = torch.repeat_interleave(receivers)
         graph = cls(target_ptr, batch, pair_ptr, int(pair_ptr[-1]), None, max_buckets, source_ptr=source_ptr)
         if pack:
-            graph.num_senders, graph.all_receive, graph.sides, graph.pairs  # noqa: B018
+            graph.num_senders, graph.packed  # noqa: B018
         return graph
 
     @property
@@ -109,44 +91,14 @@ class BipartiteGraph(CompleteGraph):
         return self._once("num_senders", lambda: int(self.source_ptr[-1]))
 
     @property
-    def all_receive(self) -> bool:
-        """True if every receiver has a sender."""
-        return self._once("all_receive", lambda: bool((self.source_ptr.diff()[self.batch] > 0).all()))
-
-    @property
-    def sides(self) -> Sides:
-        """The graphs in buckets of like numbers of pairs."""
-        return self._once("sides", self._pack)
-
-    @property
     def packed(self) -> Buckets:
-        return Buckets(self.nodes, self.pairs, self.buckets)
-
-    @property
-    def nodes(self) -> FlatToPaddedMap:
-        """Packing of the receivers into slots."""
-        return self.sides.nodes
-
-    @property
-    def senders(self) -> FlatToPaddedMap:
-        """Packing of the senders into slots."""
-        return self.sides.senders
-
-    @property
-    def buckets(self) -> tuple[tuple[int, ...], ...]:
-        """(count, receivers, senders) of each bucket."""
-        return self.sides.shapes
-
-    @property
-    def pairs(self) -> FlatToPaddedMap:
-        """Packing of the pairs into slots."""
-        return self._once("pairs", self._pack_pairs)
+        return self._once("packed", self._pack)
 
     def to(self, device: torch.device | str) -> Self:
         moved = self.between(self.source_ptr.to(device), self.ptr.to(device), self.max_buckets)
         return moved.masked(None if self.mask is None else self.mask.to(device))
 
-    def _pack(self) -> Sides:
+    def _pack(self) -> Buckets:
         n, m = self.ptr.diff(), self.source_ptr.diff()
         sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # with nodes in one set, slots too
         shapes, graphs = [], []
@@ -169,15 +121,12 @@ class BipartiteGraph(CompleteGraph):
             place = torch.arange(len(owner), device=ptr.device) - ptr[owner]
             return FlatToPaddedMap.of(first(size)[owner] + place, int((size * count).sum()))
 
-        receivers, senders = nodes(self.ptr, rows), nodes(self.source_ptr, columns)
-        return Sides(receivers, senders, first(rows * columns), of_graphs(columns), tuple(shapes))
-
-    def _pack_pairs(self) -> FlatToPaddedMap:
         sender, receiver = self.pair_index
         graph = self.batch[receiver]
         row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
-        slots = sum(map(math.prod, self.buckets))
-        return FlatToPaddedMap.of(self.sides.first[graph] + row * self.sides.width[graph] + column, slots)
+        slots = first(rows * columns)[graph] + row * of_graphs(columns)[graph] + column
+        pairs = FlatToPaddedMap.of(slots, sum(map(math.prod, shapes)))
+        return Buckets(nodes(self.ptr, rows), nodes(self.source_ptr, columns), pairs, tuple(shapes))
 
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -26,8 +25,8 @@ class CompleteGraph:
     for every pair, with or without a mask.
 
     For matrix products, graphs of similar size are grouped into a few buckets. Bucket k has `count` graphs padded to
-    `size` nodes, with `buckets[k] = (count, size, size)`. The nodes of a bucket fill the next `count * size` slots of
-    `nodes`, and the pairs fill the next `count * size**2` slots of `pairs`. All layers share these indices.
+    `size` nodes, with `packed.shapes[k] = (count, size, size)`. The nodes of a bucket fill the next `count * size`
+    slots of `nodes`, and the pairs the next `count * size**2` slots of `pairs`. All layers share these indices.
 
     With `torch.compile(dynamic=True)`, one compilation is used for all batches with the same number of buckets, so with
     `max_buckets=1` for all batches.
@@ -120,11 +119,6 @@ class CompleteGraph:
         return self.num_nodes
 
     @property
-    def all_receive(self) -> bool:
-        """True if every node has a sender; in a complete graph, each node is a sender to itself."""
-        return True
-
-    @property
     def packed(self) -> Buckets:
         """Packing of the graphs into buckets of similar size."""
         return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
@@ -135,19 +129,9 @@ class CompleteGraph:
         return self.packed.nodes
 
     @property
-    def senders(self) -> FlatToPaddedMap:
-        """Packing of the senders; in a complete graph, the nodes."""
-        return self.nodes
-
-    @property
     def pairs(self) -> FlatToPaddedMap:
         """Packing of the pairs into slots."""
         return self.packed.pairs
-
-    @property
-    def buckets(self) -> tuple[tuple[int, ...], ...]:
-        """(count, receivers, senders) of each bucket; here there are as many of both."""
-        return self.packed.shapes
 
     @property
     def size_order(self) -> MoleculesBySize:
@@ -156,9 +140,9 @@ class CompleteGraph:
 
     def _size_order(self) -> MoleculesBySize:
         sizes, order = self.ptr.diff().sort()
-        first = self.num_graphs - sum(count for count, _, _ in self.buckets)  # empty graphs come first
+        first = self.num_graphs - sum(count for count, _, _ in self.packed.shapes)  # empty graphs come first
         least, ranges = 1, []
-        for count, most, _ in self.buckets:
+        for count, most, _ in self.packed.shapes:
             ranges.append(SizeBucket(first, first + count, least, most))
             first, least = first + count, most
         return MoleculesBySize(torch.stack([self.ptr[order], self.pair_ptr[order], sizes]), tuple(ranges))
@@ -224,18 +208,6 @@ class CompleteGraph:
             return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
 
-    def node_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed nodes `[S, *]` cut into buckets `[count, receivers, *]` (views)."""
-        return _cut(slots, [(count, n) for count, n, _ in self.buckets])
-
-    def sender_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed senders `[S, *]` cut into buckets `[count, senders, *]` (views)."""
-        return _cut(slots, [(count, m) for count, _, m in self.buckets])
-
-    def pair_buckets(self, slots: Tensor) -> list[Tensor]:
-        """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
-        return _cut(slots, self.buckets)
-
     def to(self, device: torch.device | str) -> Self:
         """Move the indices of the graph to `device`."""
         return pytree.tree_map_only(Tensor, lambda t: t.to(device), self)
@@ -250,19 +222,14 @@ class CompleteGraph:
         return f"CompleteGraph(num_graphs={self.num_graphs}, num_nodes={self.num_nodes}, {edges})"
 
 
-def _cut(slots: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
-    parts = slots.split([math.prod(shape) for shape in shapes])
-    return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
-
-
 def _flatten(graph: CompleteGraph) -> tuple[list[Any], tuple[Any, ...]]:
-    nodes, pairs, shapes = graph.packed
+    nodes, _, pairs, shapes = graph.packed
     return [graph.ptr, graph.batch, graph.pair_ptr, graph.mask, nodes, pairs], (graph.num_pairs, shapes)
 
 
 def _unflatten(children: Iterable[Any], context: tuple[Any, ...]) -> CompleteGraph:
     (ptr, batch, pair_ptr, mask, nodes, pairs), (num_pairs, shapes) = children, context
-    return CompleteGraph(ptr, batch, pair_ptr, num_pairs, mask, shared={"packed": Buckets(nodes, pairs, shapes)})
+    return CompleteGraph(ptr, batch, pair_ptr, num_pairs, mask, shared={"packed": Buckets(nodes, nodes, pairs, shapes)})
 
 
 pytree.register_pytree_node(

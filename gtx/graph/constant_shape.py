@@ -160,8 +160,10 @@ class ConstantShapeGraph(CompleteGraph):
         of_pair = self.batch[receiver]
         local = torch.where(self.batch == self.num_graphs - 1, 0, torch.arange(N, device=device) - self.ptr[self.batch])
         slot_of_pair = pair_start[of_pair] + local[receiver] * cap[of_pair] + local[sender]
+        nodes = FlatToPaddedMap(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid]))
         return Buckets(
-            FlatToPaddedMap(torch.cat([*rows, ghost]), start[self.batch] + local, torch.cat([*holes, solid])),
+            nodes,
+            nodes,
             FlatToPaddedMap(
                 torch.cat([*pairs, torch.full_like(ghost, P - 1)]), slot_of_pair, torch.cat([*pair_holes, solid])
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -51,14 +52,28 @@ class Buckets(NamedTuple):
     """Slots of nodes and pairs when graphs are put into a few buckets of similar size.
 
     Attributes:
-        nodes: packing of the N nodes into slots.
+        nodes: packing of the N receivers into slots.
+        senders: packing of the senders; in a complete graph, the nodes.
         pairs: packing of the pairs into slots.
         shapes: (count, receivers, senders) of each bucket: how many graphs, padded to so many of both.
     """
 
     nodes: FlatToPaddedMap
+    senders: FlatToPaddedMap
     pairs: FlatToPaddedMap
     shapes: tuple[tuple[int, ...], ...]
+
+    def cut_nodes(self, slots: Tensor) -> list[Tensor]:
+        """Packed receivers `[S, *]` cut into buckets `[count, receivers, *]` (views)."""
+        return _cut(slots, [(count, n) for count, n, _ in self.shapes])
+
+    def cut_senders(self, slots: Tensor) -> list[Tensor]:
+        """Packed senders `[S, *]` cut into buckets `[count, senders, *]` (views)."""
+        return _cut(slots, [(count, m) for count, _, m in self.shapes])
+
+    def cut_pairs(self, slots: Tensor) -> list[Tensor]:
+        """Packed pairs `[S2, *]` cut into buckets `[count, receivers, senders, *]` (views)."""
+        return _cut(slots, self.shapes)
 
     @classmethod
     def of(cls, ptr: Tensor, batch: Tensor, most: int) -> Buckets:
@@ -86,7 +101,13 @@ class Buckets(NamedTuple):
         sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
         pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
         shapes = tuple((len(graphs), cap, cap) for graphs, cap in buckets)
-        return cls(FlatToPaddedMap.of(start[batch] + local, slot), FlatToPaddedMap.of(pair_slots, pair_slot), shapes)
+        nodes = FlatToPaddedMap.of(start[batch] + local, slot)
+        return cls(nodes, nodes, FlatToPaddedMap.of(pair_slots, pair_slot), shapes)
+
+
+def _cut(slots: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+    parts = slots.split([math.prod(shape) for shape in shapes])
+    return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def alike(sizes: Sequence[float], most: int) -> list[list[int]]:

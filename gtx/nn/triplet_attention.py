@@ -79,13 +79,13 @@ class TripletAttention(nn.Module):
             states = states.masked_fill(~graph.mask[:, None], 0.0)
         none = torch.zeros_like(states[:, :1], dtype=torch.bool) if graph.mask is None else ~graph.mask[:, None]
         absent = graph.pairs.pack(none, True)
-        holes, out = graph.pair_buckets(absent), []
+        holes, out = graph.packed.cut_pairs(absent), []
         for way in range(2):
             query, key, value, bias, gate = (graph.pairs.pack(part) for part in self._parts(states, way))
             bias = bias.masked_fill(absent, torch.finfo(bias.dtype).min / 4)  # finite, where all are absent
             value, gate = value.masked_fill(absent[..., None], 0.0), gate.masked_fill(absent, 0.0)
             buckets = []
-            parts = (graph.pair_buckets(part) for part in (query, key, value, bias, gate))
+            parts = (graph.packed.cut_pairs(part) for part in (query, key, value, bias, gate))
             for query_of, hole, *rest in zip(next(parts), holes, *parts, strict=True):
                 turned = [hole, *rest] if way == 0 else [x.transpose(1, 2) for x in (hole, *rest)]
                 turned[0] = None if graph.mask is None else turned[0]

@@ -33,16 +33,16 @@ def test_of_one_set_with_itself_it_is_the_complete_graph() -> None:
 @pytest.mark.parametrize("max_buckets", [1, 4])
 def test_what_is_packed_lies_where_its_graph_is(max_buckets: int) -> None:
     made = graph(max_buckets)
-    assert len(made.buckets) == max_buckets or max_buckets == 4
+    assert len(made.packed.shapes) == max_buckets or max_buckets == 4
     receivers, senders = torch.arange(1, 44), torch.arange(101, 150)
     sender, receiver = made.edge_index
     pairs = receivers[receiver] * 1000 + senders[sender]
-    rows = made.node_buckets(made.nodes.pack(receivers))
-    columns = made.sender_buckets(made.senders.pack(senders))
-    for r, s, p in zip(rows, columns, made.pair_buckets(made.pairs.pack(pairs)), strict=True):
+    rows = made.packed.cut_nodes(made.nodes.pack(receivers))
+    columns = made.packed.cut_senders(made.packed.senders.pack(senders))
+    for r, s, p in zip(rows, columns, made.packed.cut_pairs(made.pairs.pack(pairs)), strict=True):
         both = (r[:, :, None] > 0) & (s[:, None] > 0)
         assert p.equal(torch.where(both, r[:, :, None] * 1000 + s[:, None], 0))
-    for packing, flat in ((made.nodes, receivers), (made.senders, senders), (made.pairs, pairs)):
+    for packing, flat in ((made.nodes, receivers), (made.packed.senders, senders), (made.pairs, pairs)):
         assert packing.unpack(packing.pack(flat)).equal(flat)
 
 

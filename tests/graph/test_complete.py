@@ -37,8 +37,8 @@ def test_pair_of_inverts_edge_index(graph: CompleteGraph) -> None:
 def test_buckets_hold_receiver_before_sender(graph: CompleteGraph) -> None:
     """An asymmetric pair feature, since a symmetric one would hide a transpose."""
     sender, receiver = graph.edge_index
-    packed = graph.pair_buckets(graph.pairs.pack((100 * receiver + sender).float(), fill=-1.0))
-    nodes = graph.node_buckets(graph.nodes.pack(torch.arange(graph.num_nodes).float(), fill=-1.0))
+    packed = graph.packed.cut_pairs(graph.pairs.pack((100 * receiver + sender).float(), fill=-1.0))
+    nodes = graph.packed.cut_nodes(graph.nodes.pack(torch.arange(graph.num_nodes).float(), fill=-1.0))
     for pairs, node in zip(packed, nodes, strict=True):
         both = (node[:, :, None] >= 0) & (node[:, None, :] >= 0)
         expected = torch.where(both, 100 * node[:, :, None] + node[:, None, :], -1.0)
@@ -74,5 +74,5 @@ def test_unsorted_batch_vector_is_named() -> None:
 def test_is_a_pytree(graph: CompleteGraph) -> None:
     leaves, spec = pytree.tree_flatten(graph)
     again = pytree.tree_unflatten(leaves, spec)
-    assert again.edge_index.equal(graph.edge_index) and again.buckets == graph.buckets
+    assert again.edge_index.equal(graph.edge_index) and again.packed.shapes == graph.packed.shapes
     assert repr(graph.to("cpu")) == f"CompleteGraph(num_graphs=6, num_nodes=42, num_edges={graph.num_edges})"

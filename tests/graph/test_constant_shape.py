@@ -37,7 +37,7 @@ def test_rows_go_into_slots_and_come_back() -> None:
         assert set(range(1, real + 1)) <= set(filled.tolist())
         (gradient,) = torch.autograd.grad(packing.unpack(slots * 2.0)[:real].sum(), rows)
         assert gradient[:real].eq(2.0).all() and gradient[real:].eq(0.0).all()
-    assert sum(count * size for count, size, _ in graph.buckets) == len(graph.nodes.row_of_slot)
+    assert sum(count * size for count, size, _ in graph.packed.shapes) == len(graph.nodes.row_of_slot)
 
 
 def test_nothing_is_read_back_from_the_device() -> None:
