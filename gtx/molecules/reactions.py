@@ -52,6 +52,21 @@ def is_reaction(text: str) -> bool:
     return len(_ARROW.split(split_extension(text.strip())[0])) > 1
 
 
+def _split(text: str) -> tuple[list[str], str]:
+    """Split a reaction SMILES into reactants, agents and products, and its extension.
+
+    Raises:
+        MoleculeError: it is no reaction.
+    """
+    smiles, extension = split_extension(text.strip())
+    parts = [part.strip() for part in _ARROW.split(smiles)]
+    if not smiles:
+        raise MoleculeError("is no reaction: the text is empty")
+    if len(parts) != 3:
+        raise MoleculeError(f"is no reaction: expected reactants>agents>products, with two >, got {len(parts) - 1}")
+    return parts, extension
+
+
 def join_texts(texts: Sequence[str]) -> str:
     """Join the SMILES of the components of a row to one text; molecules beside a reaction stand over its arrow."""
     if not is_reaction(texts[0]):
@@ -64,8 +79,8 @@ def read_sides(text: str) -> tuple[Chem.Mol, ...]:
     """Read the molecule of a SMILES, or the reactants and the products of a reaction, without map numbers."""
     if not is_reaction(text):
         return (read_smiles(text),)
-    parts = _ARROW.split(text.strip())
-    return read_smiles(parts[0]), read_smiles(parts[-1])
+    (reactants, _, products), _ = _split(text)
+    return read_smiles(reactants), read_smiles(products)
 
 
 def read_largest(text: str) -> Chem.Mol:
@@ -91,13 +106,7 @@ def read_reaction(text: str, agents: bool = False) -> Reaction:
     an atom of that side alone; where that leaves open which atom is which, the reaction is refused. With `agents`,
     those over the arrow are molecules of both sides.
     """
-    smiles, extension = split_extension(text.strip())
-    parts = [part.strip() for part in _ARROW.split(smiles)]
-    if not smiles:
-        raise MoleculeError("is no reaction: the text is empty")
-    if len(parts) != 3:
-        raise MoleculeError(f"is no reaction: expected reactants>agents>products, with two >, got {len(parts) - 1}")
-    reactants, between, products = parts
+    (reactants, between, products), extension = _split(text)
     before, after = (_read_side(part, side) for part, side in zip((reactants, products), SIDES, strict=True))
     before, after = _without_lone_hydrogens(before, after), _without_lone_hydrogens(after, before)
     places, warnings = _match(before, after)

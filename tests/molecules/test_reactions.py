@@ -10,6 +10,7 @@ import pytest
 from rdkit import Chem
 
 from gtx.base.errors import InputError
+from gtx.data.columns import is_molecule
 from gtx.molecules import Featuriser, draw_molecule, morgan_counts, murcko_scaffold
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, BOND_INDEX, atom_code, bond_code, quietly
 from gtx.molecules.perception import featurise_texts
@@ -182,6 +183,7 @@ def test_settings_of_molecules_are_refused(setting: dict[str, bool]) -> None:
 def test_molecules_of_a_reaction_have_no_numbers() -> None:
     assert list_molecules(ESTER) == ["CC(=O)O", "CCO", "CCOC(C)=O", "O"]
     assert list_molecules("OCC") == ["OCC"]
+    assert [is_molecule(text) for text in ("C>>N", "CCO", ">10", "C>N")] == [True, True, False, False]
 
 
 def test_fingerprint_scaffold_and_picture_of_a_reaction() -> None:
