@@ -27,7 +27,7 @@ from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to
 from gtx.prediction import Predictor
 from gtx.serve.limits import ServiceLimits
 from gtx.serve.processes import Batcher, ModelProcess, explain
-from gtx.serve.requests import Metrics, TimedRequests, add_error_handlers, while_connected
+from gtx.serve.requests import ERRORS, Metrics, TimedRequests, answer_error, while_connected
 from gtx.serve.tables import (
     PredictedTable,
     check_smiles,
@@ -117,11 +117,11 @@ def make_app(
         redoc_url=None,
         lifespan=lifespan,
         max_body_size=limits.max_body,
+        exception_handlers=dict.fromkeys(ERRORS, answer_error),
     )
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(TimedRequests, seconds=limits.timeout, metrics=metrics)
-    add_error_handlers(app)
 
     async def predict_table(request: Request, table: Table) -> PredictedTable:
         rows = await asyncio.to_thread(read_rows, table, limits.max_molecules, limits.max_smiles)
@@ -135,7 +135,7 @@ def make_app(
     @app.post("/predict", response_model=Predictions)
     async def predict(request: Request, columns: dict[str, list[JsonValue]] = columns_in_body) -> Response:
         """Predict molecules from columns of JSON, all of one length: `{"smiles": ["CCO", "c1ccccc1"]}`."""
-        done = await predict_table(request, read_columns(header, list(example), columns))
+        done = await predict_table(request, read_columns(header, columns))
         return Response(await asyncio.to_thread(done.records, columns), media_type="application/json")
 
     text = {kind: {"schema": {"type": "string"}} for kind in TABLE_TYPES}
@@ -210,6 +210,7 @@ def make_app(
             "units": header.units,
             "members": len(predictor.members),
             "reads": list(example),
+            "reaction": bool(header.featuriser.reaction),
             "features": list(header.features.columns) if header.features else [],
             "answers": list(answering.output_columns(example)),
             "notes": header.task.answers.notes(),

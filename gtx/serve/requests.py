@@ -7,7 +7,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import MutableHeaders
@@ -88,7 +88,8 @@ class TimedRequests:
                 await self.app(scope, receive, answer)
         except TimeoutError:
             if not status:
-                await error(504, f"not answered within {self.seconds:g} s")(scope, receive, answer)
+                late = JSONResponse({"error": f"not answered within {self.seconds:g} s"}, 504)
+                await late(scope, receive, answer)
         finally:
             path = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(path, status or 500).inc()
@@ -116,36 +117,23 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         await asyncio.wait((task,))
 
 
-def error(status: int, reason: str) -> JSONResponse:
-    """Make an answer that is an error: `{"error": "the reason in one line"}`."""
-    return JSONResponse({"error": reason}, status)
+ERRORS = (HTTPException, InputError, MoleculeError, RequestValidationError, ClientDisconnect, Exception)
+"""What `answer_error` answers."""
 
 
-def add_error_handlers(app: FastAPI) -> None:
-    """Let an application answer exceptions by `error`."""
-
-    @app.exception_handler(HTTPException)
-    async def refused(request: Request, reason: HTTPException) -> Response:
-        return JSONResponse({"error": str(reason.detail)}, reason.status_code, reason.headers)
-
-    @app.exception_handler(InputError)
-    async def unusable(request: Request, reason: InputError) -> Response:
-        return error(413 if isinstance(reason, TooManyRows) else 422, str(reason))
-
-    @app.exception_handler(MoleculeError)
-    async def impossible(request: Request, reason: MoleculeError) -> Response:
-        return JSONResponse({"error": f"the molecule {reason}", "atoms": getattr(reason, "atoms", [])}, 422)
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, reason: RequestValidationError) -> Response:
-        first = reason.errors()[0]
-        place = ".".join(printable(str(part)) for part in first["loc"])
-        return error(422, f"the request cannot be used: {place}: {first['msg']}")
-
-    @app.exception_handler(ClientDisconnect)
-    async def gone(request: Request, reason: ClientDisconnect) -> Response:
-        return Response(status_code=499)  # nobody reads it; nginx counts such requests so
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, reason: Exception) -> Response:
-        return error(500, "an internal error of the service; see its log")
+async def answer_error(request: Request, reason: Exception) -> Response:
+    """Answer an exception by `{"error": "the reason in one line"}`."""
+    match reason:
+        case HTTPException():
+            return JSONResponse({"error": str(reason.detail)}, reason.status_code, reason.headers)
+        case InputError():
+            return JSONResponse({"error": str(reason)}, 413 if isinstance(reason, TooManyRows) else 422)
+        case MoleculeError():
+            return JSONResponse({"error": f"the molecule {reason}", "atoms": getattr(reason, "atoms", [])}, 422)
+        case RequestValidationError():
+            first = reason.errors()[0]
+            place = ".".join(printable(str(part)) for part in first["loc"])
+            return JSONResponse({"error": f"the request cannot be used: {place}: {first['msg']}"}, 422)
+        case ClientDisconnect():
+            return Response(status_code=499)  # nobody reads it; nginx counts such requests so
+    return JSONResponse({"error": "an internal error of the service; see its log"}, 500)

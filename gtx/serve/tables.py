@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data.columns import Row, Table, damage
+from gtx.data.columns import ARROW, Row, Table, damage, join_sides
 from gtx.data.feature_columns import cell_text
 from gtx.data.row_log import RowLog
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
@@ -25,14 +25,20 @@ from gtx.serve.processes import Batcher
 _EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
 
 
+def molecule_columns(header: ModelFileHeader) -> list[str]:
+    """Name the columns of molecules that the model reads, as in the training table; of reactions maybe one a side."""
+    return list(header.featuriser.components or header.smiles_column.split(ARROW))
+
+
 def make_example(header: ModelFileHeader) -> dict[str, list[Any]]:
     """Make columns, by name, of an example that the model can read; these are all columns that a request needs."""
-    molecules, features = header.featuriser.components or ["smiles"], header.features
-    columns: dict[str, list[Any]] = {name: [*_EXAMPLE[i:], *_EXAMPLE[:i]] for i, name in enumerate(molecules)}
+    names, features = molecule_columns(header), header.features
+    columns: dict[str, list[Any]] = {name: [*_EXAMPLE[i:], *_EXAMPLE[:i]] for i, name in enumerate(names)}
     if header.featuriser.reaction:
-        columns[molecules[0]] = [
-            f"[CH3:1][Br:2].[{x}-:3]>>[CH3:1][{x}:3].[Br-:2]" for x in ("Cl", "F", "I", "OH", "SH")
-        ]
+        reactions = [f"[CH3:1][Br:2].[{x}-:3]>>[CH3:1][{x}:3].[Br-:2]" for x in ("Cl", "F", "I", "OH", "SH")]
+        columns[names[0]] = reactions
+        if ARROW in header.smiles_column:
+            columns |= zip(names, map(list, zip(*(each.split(ARROW) for each in reactions), strict=True)), strict=True)
     if features is None:
         return columns
     mols = [header.featuriser.read(smiles) for smiles in _EXAMPLE]
@@ -63,17 +69,18 @@ class TooManyRows(InputError):
     """Error: a request has too many rows."""
 
 
-def read_columns(header: ModelFileHeader, names: Sequence[str], columns: Mapping[str, list[Any]]) -> Table:
-    """Read a table from columns of one length; a cell of a wrong type is an error of its row.
+def read_columns(header: ModelFileHeader, columns: Mapping[str, list[Any]]) -> Table:
+    """Read a table from columns of one length, by name; a cell of a wrong type is an error of its row.
 
-    Args:
-        header: header of the model.
-        names: the columns that the model reads, first that of the molecules.
-        columns: cells, by name.
+    The columns are called as in the training table; that of single molecules or reactions may be called `smiles`.
 
     Raises:
         InputError: a column is missing or unknown, or columns differ in length.
     """
+    molecules = molecule_columns(header)
+    if not header.featuriser.components and "smiles" in columns and not set(molecules) <= set(columns):
+        molecules = ["smiles"]
+    names = [*molecules, *(header.features.columns if header.features else ())]
     for name in columns:
         if name not in names:
             near = did_you_mean(name, names)
@@ -85,9 +92,9 @@ def read_columns(header: ModelFileHeader, names: Sequence[str], columns: Mapping
         raise InputError(f"expected columns of one length, got {shown}")
     cells = zip(*(map(cell_text, columns[name]) for name in names), strict=True)
     rows = (Row(number, list(row), row[0], error=damage(row[0])) for number, row in enumerate(cells, start=1))
-    table = Table(list(names), names[0], rows, lengths.pop())
+    table = join_sides(Table(names, names[0], rows, lengths.pop()), None, header.smiles_column)
     if header.featuriser.components:
-        table = add_component_columns(table, header.featuriser.components[1:])
+        table = add_component_columns(table, molecules[1:])
     return header.features.read_table(table) if header.features else table
 
 
@@ -173,11 +180,7 @@ class PredictedTable(NamedTuple):
         return _json(table | {"summary": self.row_log.summary()})
 
     def records(self, columns: Mapping[str, list[Any]]) -> bytes:
-        """Write the rows as JSON, each with its cells by name, null for a missing one.
-
-        Args:
-            columns: the columns of the request.
-        """
+        """Write the rows as JSON, each with its cells by name, null for a missing one, as in the request's columns."""
         rows = []
         for i, cells in enumerate(self.rows):
             row = {name: None if cell != cell else cell for name, cell in zip(self.columns, cells, strict=True)}

@@ -12,6 +12,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from gtx.data.featurising import DEADLY, make_process_pool
 from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers
 from gtx.serve.processes import Batcher
+from gtx.serve.tables import read_columns
 from tests.serve.conftest import GOLDEN, Client, Reply, served, until
 from tests.tables import molecules
 
@@ -102,6 +104,18 @@ def test_what_a_model_reads_beside_the_molecule_is_a_column(tmp_path: Path) -> N
         lengths = client.post("/predict", {"smiles": ["CCO"], "temperature": []})
         assert lengths.status == 422 and 'got "smiles" 1, "temperature" 0' in lengths.json()["error"]
         assert client.table(client.get("/model").json()["example"].encode()).status == 200
+
+
+def test_columns_are_called_as_in_training(predictor: Predictor) -> None:
+    header = replace(predictor.header, smiles_column="Drug")
+    with served(predictor.with_header(header)) as client:
+        own, usual = (client.post("/predict", {name: ["CCO"]}).json()["rows"][0] for name in ("Drug", "smiles"))
+        assert own.pop("Drug") == usual.pop("smiles") == "CCO" and own == usual
+        both = client.post("/predict", {"Drug": ["CCO"], "smiles": ["CCO"]})
+        assert both.status == 422 and 'unknown column "smiles"' in both.json()["error"]
+        assert client.get("/model").json()["reads"] == ["Drug"]
+    sides = read_columns(replace(header, smiles_column="before>>after"), {"before": ["C"], "after": ["CC"]})
+    assert [row.text for row in sides.rows] == ["C>>CC"] and sides.columns == ["before", "after"]
 
 
 def test_lists_of_atoms_and_bonds_are_columns_too() -> None:

@@ -143,7 +143,7 @@ def test_other_doors(model: gtx.Predictor) -> None:
     explanation = explain_prediction(model, reaction)
     assert explanation.svg().count("OS(=O)(=O)O") >= 1  # the agent over the arrow
     example = make_example(model.header)
-    rows = list(read_columns(model.header, list(example), example).rows)
+    rows = list(read_columns(model.header, example).rows)
     assert np.isfinite(values(model, [row.text for row in rows])).all()
     estimator = gtx.MoleculeRegressor(reaction="reactants-difference-balanced", epochs=1, **TINY_ESTIMATOR)  # type: ignore[arg-type]
     texts = [row[0] for row in notebook()[:40]]

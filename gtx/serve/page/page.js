@@ -232,4 +232,6 @@ ask("/model").then((found) => {
   find("about").textContent = `Task: ${found.task}. ${found.members > 1 ? `The mean of ${found.members} networks. ` : ""}The model reads ${found.reads.join(", ")}; up to ${most} rows at once.`;
   find("notes").textContent = found.notes.length ? `Notes from training: ${found.notes.join("; ")}.` : "";
   find("text").placeholder = found.example;
+  find("sketch").hidden = found.reaction;
+  if (found.reaction) find("hint").textContent = "This model reads reactions, which are typed or pasted and not drawn: one reactants>>products a line, or a table with a header. A file may be dropped here.";
 }).catch((error) => say(error.message, true));
