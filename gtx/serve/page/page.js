@@ -233,5 +233,6 @@ ask("/model").then((found) => {
   find("notes").textContent = found.notes.length ? `Notes from training: ${found.notes.join("; ")}.` : "";
   find("text").placeholder = found.example;
   find("sketch").hidden = found.reaction;
+  if (found.reaction) find("label").textContent = "Reactions";
   if (found.reaction) find("hint").textContent = "This model reads reactions, which are typed or pasted and not drawn: one reactants>>products a line, or a table with a header. A file may be dropped here.";
 }).catch((error) => say(error.message, true));
