@@ -136,11 +136,8 @@ def censored_squares(output: Tensor, value: Tensor, side: Tensor, weights: Tenso
     https://doi.org/10.2307/1907382). The standard deviation is the maximum-likelihood estimate from the rows, see
     `censored_spread`, and has no gradient.
 
-    Args:
-        output: f, `[B, T]`.
-        value: y, or c, `[B, T]`, any number for blanks.
-        side: 1 for y > c, -1 for y < c, 0 for y, `[B, T]`.
-        weights: weight of each entry in the spread, `[B, T]`, 0 for blanks.
+    All arguments are `[B, T]`: f; y or c, any number for blanks; the side, 1 for y > c, -1 for y < c, 0 for y; and the
+    weight of each entry in the spread, 0 for blanks.
     """
     error = output - value
     spread = censored_spread(error.detach(), side, weights)

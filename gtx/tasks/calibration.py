@@ -51,11 +51,9 @@ def conformal_half_width(
     interval then contains the true value with a probability of at least `level`, for any model. If the held-out rows
     also selected the epoch, the interval is slightly too narrow.
 
-    The errors of n out-of-fold predictions, each by a model that was trained without the row's fold, bound the
-    intervals of several folds. CV+ (Barber et al. 2021, arXiv:1905.02928, theorem 4), which adds each of them to the
-    prediction of the model that made it, holds a value with a probability of at least \(2 \cdot level - 1 -
-    \sqrt{2 / n}\) for any model, and of about `level` in practice. Here they are added to the mean of these models,
-    for which no bound is proven.
+    Out-of-fold errors bound the intervals of several folds. CV+ (Barber et al. 2021, arXiv:1905.02928, theorem 4) adds
+    each of them to the prediction of the model that made it, and holds a value with a probability of at least
+    \(2 \cdot level - 1 - \sqrt{2 / n}\). Here they are added to the mean of these models, for which no bound is proven.
 
     If a model estimates the error of each prediction, the held-out errors are divided by the estimate, and the
     half-width is in units of the estimate. Such a normalised interval (Papadopoulos et al. 2002) is wide for uncertain
@@ -63,14 +61,13 @@ def conformal_half_width(
 
     Args:
         y: measured values of rows that were not used for training, `[n, T]`, NaN for blanks.
-        prediction: predictions in the units of `y`, `[n, T]`.
+        prediction: their predictions, `[n, T]`.
         level: coverage, between 0 and 1.
-        reach: relative widths of the interval below and above the prediction, `[n, T]` each; one factor scales all
-            widths.
+        reach: relative widths of the interval below and above the prediction; one factor scales all of them.
 
     Returns:
-        The half-width of each target in its units, float64 `[T]`, or with `reach` the factor; infinite if there are too
-        few values for the level, see `fewest`.
+        The half-width of each target, float64 `[T]`, or with `reach` the factor; infinite for fewer values than
+        `fewest`.
     """
     widths = np.full(y.shape[1], np.inf)
     for t, errors in enumerate(relative(y - prediction, reach).T):

@@ -35,15 +35,7 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     \[ z_c = a_c + b f_c, \qquad b \ge 0, \]
 
     have the least loss for leave-one-out predictions f, so that probabilities are calibrated for new molecules (Platt
-    1999).
-
-    Args:
-        model: the kernel.
-        task: the fitted task.
-        train: training molecules with targets in their own units; those without any value are left out.
-
-    Raises:
-        InputError: the task has no targets for least squares.
+    1999). Molecules without any value are left out; a task without targets for least squares is an `InputError`.
     """
     train = task.labelled(train)
     y = closed_form_targets(task, train)

@@ -47,11 +47,7 @@ class TargetColumn:
         return in_order(main_labels(self.counts))
 
     def has_two_classes(self) -> bool:
-        """Return whether the column is learned as two classes, rather than as numbers.
-
-        Raises:
-            InputError: the column has texts that are not two classes.
-        """
+        """Return whether the column is learned as two classes, not as numbers; raise InputError for other texts."""
         texts = [name for name in self.counts if name not in self.numbers]
         commas = sum(number for name, number in self.counts.items() if has_comma(name))
         if texts and 2 * commas > self.counts.total():

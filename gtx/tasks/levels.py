@@ -19,12 +19,8 @@ LevelName = Literal["molecule", "atom", "bond"]
 
 @dataclass(frozen=True)
 class Level:
-    """Level of targets. A store or a batch has R rows of a level, each of one molecule.
-
-    Attributes:
-        name: "molecule", "atom" or "bond".
-        field: field of a store, and of a batch, with the targets `[R, T]`.
-        rows_each: rows of each item: two for a bond, one in each direction.
+    """Level of targets. A store or a batch has R rows of a level, each of one molecule, whose targets `[R, T]` are its
+    `field`; an item has `rows_each` of them, a bond two, one in each direction.
     """
 
     name: LevelName
@@ -37,11 +33,7 @@ class Level:
         return self.name != "molecule"
 
     def targets(self, examples: Any) -> Tensor:
-        """Return the targets `[R, T]` of a store or a batch.
-
-        Raises:
-            InputError: it has none.
-        """
+        """Return the targets `[R, T]` of a store or a batch."""
         y: Tensor | None = getattr(examples, self.field)
         if y is None:
             raise InputError(f"these molecules have no targets of {self.name}s: expected a store with {self.field}")

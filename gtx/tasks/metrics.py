@@ -24,11 +24,8 @@ def masked_mean(
 
     A batch of blanks alone gives 0, still a function of the outputs, so that every rank has gradients to exchange.
 
-    Args:
-        elementwise: function of outputs and targets that returns the loss of each entry, `[B, T]`.
-        output: `[B, ...]`, as `elementwise` takes it.
-        target: `[B, T]`, NaN for blanks.
-        weights: weight of each entry, 0 or more, broadcastable to `[B, T]`; default: uniform.
+    `elementwise` returns the loss of each entry from outputs `[B, ...]` and targets `[B, T]`, NaN for blanks; weights
+    of 0 or more are broadcastable to `[B, T]`.
     """
     observed = ~target.isnan()
     # blanks are filled before the loss, not after: the gradient of a NaN is NaN even where it is masked

@@ -67,11 +67,8 @@ class AtomTotal:
 
     \[ \hat y_i = y_i + w_i \Big( Q - \sum_j y_j \Big), \qquad w_i = \frac{e^{u_i}}{\sum_j e^{u_j}} \]
 
-    Source: Guan et al. 2021 (https://doi.org/10.1039/D0SC04823B), as in chemprop.
-
-    Attributes:
-        sum_to: "charge" (the formal charge of the molecule), a number, or the name of a feature column.
-        place: index of the feature column among the descriptors, counted from the end.
+    Source: Guan et al. 2021 (https://doi.org/10.1039/D0SC04823B), as in chemprop. For `sum_to` and `place` see
+    `Regression`.
     """
 
     sum_to: str | float
@@ -100,11 +97,7 @@ class AtomTotal:
         return scaled + softmax(logits, molecule, num_nodes=count) * missing[molecule]
 
     def gap(self, store: MoleculeStore, y: Tensor, owner: Tensor) -> float | None:
-        """Compute the mean difference between the sum of values `[N, T]` and the total; None without whole lists.
-
-        Raises:
-            InputError: the charge of atoms is not known, or the feature column is missing.
-        """
+        """Compute the mean difference between the sum of values `[N, T]` and the total; None without whole lists."""
         if self.sum_to == CHARGE and store.atom_columns[ATOM_INDEX[CHARGE] :][:1] != (CHARGE,):
             columns = list(store.atom_columns)
             raise InputError(f"sum_to: expected molecules with formal charges, got atoms with {columns}")

@@ -49,13 +49,10 @@ class TargetScaler:
 
     @classmethod
     def fit(cls, y: Tensor, composition: Tensor | None = None, least: float | None = None) -> TargetScaler:
-        """Fit a scaler to training rows.
+        """Fit a scaler to training rows `[n, T]` in own units, NaN for blanks, with a value of every target.
 
-        Args:
-            y: `[n, T]` in own units, NaN for blanks; every target has at least one value.
-            composition: `[n, 119]` from `count_elements`, for a reference per element.
-            least: a target has a reference only if it explains this share of the variance (adjusted for the number of
-                elements); None for every target.
+        With the composition `[n, 119]` of `count_elements`, a target has a reference per element if this explains at
+        `least` that share of its variance (adjusted for the number of elements); None for every target.
         """
         targets = y.shape[1]
         y = y.double().cpu()

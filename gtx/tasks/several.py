@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JointPredictions:
-    """Answers of several tasks for m molecules.
-
-    Attributes:
-        by_task: answers of each task, in order.
-        warnings: per molecule, a list of texts.
-    """
+    """Answers of several tasks for m molecules, with the warnings of each molecule."""
 
     by_task: tuple[Answers, ...]
     warnings: list[list[str]]
@@ -154,9 +149,7 @@ class JointObjective(Objective):
     Source: models of mixed targets in chemprop (`MolAtomBondMPNN` of version 2.3), with one encoder and a predictor for
     each level.
 
-    Attributes:
-        tasks: the tasks.
-        density: mean weight per molecule of each task in the training rows, see `Objective.share`.
+    The density is the mean weight per molecule of each task in the training rows, see `Objective.share`.
     """
 
     tasks: Sequence[Task]
@@ -213,11 +206,7 @@ class JointObjective(Objective):
 
 
 class JointValidation(Validation):
-    """Validation of several tasks: the sum of their losses, and the mean of each score over the targets that have it.
-
-    Args:
-        tasks: the tasks.
-    """
+    """Validation of several tasks: the sum of their losses, and the mean of a score over the targets that have it."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.tasks = tasks
@@ -249,12 +238,7 @@ class JointValidation(Validation):
 
 @dataclass(frozen=True)
 class JointAnswers(AnswerRules):
-    """Answers of several tasks, one after the other. Scores are means over the targets for which they are defined.
-
-    Attributes:
-        tasks: the tasks.
-        metrics: metrics of all tasks.
-    """
+    """Answers of several tasks, one after the other. Scores are means over the targets for which they are defined."""
 
     tasks: Sequence[Task]
     metrics: Mapping[str, Metric]

@@ -313,16 +313,9 @@ def evaluate_spread(
     * `coverage_far`, `coverage_middle`, `coverage_near`: of the third of the molecules that is furthest from the
       training molecules, of the next and of the nearest; `width_far` and so on likewise.
 
-    The scores of what is None are left out; without any of them the result is empty.
-
-    Args:
-        targets: names of the T targets.
-        y: `[n, T]`, NaN for blanks.
-        mean, std, low, high: `[n, T]` each, or None.
-        distance: `[n]`, to the nearest training molecule; None: no scores of thirds.
-
-    Returns:
-        The mean of each score over the targets where it is defined, and `per_target`; None where it is not.
+    The arguments are `[n, T]` each, with NaN for blanks in y, and the distance to the nearest training molecule `[n]`.
+    The scores of what is None are left out; without any of them the result is empty. A score is the mean over the
+    targets where it is defined; None without any.
     """
     names = (() if std is None else NAMES[:5]) + (() if low is None else NAMES[5:])
     names += () if low is None or distance is None else BY_DISTANCE

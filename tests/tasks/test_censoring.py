@@ -14,9 +14,9 @@ from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
 from gtx.data.row_log import InputFile
 from gtx.tasks import Regression
+from gtx.tasks.answers import add_bound_scores
 from gtx.tasks.bounds import censored_spread, censored_squares, parse_bound, with_bounds
 from gtx.tasks.closed_form import closed_form_targets
-from gtx.tasks.scores import add_bound_scores
 from tests.molecules_for_tests import store
 
 TASK = Regression("y", censored=True)
