@@ -24,6 +24,7 @@ from gtx.tasks.objective import NumericObjective
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
+    from gtx.tasks.task import NumericTask
 
 
 # --- Predicted numbers, and predicted lists of numbers.
@@ -217,17 +218,13 @@ def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> d
     return fresh
 
 
-@dataclass(frozen=True)
 class NumericAnswers(AnswerRules):
-    """Answers that are numbers, or lists of numbers for atoms and bonds; with the deviation of several members.
+    """Answers that are numbers, or lists of numbers for atoms and bonds; with the deviation of several members."""
 
-    Attributes:
-        columns: target columns of the task.
-        objective: objective of the task.
-    """
-
-    columns: Columns
-    objective: NumericObjective
+    def __init__(self, task: NumericTask) -> None:
+        self.task: Any = task
+        self.columns: Any = task.columns
+        self.objective: Any = task.objective
 
     # what a kind of answer defines
 

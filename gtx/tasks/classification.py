@@ -7,7 +7,7 @@ softmax.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -256,16 +256,13 @@ BINARY_METRICS = {
 }
 
 
-@dataclass(frozen=True)
 class CrossEntropy(NumericObjective):
     r"""Cross-entropy \(-\ln p_y\) of the softmax of C logits for each target, or of the sigmoid of one logit.
 
-    Attributes:
-        task: the task, with the classes and their weights. If it is evidential, one more output per target, after the
-            logits, is the amount of evidence.
+    If the task is evidential, one more output per target, after the logits, is the amount of evidence.
     """
 
-    task: ClassTask = field(kw_only=True, repr=False, compare=False)
+    task: ClassTask
 
     linked: ClassVar[bool] = True
     num_measures: ClassVar[int] = 1
@@ -294,7 +291,7 @@ class CrossEntropy(NumericObjective):
 
     @property
     def point(self) -> Self:
-        return replace(self, task=replace(self.task, uncertainty="none"))
+        return type(self)(replace(self.task, uncertainty="none"))
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
         super().fit(train)
@@ -394,21 +391,17 @@ class CrossEntropy(NumericObjective):
 # --- Answers: probabilities, calibrated on validation rows, and sets of classes.
 
 
-@dataclass(frozen=True)
 class ClassAnswers(NumericAnswers):
     """Probabilities, the likeliest class, sets and vacuity.
 
     Of two classes `<target>_pred` is the probability of the second and, unless the labels are 0 and 1,
     `<target>_class` the likelier one. Of more, `<target>_pred` is the likeliest class and `<target>_<class>` the
     probability of each.
-
-    Attributes:
-        task: the task, with the choices of calibration and sets, and what is fitted.
     """
 
     columns: ClassColumns
     objective: CrossEntropy
-    task: ClassTask = field(kw_only=True, repr=False, compare=False)
+    task: ClassTask
 
     def class_probabilities(self, prediction: np.ndarray, target: int) -> np.ndarray:
         """Select the probability of each class of a target, `[m, C]`, from predictions `[m, P]`."""
@@ -640,11 +633,11 @@ class ClassTask(NumericTask, ClassOptions):
 
     @cached_property
     def objective(self) -> CrossEntropy:
-        return CrossEntropy(self.targets, LEVELS[self.level], self.target_weights, task=self)
+        return CrossEntropy(self)
 
     @cached_property
     def answers(self) -> ClassAnswers:
-        return ClassAnswers(self.columns, self.objective, task=self)
+        return ClassAnswers(self)
 
     def adopting(self, other: Task) -> Self:
         for t, at in enumerate(self.shared(other)):

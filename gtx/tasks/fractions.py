@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -70,7 +70,6 @@ class FractionColumns(Columns):
         return total if self.normalise else f"{total}; --normalise divides each by that"
 
 
-@dataclass(frozen=True)
 class Divergence(NumericObjective):
     r"""Kullback-Leibler divergence of the softmax p of T outputs from the measured fractions y.
 
@@ -80,8 +79,6 @@ class Divergence(NumericObjective):
     (Kullback & Leibler 1951, https://doi.org/10.1214/aoms/1177729694). No summand of the last form is negative; each
     summand is the loss and the score of one fraction.
     """
-
-    columns: FractionColumns = field(kw_only=True)
 
     linked: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
@@ -95,7 +92,9 @@ class Divergence(NumericObjective):
         y = self.level.targets(train).cpu().numpy()
         measured = ~np.isnan(y).all(1)
         for i in np.flatnonzero(measured & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
-            raise InputError(f"training molecule {i}, counted from 0: {self.columns.misfit(y[i])}, or one is negative")
+            raise InputError(
+                f"training molecule {i}, counted from 0: {self.task.columns.misfit(y[i])}, or one is negative"
+            )
         return {}
 
     def regressands(self, store: MoleculeStore) -> Tensor:
@@ -149,11 +148,11 @@ class FractionRegression(NumericTask, FractionOptions):
 
     @cached_property
     def objective(self) -> Divergence:
-        return Divergence(self.targets, target_weights=self.target_weights, columns=self.columns)
+        return Divergence(self)
 
     @cached_property
     def answers(self) -> FractionAnswers:
-        return FractionAnswers(self.columns, self.objective)
+        return FractionAnswers(self)
 
     def outputs_of(self, other: Task) -> None:
         """Return None: among other targets an output has another meaning."""

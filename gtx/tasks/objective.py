@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.tasks.levels import LEVELS, Level
 from gtx.tasks.metrics import Metric, Target, constants, evaluate, masked_mean
+
+if TYPE_CHECKING:
+    from gtx.tasks.task import Task
 
 # --- What training needs of a task.
 
@@ -48,11 +51,16 @@ class Objective(ABC):
 
     Attributes:
         metrics: metrics by name, the main metric first.
-        level: level of the targets.
+        level: level of the targets, with R rows in a store or a batch.
     """
 
     metrics: ClassVar[Mapping[str, Metric]]
     level: Level = LEVELS["molecule"]
+
+    def __init__(self, task: Task) -> None:
+        self.task: Any = task
+        self.targets: tuple[str, ...] = task.targets
+        self.level = LEVELS[task.level]
 
     @property
     @abstractmethod
@@ -124,22 +132,12 @@ class Objective(ABC):
 # --- Numbers, one for each molecule, atom or bond.
 
 
-@dataclass(frozen=True)
 class NumericObjective(Objective):
     """Base of objectives of T targets that are numbers, one value for each molecule, atom or bond.
 
     A subclass defines the loss (`elementwise`), the meaning of an output (`unscaled`) and the scores (`metrics`).
     Every item has the same weight in the loss and in the scores; blanks are left out.
-
-    Attributes:
-        targets: names of the targets.
-        level: level of the targets, with R rows in a store or a batch.
-        target_weights: weights of targets in the loss, by name; 1 by default.
     """
-
-    targets: tuple[str, ...]
-    level: Level = LEVELS["molecule"]
-    target_weights: Mapping[str, float] | None = None
 
     linked: ClassVar[bool] = False
     """True if outputs are logits or logarithms that `regressands` only approximate; a closed-form fit is then
@@ -236,9 +234,9 @@ class NumericObjective(Objective):
         """Return the weights of the loss per row and target, broadcastable to `[R, T]`; None for uniform weights."""
         rows = self.level.weights(examples)
         rows = None if rows is None else rows[:, None]
-        if not self.target_weights:
+        if not self.task.target_weights:
             return rows
-        weights = [self.target_weights.get(name, 1.0) for name in self.targets]
+        weights = [self.task.target_weights.get(name, 1.0) for name in self.targets]
         targets = constants(weights, self.level.targets(examples))[None]
         return targets if rows is None else rows * targets
 

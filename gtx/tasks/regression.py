@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -123,15 +123,10 @@ class AtomTotal:
 # --- Objective.
 
 
-@dataclass(frozen=True)
 class NumberObjective(NumericObjective):
-    """Numbers as z-scores of the training rows, by squared or absolute errors, or the loss of a method of uncertainty.
+    """Numbers as z-scores of the training rows, by squared or absolute errors, or by a method of uncertainty."""
 
-    Attributes:
-        task: the task, with the loss, the method of uncertainty and what is fitted.
-    """
-
-    task: Regression = field(kw_only=True, repr=False, compare=False)
+    task: Regression
 
     metrics: ClassVar[dict[str, Metric]] = {
         "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True, in_units=True),
@@ -261,16 +256,11 @@ def refuse_too_large(targets: Sequence[str], y: Tensor, part: str) -> None:
 # --- Answers.
 
 
-@dataclass(frozen=True)
 class NumberAnswers(NumericAnswers):
-    """Numbers with standard deviations by a method of uncertainty, and split-conformal intervals.
-
-    Attributes:
-        task: the task, with the coverage, the method of uncertainty and what is fitted.
-    """
+    """Numbers with standard deviations by a method of uncertainty, and split-conformal intervals."""
 
     objective: NumberObjective
-    task: Regression = field(kw_only=True, repr=False, compare=False)
+    task: Regression
 
     @property
     def has_intervals(self) -> bool:
@@ -449,11 +439,11 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
 
     @cached_property
     def objective(self) -> NumberObjective:
-        return NumberObjective(self.targets, LEVELS[self.level], self.target_weights, task=self)
+        return NumberObjective(self)
 
     @cached_property
     def answers(self) -> NumberAnswers:
-        return NumberAnswers(self.columns, self.objective, task=self)
+        return NumberAnswers(self)
 
     def with_relation(self, column: str) -> Self:
         if self.level != "molecule":

@@ -139,7 +139,6 @@ class JointColumns(Columns):
         return store, wrong
 
 
-@dataclass(frozen=True)
 class JointObjective(Objective):
     r"""Sum of the losses of several tasks, each averaged over the values of the task in the whole training set:
 
@@ -152,13 +151,10 @@ class JointObjective(Objective):
     The density is the mean weight per molecule of each task in the training rows, see `Objective.share`.
     """
 
-    tasks: Sequence[Task]
-    density: Sequence[float] | None
-
-    @property
-    def parts(self) -> list[Any]:
-        """Objectives of the tasks."""
-        return [task.objective for task in self.tasks]
+    def __init__(self, task: TaskList) -> None:
+        super().__init__(task)
+        self.tasks = task.tasks
+        self.parts: list[Any] = [each.objective for each in task.tasks]
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
@@ -191,7 +187,7 @@ class JointObjective(Objective):
     def mean_loss(self, output: Sequence[Tensor], examples: Any) -> Tensor:
         losses = [
             each.mean_loss(own, examples) * (each.share(examples) / (density * self.share(examples)))
-            for each, own, density in zip(self.parts, output, self.density or (), strict=True)
+            for each, own, density in zip(self.parts, output, self.task.density or (), strict=True)
         ]
         return torch.stack(losses).sum()
 
@@ -236,12 +232,12 @@ class JointValidation(Validation):
         return scores
 
 
-@dataclass(frozen=True)
 class JointAnswers(AnswerRules):
     """Answers of several tasks, one after the other. Scores are means over the targets for which they are defined."""
 
-    tasks: Sequence[Task]
-    metrics: Mapping[str, Metric]
+    def __init__(self, task: TaskList) -> None:
+        self.tasks = task.tasks
+        self.metrics = task.metrics
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         columns: dict[str, type] = {}
@@ -327,11 +323,11 @@ class TaskList(Task, MoleculeAtomBondOptions):
 
     @cached_property
     def objective(self) -> JointObjective:
-        return JointObjective(self.tasks, self.density)
+        return JointObjective(self)
 
     @cached_property
     def answers(self) -> JointAnswers:
-        return JointAnswers(self.tasks, self.objective.metrics)
+        return JointAnswers(self)
 
     def _each(self, change: Callable[[Task], Task]) -> Self:
         return replace(self, tasks=tuple(map(change, self.tasks)))

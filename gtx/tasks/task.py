@@ -268,7 +268,7 @@ class NumericTask(Task, WeightOptions):
 
     @cached_property
     def answers(self) -> NumericAnswers:
-        return NumericAnswers(self.columns, self.objective)
+        return NumericAnswers(self)
 
     def admissible(self, prediction: np.ndarray) -> np.ndarray:
         """Project predictions `[m, P]` of a method that ignores the task to values that the task allows."""

@@ -47,7 +47,7 @@ class Yields(NumericTask):
 
     @property
     def objective(self) -> YieldObjective:
-        return YieldObjective(self.targets)
+        return YieldObjective(self)
 
 
 @dataclass(frozen=True)
