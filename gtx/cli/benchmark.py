@@ -14,8 +14,6 @@ from gtx.cli.printing import cell, folded, name_width, note, print_fitting, say
 from gtx.settings.options import option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from gtx.workflow.benchmark import Benchmark
 
 EXAMPLES = """
@@ -99,62 +97,50 @@ def run(arguments: Namespace) -> int:
 def comparison_table(result: Benchmark, units: Mapping[str, str]) -> None:
     """Print each target's methods: scores over the splits, and gtx's leading metric minus theirs.
 
-    Metrics that a narrow terminal has no room for are named below the table.
-    """
-    from gtx.report.kinds import titles
-
-    every = titles(result.task.metrics)
-
-    def build(columns: int) -> Table:
-        metrics = dict(list(every.items())[:columns])
-        return _table(
-            result, units, metrics, narrow=columns <= len(every)
-        )  # a column more than metrics: all, not narrow
-
-    columns = print_fitting(build, len(every) + 1)
-    if left := list(every.values())[columns:]:
-        say(f"no room for {', '.join(left)}; benchmark.csv has all scores")
-
-
-def _table(result: Benchmark, units: Mapping[str, str], metrics: Mapping[str, str], narrow: bool) -> Table:
-    """Build the table of some metrics, by name with their titles, the leading one first.
-
-    A narrow one breaks methods, scores and intervals into two lines.
+    On a narrow terminal, methods, scores and intervals are broken into two lines; metrics for which there is no room
+    are named below the table.
     """
     from rich.table import Table
 
     from gtx.report.comparison import IN_UNITS, MEAN
-    from gtx.report.kinds import TITLES, score, signed
+    from gtx.report.kinds import TITLES, score, signed, titles
 
-    leading, between = next(iter(metrics)), "\n" if narrow else " "
-    caption = f"difference: {metrics[leading]} of gtx minus that of the method"
+    every, width = titles(result.task.metrics), name_width()
+    leading = next(iter(every))
+    best_of = min if result.task.metrics[leading].lower else max
+    caption = f"difference: {every[leading]} of gtx minus that of the method"
     if leading in IN_UNITS and any(row["target"] == MEAN for row in result.table):
         caption += "; mean of targets: RMSE and MAE divided by those of the training mean"
-    table = Table(title="test scores, mean ± sd over splits", caption=caption)
-    for name in ("target", "method"):
-        table.add_column(name, no_wrap=True)
-    for name in (*metrics.values(), "difference", f"95%{between}interval", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
-    best_of = min if result.task.metrics[leading].lower else max
-    width = name_width()
-    for target in dict.fromkeys(row["target"] for row in result.table):
-        own = {(row["method"], row["metric"]): row for row in result.table if row["target"] == target}
-        means = {method: row["mean"] for (method, name), row in own.items() if name == leading}
-        best = best_of((mean for mean in means.values() if mean is not None), default=None)
-        title = folded(f"{target} {units.get(target, '')}".strip(), width)
-        for method, mean in means.items():
-            rows = [own[method, metric] for metric in metrics]
-            cells = [f"{score(r['mean'], r['metric'])} ±{between}{score(r['sd'], r['metric'])}" for r in rows]
-            cells[0] = f"[bold]{cells[0]}[/]" if mean == best else cells[0]
-            difference, low, high, p = (rows[0][name] for name in ("difference", "low", "high", "p"))
-            table.add_row(
-                cell(title),
-                TITLES.get(method, method).replace(" ", between),
-                *cells,
-                "" if difference is None else signed(difference),
-                "" if low is None else f"{signed(low)} to{between}{signed(high)}",
-                "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
-            )
-            title = ""
-        table.add_section()
-    return table
+
+    def build(columns: int) -> Table:  # one more than metrics: all of them, each in one line
+        metrics, between = list(every)[:columns], " " if columns > len(every) else "\n"
+        table = Table(title="test scores, mean ± sd over splits", caption=caption)
+        for name in ("target", "method"):
+            table.add_column(name, no_wrap=True)
+        for name in (*(every[metric] for metric in metrics), "difference", f"95%{between}interval", "p"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for target in dict.fromkeys(row["target"] for row in result.table):
+            own = {(row["method"], row["metric"]): row for row in result.table if row["target"] == target}
+            means = {method: row["mean"] for (method, name), row in own.items() if name == leading}
+            best = best_of((mean for mean in means.values() if mean is not None), default=None)
+            title = folded(f"{target} {units.get(target, '')}".strip(), width)
+            for method, mean in means.items():
+                rows = [own[method, metric] for metric in metrics]
+                cells = [f"{score(r['mean'], r['metric'])} ±{between}{score(r['sd'], r['metric'])}" for r in rows]
+                cells[0] = f"[bold]{cells[0]}[/]" if mean == best else cells[0]
+                difference, low, high, p = (rows[0][name] for name in ("difference", "low", "high", "p"))
+                table.add_row(
+                    cell(title),
+                    TITLES.get(method, method).replace(" ", between),
+                    *cells,
+                    "" if difference is None else signed(difference),
+                    "" if low is None else f"{signed(low)} to{between}{signed(high)}",
+                    "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
+                )
+                title = ""
+            table.add_section()
+        return table
+
+    columns = print_fitting(build, len(every) + 1)
+    if left := list(every.values())[columns:]:
+        say(f"no room for {', '.join(left)}; benchmark.csv has all scores")

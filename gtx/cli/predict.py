@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gtx.base.errors import InputError, printable
@@ -55,7 +55,7 @@ USAGE = "gtx predict MODEL MOLECULES [SMILES ...] [options]"
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """Options of the prediction of each molecule."""
+    """Options of the command, beside those by which molecules are read."""
 
     model: str = word("MODEL", "a model file, such as run/model.gtx")
     molecules: list[str] = word(
@@ -85,23 +85,13 @@ class PredictOptions:
     device: str | None = option(
         None, "device that computes: cpu, cuda or cuda:1; default: a GPU if there is one", common=True
     )
-
-
-@dataclass(frozen=True)
-class SelectionOptions:
-    """Options of what is written."""
-
     top: int | None = option(None, "write only the N best rows, the best first; needs --by", common=True)
     by: str | None = option(None, "the column that ranks the rows, such as y_pred", common=True)
     lowest: bool = option(False, "with --top: the lowest number is the best")
-
-
-@dataclass(frozen=True)
-class FolderOptions:
-    """Options of folders."""
-
     engine: Literal["ray"] | None = option(
-        None, "predict several tables at a time by Ray Data, on one or several machines; default: one after the other"
+        None,
+        "for a folder: predict several tables at a time by Ray Data, on one or several machines; default: one after "
+        "the other",
     )
     address: str | None = option(
         None, "address of a running Ray cluster; default: start Ray on this machine", metavar="TEXT"
@@ -111,9 +101,7 @@ class FolderOptions:
 READING = ("smiles_column", "smiles_columns", "reaction_column", "reaction_columns", "on_error", "workers")
 OPTIONS = [
     *options_of(PredictOptions, "options"),
-    *(each for each in (*TABLE, *MOLECULES) if each.name in READING),
-    *options_of(SelectionOptions, "what is written"),
-    *options_of(FolderOptions, "folders"),
+    *(replace(each, group="options") for each in (*TABLE, *MOLECULES) if each.name in READING),
 ]
 
 
