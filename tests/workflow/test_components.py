@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +14,11 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import FeatureColumns
-from gtx.data.columns import RowFeatures
 from gtx.explain import explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, save_model
 from gtx.prediction.model_file import read_model
-from gtx.prediction.streaming import _answer
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import PretrainedModel, RunResult, train_model
@@ -99,12 +96,6 @@ def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, t
     assert np.allclose([float(row["y_pred"] or "nan") for row in rows], expected, rtol=1e-4, equal_nan=True)
     assert rows[-2]["error"].startswith('row 7: solvent "C(": cannot be read')
     assert rows[-1]["error"] == 'row 8: solvent "": cannot be read: the text is empty'
-    asked = (
-        [PAIRS.example, tuple(frame.iloc[0][[*NAMES]])],
-        [None] * 2,
-        [RowFeatures(np.float32(t), {}, {}) for t in ([0], frame.iloc[0][["T"]].to_numpy(float))],
-    )
-    assert np.isclose(_answer(pickle.loads(pickle.dumps(predictor)), *asked).answers.mean[1, 0], expected.iloc[0])
 
 
 def test_columns_that_lack_are_said(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from gtx.data import FeatureColumns, featurise, open_table
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser
 from gtx.prediction import DataFramePredictor, Predictor
-from gtx.prediction import streaming as answering
-from gtx.prediction.streaming import open_for_model
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
@@ -134,11 +131,6 @@ def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
         predictor.predict_table(tmp_path / name, tmp_path / "out.csv")
         found = [[float(row["ya_pred"]), float(row["yb_pred"])] for row in read(tmp_path / "out.csv")]
         np.testing.assert_allclose(found, said, rtol=1e-5)
-    (tmp_path / "predictor").write_bytes(pickle.dumps(predictor))
-    rows = list(open_for_model(predictor.header, tmp_path / "t.csv").rows)
-    chunk = [row.readable for row in rows], [None] * 8, pickle.loads(pickle.dumps([row.features for row in rows]))
-    answered = answering._answer_in_worker(tmp_path / "predictor", *chunk).answers
-    np.testing.assert_allclose(answered.mean, said, rtol=1e-5)
 
 
 def test_an_sdf_holds_them_as_property_lists(predictor: Predictor, tmp_path: Path) -> None:
