@@ -272,14 +272,10 @@ def benchmark(
         data: settings of the table; columns and files that define a split are not used.
         settings: settings of gtx.
         out: folder of the benchmark.
-        test_folds: number of folds of each repeat; each has the test rows once.
+        test_folds: number of folds of each repeat.
         repeats: number of divisions into folds; a later call can add more.
-        jobs: number of folds that run at the same time, each in a separate process; by default one per core, but at
-            most four, and one on a GPU.
+        jobs: number of folds at the same time, each in a process; by default one per core, at most four, one on a GPU.
         overwrite: whether earlier results in `out` are replaced.
-
-    Raises:
-        InputError: the input, the settings or `out` cannot be used, or another process trains there.
     """
     out = Path(out)
     on_gpu = settings.accelerator != "cpu" and torch.accelerator.is_available()

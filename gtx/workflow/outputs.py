@@ -13,6 +13,7 @@ import numpy as np
 from gtx.data import TableWriter
 from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
+from gtx.data.splits import SPLIT_PARTS
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.data.targets import measure_noise
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
@@ -33,7 +34,6 @@ from gtx.workflow.baselines import Baselines
 from gtx.workflow.blending import Blended
 from gtx.workflow.specs import describe_model
 
-PARTS = ("train", "val", "test")
 MAX_MESSAGES = 20  # messages that the report quotes
 
 
@@ -75,7 +75,7 @@ class RunResult:
         return cls(
             out,
             task,
-            {part: metrics[part] for part in PARTS},
+            {part: metrics[part] for part in SPLIT_PARTS},
             metrics.get("folds", 1),
             metrics.get("kernel_share"),
             metrics.get("alone", {}),

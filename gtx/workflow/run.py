@@ -20,7 +20,7 @@ from gtx.base.files import claim, discard, read_plain, write_text
 from gtx.base.schema import Number, check, entries, mapping_of
 from gtx.data.columns import find_column
 from gtx.data.similarity import draw_rows, nearest_similarity
-from gtx.data.splits import write_split
+from gtx.data.splits import SPLIT_PARTS, write_split
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.extent import TrainingExtent
@@ -51,7 +51,6 @@ from gtx.workflow.baselines import Baselines, score_baselines
 from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
 from gtx.workflow.fine_tuning import PretrainedModel, prepare
 from gtx.workflow.outputs import (
-    PARTS,
     RunResult,
     attainable_errors,
     data_lines,
@@ -66,7 +65,7 @@ from gtx.workflow.specs import add_learned_arguments, check_rates, check_trainin
 CACHE = "cache"
 """Folder in that of a run for featurised molecules."""
 OUTPUTS = ("model.gtx", "metrics.json", "predictions.csv", "split.csv", "report.html")
-_SCORES = dict.fromkeys(PARTS, entries({"per_target": mapping_of(mapping_of(Number | None))}))
+_SCORES = dict.fromkeys(SPLIT_PARTS, entries({"per_target": mapping_of(mapping_of(Number | None))}))
 METRICS = entries(_SCORES, {"baseline": mapping_of(entries(_SCORES))})
 """Kind of `metrics.json`, as far as it is read."""
 
@@ -301,7 +300,7 @@ class Run:
         alone = {}
         if is_numeric(task):
             for name, answers in blended.alone.items():
-                parts = {part: (molecules.y[split[part]], answers[part].mean[split[part]]) for part in PARTS}
+                parts = {part: (molecules.y[split[part]], answers[part].mean[split[part]]) for part in SPLIT_PARTS}
                 alone[name] = {part: task.objective.evaluate(*values) for part, values in parts.items()}
         scored = Baselines({}, {})
         if baselines:
@@ -310,11 +309,11 @@ class Run:
             if molecules.folds:
                 rivals = replace(molecules, split=split | {"val": np.zeros(0, np.int64)}, folds=())
             scored = score_baselines(rivals, task, self.settings.seed, self.settings.progress, kernel)
-        by_part: dict[str, Answers] = {part: blended.answers for part in PARTS} | {"train": blended.in_sample}
+        by_part: dict[str, Answers] = {part: blended.answers for part in SPLIT_PARTS} | {"train": blended.in_sample}
         result = RunResult(
             self.folder.path,
             task,
-            {part: task.answers.score(predictor.members, store, by_part[part], split[part]) for part in PARTS},
+            {part: task.answers.score(predictor.members, store, by_part[part], split[part]) for part in SPLIT_PARTS},
             folds=self.settings.folds,
             kernel_share=predictor.kernel_member.shares(task) if predictor.kernel_member is not None else None,
             alone=alone,

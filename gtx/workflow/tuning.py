@@ -67,8 +67,7 @@ class Tuned:
         best: trial with the best validation score.
         scores: by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val" and
             "test" of `metrics.json`; the test scores are not used for any choice.
-        was_finished: True if the study was finished before.
-        notes: further notes, a line each.
+        was_finished, notes: whether the study was finished before; further notes, a line each.
     """
 
     out: Path
@@ -121,17 +120,13 @@ def tune(
             model, if it suits the data.
         models: names of architectures; by default all architectures in `MODELS` that suit the molecules.
         chosen: names of settings that are not varied.
-        jobs: number of processes that share the trials and the cores. With more than one, the choices of a trial
-            depend on which trials have ended before it.
+        jobs: number of processes that share the trials and the cores; the choices of a trial then depend on which
+            trials have ended before it.
         options: further options of `gtx train` for `best.yaml`.
         overwrite: whether earlier results in `out` are replaced.
         tell: function that is called after each trial, with the name of its study, the trial, and the best one of the
-            study, None if none is complete; with several `jobs`, one that can be pickled.
+            study or None; with several `jobs`, one that can be pickled.
         describe: function that is called with each note about the data.
-
-    Raises:
-        InputError: Optuna is not installed, the input cannot be used, another process works in `out`, `out` holds a
-            study of other settings or data, or no trial succeeded.
     """
     out = Path(out)
     import_optuna()
@@ -207,12 +202,7 @@ class Search:
         return {name: open_study(self.out, name) for name in self.data}
 
     def table(self, name: str, inputs: DataSettings | None = None) -> Dataset:
-        """Load the rows of a study, with the featuriser of `inputs`; each table is read once.
-
-        Raises:
-            InputError: the table cannot be used, there are no validation rows, or the task is not of numbers or
-                classes.
-        """
+        """Load the rows of a study, with the featuriser of `inputs`; each table is read once."""
         if inputs is None:
             start = None if self.starts[0] == SCRATCH else self.starts[0]
             inputs, _, _ = prepare(self.data[MAIN], self.settings, start)
