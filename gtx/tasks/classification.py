@@ -53,16 +53,7 @@ from gtx.tasks.labels import (
     same_label,
 )
 from gtx.tasks.levels import LEVELS
-from gtx.tasks.metrics import (
-    Metric,
-    accuracy,
-    constants,
-    has_values,
-    mean_scores,
-    roc_auc,
-    sklearn_score,
-    varies,
-)
+from gtx.tasks.metrics import Metric, accuracy, constants, has_values, mean_scores, roc_auc, sklearn_score, varies
 from gtx.tasks.objective import NumericObjective
 from gtx.tasks.task import NumericTask, Task
 from gtx.tasks.uncertainty import needs_gradients

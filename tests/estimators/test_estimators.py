@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from rdkit import Chem
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -17,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import gtx
-from gtx.molecules import morgan_counts
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
@@ -255,12 +253,3 @@ def test_it_works_inside_scikit_learn(table: pd.DataFrame) -> None:
     search = GridSearchCV(make_pipeline(strip, regressor()), grid, cv=2, error_score="raise").fit(smiles, gap)
     assert search.best_params_["moleculeregressor__lr"] in (1e-3, 1e-2)
     assert search.predict(["CCO"]).shape == (1,)
-
-
-def test_a_forest_beside_it_is_scikit_learns_own_vote(table: pd.DataFrame) -> None:
-    smiles, labels = list(table.smiles[:45]), (table.gap > table.gap.median()).to_numpy()[:45]
-    forest = make_pipeline(FunctionTransformer(morgan_counts), RandomForestClassifier(20, random_state=0))
-    vote = VotingClassifier([("gtx", classifier()), ("forest", forest)], voting="soft").fit(smiles, labels)
-    each = [one.predict_proba(["CCO", "c1ccccc1"]) for one in vote.estimators_]
-    np.testing.assert_allclose(vote.predict_proba(["CCO", "c1ccccc1"]), np.mean(each, axis=0))
-    assert not np.allclose(*each)

@@ -128,10 +128,7 @@ CASES = {
             "size": _blanks(pd.qcut(t.gap, 3, labels=["s", "m", "l"]).astype(str).tolist()),
             "kind": [len(s) % 2 for s in t.smiles],
         },
-        (
-            *("size_pred", "size_l", "size_m", "size_s", "size_set"),
-            *("kind_pred", "kind_0", "kind_1", "kind_set"),
-        ),
+        (*("size_pred", "size_l", "size_m", "size_s", "size_set"), *("kind_pred", "kind_0", "kind_1", "kind_set")),
     ),
     "fractions": Case(
         FractionRegression(["carbon", "oxygen", "others"], normalise=True),
@@ -165,10 +162,7 @@ CASES = {
             "hybrid": _blanks([_of_atoms(s, lambda a: str(a.GetHybridization())) for s in t.smiles]),
             "kind": [_of_atoms(s, lambda a: "carbon" if a.GetAtomicNum() == 6 else "other") for s in t.smiles],
         },
-        (
-            *("hybrid_pred", "hybrid_SP", "hybrid_SP2", "hybrid_SP3"),
-            *("kind_pred", "kind_carbon", "kind_other"),
-        ),
+        (*("hybrid_pred", "hybrid_SP", "hybrid_SP2", "hybrid_SP3"), *("kind_pred", "kind_carbon", "kind_other")),
         MulticlassClassification,
     ),
     "two classes of bonds": Case(

@@ -85,20 +85,14 @@ def test_smoothed_cross_entropy_is_the_divergence_and_a_constant_without_padding
 RNG = np.random.default_rng(0)
 
 
-def test_regression_agrees_with_scikit_learn_target_by_target() -> None:
+def test_scores_agree_with_scikit_learn_target_by_target() -> None:
     y, p = RNG.normal(1e3, 5, (40, 2)), RNG.normal(1e3, 5, (40, 2))
     y[::3, 1] = np.nan
-    scores = Regression(["a", "b"]).objective.evaluate(y, p)
-    seen = ~np.isnan(y[:, 1])
-    b = scores["per_target"]["b"]
-    assert b["rmse"] == pytest.approx(sk.root_mean_squared_error(y[seen, 1], p[seen, 1]))
-    assert b["mae"] == pytest.approx(sk.mean_absolute_error(y[seen, 1], p[seen, 1]))
-    assert b["r2"] == pytest.approx(sk.r2_score(y[seen, 1], p[seen, 1]))
-    for name in ("rmse", "mae", "r2"):
-        assert scores[name] == pytest.approx((scores["per_target"]["a"][name] + b[name]) / 2)
-
-
-def test_classification_agrees_with_scikit_learn() -> None:
+    scores, seen = Regression(["a", "b"]).objective.evaluate(y, p), ~np.isnan(y[:, 1])
+    each = {"rmse": sk.root_mean_squared_error, "mae": sk.mean_absolute_error, "r2": sk.r2_score}
+    for name, score in each.items():
+        a, b = scores["per_target"]["a"][name], scores["per_target"]["b"][name]
+        assert b == pytest.approx(score(y[seen, 1], p[seen, 1])) and scores[name] == pytest.approx((a + b) / 2)
     y, p = RNG.integers(0, 2, (60, 1)).astype(float), RNG.random((60, 1)).round(1)  # ties
     scores = BinaryClassification(["a"]).objective.evaluate(y, p)
     assert scores["roc_auc"] == pytest.approx(sk.roc_auc_score(y, p))
@@ -175,18 +169,12 @@ def cut(given: SimpleNamespace, rows: torch.Tensor) -> SimpleNamespace:
 def test_a_row_of_weight_0_is_left_out_and_one_of_2_is_there_twice(name: str) -> None:
     task = TASKS[name]
     given = examples(task)
-    repeated = cut(given, torch.repeat_interleave(torch.arange(7), WEIGHTS.long()))
-    torch.testing.assert_close(
-        task.objective.mean_loss(given.output, given), task.objective.mean_loss(repeated.output, repeated)
-    )
-    plain = cut(given, torch.arange(7))
-    assert not torch.allclose(
-        task.objective.mean_loss(given.output, given), task.objective.mean_loss(given.output, plain)
-    )
+    repeated, plain = cut(given, torch.arange(7).repeat_interleave(WEIGHTS.long())), cut(given, torch.arange(7))
+    weighed, twice, even = (task.objective.mean_loss(each.output, each) for each in (given, repeated, plain))
+    torch.testing.assert_close(weighed, twice)
+    assert not torch.allclose(weighed, even)
     given.weights = torch.ones(7)
-    torch.testing.assert_close(
-        task.objective.mean_loss(given.output, given), task.objective.mean_loss(given.output, plain)
-    )
+    torch.testing.assert_close(task.objective.mean_loss(given.output, given), even)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -251,9 +239,8 @@ def test_training_with_weights_of_0_is_training_without_these_rows(weighted: Pat
     settings = TrainSettings(**TINY | {"epochs": 1, "blend": "no"})
     found = {}
     for name, column in (("all", "w"), ("few", None)):
-        data = DataSettings(
-            str(weighted / f"{name}.csv"), ("gap",), split_column="part", weight_column=column, workers=0
-        )
+        path = str(weighted / f"{name}.csv")
+        data = DataSettings(path, ("gap",), split_column="part", weight_column=column, workers=0)
         found[name] = train_model(data, settings, weighted / name, **ALONE)
     for part in ("train", "val", "test"):
         assert found["all"].metrics[part]["rmse"] == pytest.approx(found["few"].metrics[part]["rmse"], rel=1e-4)
@@ -307,18 +294,11 @@ def test_outputs_are_known_by_name_in_every_block() -> None:
 
 def test_classes_must_be_those_of_the_model() -> None:
     many = MulticlassClassification(("a", "b"), classes=(("x", "y", "z"), ("p", "q", "r", "s")))
-    assert MulticlassClassification(("b",), classes=(("p", "q", "r", "s"),)).adopting(many).outputs_of(many) == [
-        3,
-        4,
-        5,
-        6,
-    ]
+    alone = MulticlassClassification(("b",), classes=many.classes[1:])
+    assert alone.adopting(many).outputs_of(many) == [3, 4, 5, 6]
     with pytest.raises(InputError, match="b: the model has the classes 'p', 'q', 'r', 's', the table 'p', 'q'"):
         MulticlassClassification(("b",), classes=(("p", "q"),)).adopting(many)
-    known, own = (
-        replace(task, uncertainty="evidential")
-        for task in (many, MulticlassClassification(("b",), classes=many.classes[1:]))
-    )
+    known, own = (replace(task, uncertainty="evidential") for task in (many, alone))
     assert own.outputs_of(known) == [3, 4, 5, 6, 8]  # the logits of b, and its evidence
     two = BinaryClassification(("a",), classes=(("no", "yes"),))
     with pytest.raises(InputError, match="a: the model has the classes 'no', 'yes', the table '0', '1'"):

@@ -65,11 +65,7 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
 @pytest.mark.parametrize(
     ("cells", "task", "message"),
     [
-        (
-            [("low", "1"), ("", "2"), ("high", "3"), ("x", "1")],
-            InferredTask,
-            "'y' holds text: .*--task multiclass",
-        ),
+        ([("low", "1"), ("", "2"), ("high", "3"), ("x", "1")], InferredTask, "'y' holds text: .*--task multiclass"),
         (
             [("1,5", "1"), ("-0,2", "2"), ("", "1"), ("3,1", "3")],
             InferredTask,
@@ -77,11 +73,7 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
         ),
         ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
         ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
-        (
-            [("1", "0"), ("1", "1"), ("", "1")],
-            InferredTask,
-            "'y' holds only the class '1'; .*needs both 0 and 1",
-        ),
+        ([("1", "0"), ("1", "1"), ("", "1")], InferredTask, "'y' holds only the class '1'; .*needs both 0 and 1"),
         (
             [("0", "0"), ("0", "1"), ("7", "1"), ("2", "1")],
             BinaryClassification,
@@ -272,18 +264,13 @@ def test_what_two_different_values_decide_is_said(cells, kind, classes, remark):
     assert remark in remarks and bool(remark) == bool(remarks)
 
 
-def test_texts_and_numbers_that_are_no_two_classes_are_refused():
+def test_texts_and_numbers_that_are_no_two_classes_are_refused_and_one_target_of_numbers_makes_all_numbers():
     words = r"holds texts and numbers: '1' \(4 rows\), 'active' \(3 rows\), 'inactive' \(3 rows\)\. For two classes"
     with pytest.raises(InputError, match=words):
         settled(InferredTask(["y"]), *column(*["active", "inactive"] * 3, *"1111"))
-
-
-def test_of_several_targets_one_of_numbers_makes_all_numbers():
-    remarks = InferredTask(["y", "z"]).remarks([file_of(("0", "0.1"), ("1", "0.2"), ("1", "7"))])
-    assert remarks == [
-        "warning: y: learned as numbers, although it holds 0 and 1 alone, because z holds 3 different numbers: for "
-        "classes train it alone"
-    ]
+    (remark,) = InferredTask(["y", "z"]).remarks([file_of(("0", "0.1"), ("1", "0.2"), ("1", "7"))])
+    words = "although it holds 0 and 1 alone, because z holds 3 different numbers: for classes train it alone"
+    assert remark == f"warning: y: learned as numbers, {words}"
 
 
 def test_an_option_that_the_task_found_does_not_have_is_refused():
