@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -35,10 +36,6 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> str:
     return "broken"
 
 
-def of_model(run: Run, model: str, seed: int = 0) -> Run:
-    return Run(run.public_set, model, 0, seed, run.runs)
-
-
 def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "moleculeace" / "CHEMBL2034_Ki.csv"
     before, after = (pd.read_csv(table, dtype=str) for table in (file, moleculeace.with_validation(file, tmp_path)))
@@ -47,23 +44,6 @@ def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_
     assert set(before["split"][changed]) == {"train"}
     assert set(after["split"][changed]) == {"val"}
     assert changed.sum() == round(0.1 * (before["split"] == "train").sum())
-
-
-def options(**given: object) -> Namespace:
-    return Namespace(
-        **{"seeds": None, "splits": None, "sets": ["esol"], "models": ["mean", "chemprop", "gtx"], "runs": Path()}
-        | given
-    )
-
-
-def test_a_command_writes_a_result(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--models", "mean", "--here"]
-    assert recipe.main("", "experiments.toy", toy_recipe.SETS, words) == 0
-    assert capsys.readouterr().out.startswith("toy               mean ")
-    (result,) = tables.runs(tmp_path / "results")
-    assert result["command"] == "python -m experiments.toy --sets toy --models mean --seeds 0"
-    assert (result["rows"], result["seed"], result["parameters"]) == ({"train": 40, "val": 10, "test": 10}, 0, 1)
-    assert {"test", "seconds", "cpu_seconds", "machine", "versions", "sha256", "commit"} <= result.keys()
 
 
 def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
@@ -78,6 +58,10 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("toy broken-0: lr: expected a number above 0")
     assert told[1:] == ["failed: python -m toy --sets toy --models broken --seeds 0"]
+    (result,) = tables.runs(tmp_path / "results")
+    assert result["command"] == "python -m toy --sets toy --models mean --seeds 0"
+    assert (result["rows"], result["seed"], result["parameters"]) == ({"train": 40, "val": 10, "test": 10}, 0, 1)
+    assert {"test", "seconds", "cpu_seconds", "machine", "versions", "sha256", "commit"} <= result.keys()
     file = tmp_path / "results" / tables.RUNS
     before = file.stat().st_mtime_ns
     assert call("--models", "mean") == call("--models", "mean", "gtx", "--table") == 0
@@ -96,7 +80,7 @@ def test_runs_are_made_in_processes_of_their_own(
     monkeypatch.setattr(recipe, "get_context", lambda kind: FORKS)  # as those that are spawned, but sooner there
     given = Namespace(out=tmp_path, here=False, jobs=2)
     assert len(run.dataset.y) == 60  # read here: the other process knows no such set
-    other = of_model(run, broken)
+    other = replace(run, model=broken)
     other.data, other.dataset = run.data, run.dataset
     assert recipe.run_all([run, other], partial(execute, fit=models.fit_predict, results=tmp_path), given)
     assert sorted(capsys.readouterr().out.splitlines()) == ["toy broken-0 failed", "toy mean-0 done"]
@@ -108,7 +92,7 @@ def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
-    run = of_model(run, "gtx-mix")
+    run = replace(run, model="gtx-mix")
     (found, _), val = models.fit_predict(run), run.dataset.split["val"]
     rmse = run.dataset.task.objective.evaluate(run.dataset.y[val], found[val])["rmse"]
     metrics = json.loads((run.folder / "metrics.json").read_text())

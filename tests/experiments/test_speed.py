@@ -79,13 +79,3 @@ def test_padded_attention_is_the_same_function() -> None:
         theirs.lin_out.load_state_dict(ours.lin_out.state_dict())
     assert ours.heads == HEADS
     agree("bias", ours, "padded SDPA", theirs)
-
-
-def test_transformer_conv_is_the_same_function() -> None:
-    ours, theirs = contender("key and value", "gtx"), contender("key and value", "TransformerConv")
-    for name in ("lin_query", "lin_key", "lin_value"):
-        getattr(ours, name).load_state_dict(getattr(theirs, name).state_dict())
-    with torch.no_grad():
-        ours.lin_edge_key.weight.copy_(theirs.lin_edge.weight)
-        ours.lin_edge_value.weight.copy_(theirs.lin_edge.weight)
-    agree("key and value", ours, "TransformerConv", theirs)

@@ -1,12 +1,9 @@
-"""A recipe over a few molecules, as those in `experiments` are written; `$TOY_SET` names its CSV."""
+"""The set of a recipe over a few molecules."""
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
-from experiments.recipe import main
 from experiments.runs import PublicSet
 from gtx.data import public_datasets
 from tests.tables import molecules
@@ -26,8 +23,3 @@ def write(path: Path, count: int = 60) -> Path:
 def known(path: str | Path) -> public_datasets.PublicDataset:
     """The set, for those who look it up by name."""
     return public_datasets.PublicDataset("toy", "", Path(path), (TARGET,), split_columns=("split",))
-
-
-if __name__ == "__main__":
-    public_datasets.PUBLIC_DATASETS["toy"] = known(os.environ["TOY_SET"])
-    sys.exit(main("", "tests.experiments.toy_recipe", SETS))
