@@ -14,7 +14,7 @@ So molecules are chosen one after the other without training again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import torch
@@ -73,7 +73,8 @@ def choose_for_accuracy(covariance: Tensor, ridge: float, number: int) -> Iterat
         free[place] = False
         deviation = covariance[place, place].clamp(min=0).sqrt()
         yield Pick(place, float(deviation), float(gain[place] / total))
-        _measure(covariance, place, ridge)
+        column = covariance[:, place] / (covariance[place, place] + ridge).sqrt()
+        covariance -= torch.outer(column, column)
 
 
 def choose_for_best(mean: Tensor, covariance: Tensor, number: int, best: float) -> Iterator[Pick]:
@@ -91,12 +92,6 @@ def choose_for_best(mean: Tensor, covariance: Tensor, number: int, best: float) 
     chance = torch.distributions.Normal(0.0, 1.0).cdf((mean - best) / deviation)
     for place in mean.argsort(descending=True, stable=True)[:number].tolist():
         yield Pick(place, float(deviation[place]), float(chance[place]))
-
-
-def _measure(covariance: Tensor, place: int, ridge: float) -> None:
-    """Change a covariance to that after a measurement of one candidate."""
-    column = covariance[:, place] / (covariance[place, place] + ridge).sqrt()
-    covariance.sub_(torch.outer(column, column))
 
 
 class Replay(NamedTuple):
@@ -123,13 +118,8 @@ def replay(kernel: Tensor, y: Tensor, ridge: float, goal: Goal, starts: int = 3,
     A fifth of the rows, drawn at random, is measured at the start; each round measures a twentieth more, chosen by the
     strategy, until all are. The kernel's shares and ridge stay those of the model, which were chosen on all rows.
 
-    Args:
-        kernel: float64 `[n, n]`; of more than `MOST_REPLAYED` rows some are drawn.
-        y: values, float64 `[n]`, higher is better.
-        ridge: variance of the noise over that of the signal.
-        goal: for "accuracy" a fifth of the rows is held out for the error.
-        starts: random starts, whose curves are averaged.
-        seed: decides the draws.
+    Of the kernel `[n, n]` and values `[n]` (higher is better) at most `MOST_REPLAYED` rows are drawn. For "accuracy", a
+    fifth of them is held out for the error. The curves are averaged over `starts` random starts.
     """
     generator = torch.Generator().manual_seed(seed)
     if len(y) > MOST_REPLAYED:
@@ -172,26 +162,12 @@ def _one_replay(
             heights.append(len(good & set(known.tolist())) / len(good))
         if not len(rest):
             return measured, heights
-        mean = centre + kernel[rest][:, known] @ dual
-        places = _strategies(kernel, ridge, goal, generator)[strategy](known, rest, mean, factor, step)
+        if strategy == "random":
+            places = torch.randperm(len(rest), generator=generator)[:step]
+        elif strategy == "choice" and goal == "accuracy":
+            covariance = posterior(kernel[rest][:, rest], kernel[rest][:, known], factor)
+            places = torch.tensor([pick.place for pick in choose_for_accuracy(covariance, ridge, step)])
+        else:  # the best first
+            places = (kernel[rest][:, known] @ dual).argsort(descending=True)[:step]
         chosen = torch.zeros(len(rest), dtype=torch.bool).index_fill(0, places, True)
         known, rest = torch.cat([known, rest[chosen]]), rest[~chosen]
-
-
-def _strategies(
-    kernel: Tensor, ridge: float, goal: Goal, generator: torch.Generator
-) -> dict[str, Callable[[Tensor, Tensor, Tensor, Tensor, int], Tensor]]:
-    """Ways to choose from `rest`, given what is `known`: by name, a function to places in `rest`."""
-
-    def choice(known: Tensor, rest: Tensor, mean: Tensor, factor: Tensor, step: int) -> Tensor:
-        covariance = posterior(kernel[rest][:, rest], kernel[rest][:, known], factor)
-        return torch.tensor([pick.place for pick in choose_for_accuracy(covariance, ridge, step)])
-
-    def best_first(known: Tensor, rest: Tensor, mean: Tensor, factor: Tensor, step: int) -> Tensor:
-        return mean.argsort(descending=True)[:step]
-
-    return {
-        "choice": choice if goal == "accuracy" else best_first,
-        "random": lambda known, rest, mean, factor, step: torch.randperm(len(rest), generator=generator)[:step],
-        "best first": best_first,
-    }

@@ -80,14 +80,8 @@ def run(arguments: Namespace) -> int:
     )
     for name, row_log in plate.row_logs.items():
         note(row_log.summary() if len(plate.row_logs) == 1 else f"{name}: {row_log.summary()}")
-    reasons = {
-        "known from training": plate.measured,
-        "which the kernel cannot tell from a training molecule": plate.alike,
-        "repeated": plate.repeated,
-    }
-    for why, count in reasons.items():
-        if count:
-            note(f"left out: {plural(count, 'molecule')}, {why}")
+    for why, count in plate.left_out.items():
+        note(f"left out: {plural(count, 'molecule')}, {why}")
     if plate.unknown:
         note(f"warning: training molecules may be among the chosen ones: {plate.unknown}")
     if len(plate.picks) < arguments.number:

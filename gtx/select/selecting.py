@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,7 +77,7 @@ class Scoring:
 
 
 class Candidate(NamedTuple):
-    """A molecule of the library that may be chosen."""
+    """A molecule of the library that may be chosen, ordered by its score and then by its place in the library."""
 
     score: float
     order: int
@@ -90,32 +91,23 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Plate:
-    """Molecules chosen from a library.
+    """Molecules chosen from a library, in the order of choice, and what was left out and why.
 
     Attributes:
-        picks: chosen molecules, in the order of choice.
-        rows: rows that were written.
-        columns: names of the columns of the rows.
+        picks: the chosen molecules.
         row_logs: row log of each file of the library.
         considered: number of candidates that were compared with each other.
-        measured: number of molecules left out because the model was trained on them.
-        alike: number of molecules left out because the kernel cannot tell them from a training molecule, where the
-            model file does not list all training molecules.
+        left_out: number of molecules by reason.
         unknown: description of training molecules that may be among the chosen ones; None if there are none.
-        repeated: number of molecules left out because an earlier row has the same molecule.
         similarity: kernel of each chosen molecule to the most similar other chosen molecule, averaged.
         replay: result of the same strategy on the rows to which the kernel model was fitted; None for few rows.
     """
 
     picks: list[Pick]
-    rows: list[list[Cell]]
-    columns: list[str]
     row_logs: dict[str, RowLog]
     considered: int
-    measured: int
-    alike: int
+    left_out: Counter[str]
     unknown: str | None
-    repeated: int
     similarity: float
     replay: Replay | None
 
@@ -143,8 +135,7 @@ def select(
             values.
         target: name of the target, needed if the model has several targets.
         lowest: whether the lowest value is the best; only for the goal "best".
-        smiles_column: as for `gtx.prediction.predict_table`.
-        workers: number of processes that read and predict; by default as in `gtx.prediction.predict_table`.
+        smiles_column, workers: as for `gtx.prediction.predict_table`.
 
     Raises:
         InputError: the model has no kernel model or no such target, the task is not regression, no molecule can be
@@ -155,44 +146,89 @@ def select(
     if lowest and goal != "best":
         raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
     refuse_input_as_output(out, library)
-    return _Selection(predictor, goal, target, lowest).run(Path(library), number, out, smiles_column, workers)
+    selection = _Selection(predictor, goal, _output(predictor, target), -1.0 if lowest else 1.0)
+    files = _files(Path(library))
+    for name, file in files.items():
+        selection.read(name, file, smiles_column, workers)
+    if not selection.heap:
+        raise InputError(f"{library}: expected molecules that were not measured yet, got none")
+    candidates = sorted(selection.heap, key=lambda one: -one.order)  # as in the library
+    picks, similarity = selection.choose(candidates, number)
+    several = len(files) > 1
+    columns = ["choice", *(["file"] if several else []), *selection.header, "reason"]
+    with TableWriter(out, columns, {"choice": float} | selection.types) as writer:
+        for choice, pick in enumerate(picks, 1):
+            one = candidates[pick.place]
+            writer.write([choice, *([one.file] if several else []), *one.cells, _reason(goal, pick)], None)
+    kernel, y = selection.solved
+    tested = replay(kernel, y, selection.ridge, goal) if len(y) >= LEAST_REPLAYED else None
+    left_out, row_logs = selection.left_out, selection.row_logs
+    return Plate(picks, row_logs, len(candidates), left_out, selection.unknown, similarity, tested)
+
+
+def _output(predictor: Predictor, target: str | None) -> int:
+    """Return the number of a target's output, if the model is one whose molecules can be chosen."""
+    task = predictor.task
+    if not is_numeric(task) or task.objective.linked or predictor.header.featuriser.components:
+        raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
+    if target is None and len(task.targets) > 1:
+        raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")
+    if target is not None and target not in task.targets:
+        near = did_you_mean(target, task.targets)
+        raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
+    if predictor.header.features:
+        raise InputError("gtx select reads molecules alone; this model reads columns beside them")
+    return task.objective.places[0 if target is None else task.targets.index(target)].columns.start
+
+
+def _reason(goal: Goal, pick: Pick) -> str:
+    if goal == "accuracy":
+        gain = f"measuring it removes {pick.gain:.2%} of the variance over the library"
+    else:
+        gain = f"{pick.gain:.0%} chance to be better than the best measured value"
+    return f"{gain}; uncertainty {pick.deviation:.0%} of the target's spread"
+
+
+def _files(library: Path) -> dict[str, Path]:
+    """Return the tables of a folder and its subfolders by name, or the one file."""
+    if not library.is_dir():
+        return {library.name: library}
+    tables = Library(library)
+    for name, reason in tables.problems.items():
+        raise InputError(f"{library}: {name} {reason}")
+    return {name: library / name for name in tables.files}
+
+
+MEASURED, SAME, REPEATED = "known from training", "which the kernel cannot tell from a training molecule", "repeated"
+"""Why molecules are left out."""
 
 
 class _Selection:
-    """The state of one call of `select`."""
+    """The most promising molecules of a library, and the kernel that compares them.
 
-    def __init__(self, predictor: Predictor, goal: Goal, target: str | None, lowest: bool) -> None:
-        task = predictor.task
-        if not is_numeric(task) or task.objective.linked or predictor.header.featuriser.components:
-            raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
-        if target is None and len(task.targets) > 1:
-            raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")
-        if target is not None and target not in task.targets:
-            near = did_you_mean(target, task.targets)
-            raise InputError(f"--target: expected one of {listed(task.targets, 10)}, got {target!r}{near}")
-        self.predictor, self.goal, self.sign = predictor, goal, -1.0 if lowest else 1.0
-        if predictor.header.features:
-            raise InputError("gtx select reads molecules alone; this model reads columns beside them")
-        self.output = task.objective.places[task.targets.index(target) if target is not None else 0].columns.start
-        self.kernel: KernelRidge = kernel_of(predictor)
-        self.scoring = predictor.with_columns(Scoring(self.output))
+    Args:
+        predictor: the model.
+        goal: of the choice.
+        output: number of the output.
+        sign: -1 where the lowest value is the best.
+    """
+
+    def __init__(self, predictor: Predictor, goal: Goal, output: int, sign: float) -> None:
+        self.predictor, self.goal, self.output, self.sign = predictor, goal, output, sign
+        self.kernel = kernel = kernel_of(predictor)
+        self.scoring = predictor.with_columns(Scoring(output))
         training = predictor.header.training
         self.trained = set() if training is None else set(training.smiles)
         self.lists_all = training is not None and not training.is_sample
-        self.measured = self.alike = self.repeated = self.seen = 0
+        self.ridge = float(kernel.ridge[output])
+        self.scale: float = max(float(kernel.scale[output]), 1e-12) ** 0.5  # standard deviation of the signal
+        self.left_out: Counter[str] = Counter()
         self.heap: list[Candidate] = []
+        self.names: set[str] = set()  # SMILES of the candidates
         self.row_logs: dict[str, RowLog] = {}
         self.header: list[str] = []
         self.types: dict[str, type] = {}
-
-    @cached_property
-    def ridge(self) -> float:
-        return float(self.kernel.ridge[self.output])
-
-    @cached_property
-    def scale(self) -> float:
-        """Standard deviation of the signal."""
-        return max(float(self.kernel.scale[self.output]), 1e-12) ** 0.5
+        self.seen = 0
 
     @cached_property
     def solved(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -201,40 +237,17 @@ class _Selection:
         rows = (~values.isnan()).nonzero().flatten()
         return self.kernel.gram()[rows][:, rows], self.sign * values[rows] / self.scale
 
-    def run(self, library: Path, number: int, out: str | Path, smiles_column: str | None, workers: int | None) -> Plate:
-        files = _files(library)
-        for name, file in files.items():
-            self._read(name, file, smiles_column, workers)
-        if not self.heap:
-            raise InputError(f"{library}: expected molecules that were not measured yet, got none")
-        candidates = sorted(self.heap, key=lambda one: -one.order)  # as in the library
-        done = featurise(self.predictor.header.featuriser, [one.row.readable for one in candidates], workers=0)
-        store = done.store
-        of_library = self.kernel.with_references(store, embeddings_of(self.kernel, store))
-        among = of_library.gram()
-        picks = list(self._choose(candidates, store, among, number))
-        rows = [self._written(i, pick, candidates[pick.place], len(files) > 1) for i, pick in enumerate(picks, 1)]
-        columns = ["choice", *(["file"] if len(files) > 1 else []), *self.header, "reason"]
-        with TableWriter(out, columns, {"choice": float} | self.types) as writer:
-            for row in rows:
-                writer.write(row, None)
-        places = torch.tensor([pick.place for pick in picks])
-        similar = among[places][:, places].fill_diagonal_(0)
-        return Plate(
-            picks,
-            rows,
-            columns,
-            self.row_logs,
-            len(candidates),
-            self.measured,
-            self.alike,
-            self._unknown(),
-            self.repeated,
-            float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0,
-            self._replay(),
-        )
+    @property
+    def unknown(self) -> str | None:
+        """Description of the training molecules that neither the model file lists nor the kernel has."""
+        if self.lists_all or self.kernel.has_all_rows:
+            return None
+        training, kernel = self.predictor.header.training, f"the kernel {len(self.kernel.row):,}"
+        if training is None:
+            return f"the model file lists no training molecules, and {kernel}"
+        return f"the model file lists {len(training):,} of {training.trained:,} training molecules, {kernel}"
 
-    def _read(self, name: str, file: Path, smiles_column: str | None, workers: int | None) -> None:
+    def read(self, name: str, file: Path, smiles_column: str | None, workers: int | None) -> None:
         """Score the molecules of a file and keep the most promising of all so far."""
         table = open_for_model(self.predictor.header, file, smiles_column)
         self.types = self.predictor.output_columns(table.columns)
@@ -250,25 +263,23 @@ class _Selection:
 
     def _offer(self, file: str, row: Row, cells: list[Cell], smiles: str) -> None:
         if smiles in self.trained:
-            self.measured += 1
+            self.left_out[MEASURED] += 1
             return
-        width = len(row.cells)
-        *answers, mean, members_sd, kernel_sd, nearest = cells[width:-2]  # error and warning end the row
+        *answers, mean, members_sd, kernel_sd, nearest = cells[len(row.cells) : -2]  # error and warning end the row
         if not (isinstance(mean, float) and isinstance(members_sd, float)):
             return
         if not (isinstance(kernel_sd, float) and isinstance(nearest, float)):
             return
         if not self.lists_all and nearest > ALIKE:
-            self.alike += 1
+            self.left_out[SAME] += 1
             return
-        deviation = (kernel_sd**2 + members_sd**2) ** 0.5
-        score = deviation if self.goal == "accuracy" else self.sign * mean
+        score = (kernel_sd**2 + members_sd**2) ** 0.5 if self.goal == "accuracy" else self.sign * mean
         if not np.isfinite(score):
             return
         self.seen += 1
         one = Candidate(score, -self.seen, file, row, smiles, [*row.cells, *answers], mean, members_sd)
         if smiles in self.names:
-            self.repeated += 1
+            self.left_out[REPEATED] += 1
         elif len(self.heap) < CANDIDATES:
             self.names.add(smiles)
             heapq.heappush(self.heap, one)
@@ -276,53 +287,25 @@ class _Selection:
             self.names.add(smiles)
             self.names.discard(heapq.heapreplace(self.heap, one).smiles)
 
-    def _unknown(self) -> str | None:
-        """Describe the training molecules that neither the model file lists nor the kernel has."""
-        if self.lists_all or self.kernel.has_all_rows:
-            return None
-        training, kernel = self.predictor.header.training, f"the kernel {len(self.kernel.row):,}"
-        if training is None:
-            return f"the model file lists no training molecules, and {kernel}"
-        return f"the model file lists {len(training):,} of {training.trained:,} training molecules, {kernel}"
-
-    @cached_property
-    def names(self) -> set[str]:
-        """SMILES of the candidates."""
-        return set()
-
-    def _choose(
-        self, candidates: Sequence[Candidate], store: MoleculeStore, among: torch.Tensor, number: int
-    ) -> Iterator[Pick]:
+    def choose(self, candidates: Sequence[Candidate], number: int) -> tuple[list[Pick], float]:
+        """Choose among candidates jointly; also return the mean kernel of a choice to the most similar other one."""
+        texts = [one.row.readable for one in candidates]
+        store = featurise(self.predictor.header.featuriser, texts, workers=0).store
         kernel, rows = self.kernel, self.kernel.measured[:, self.output]
+        among = kernel.with_references(store, embeddings_of(kernel, store)).gram()
         to_trained = torch.cat([kernel.kernel(store.batch(some)) for some in torch.arange(len(store)).split(256)])
         covariance = posterior(among, to_trained[:, rows], kernel.factors[self.output])
-        spread = torch.tensor([one.members_sd for one in candidates], dtype=torch.float64) / self.scale
+        mean, spread = (
+            torch.tensor(column, dtype=torch.float64) / self.scale
+            for column in zip(*((one.mean, one.members_sd) for one in candidates), strict=True)
+        )
         variance = covariance.diagonal().clamp(min=1e-12)
         wider = ((variance + spread.square()) / variance).sqrt()  # the members' disagreement adds to each deviation
         covariance = covariance * torch.outer(wider, wider)
         if self.goal == "accuracy":
-            return choose_for_accuracy(covariance, self.ridge, number)
-        mean = self.sign * torch.tensor([one.mean for one in candidates], dtype=torch.float64) / self.scale
-        return choose_for_best(mean, covariance, number, float(self.solved[1].max()))
-
-    def _written(self, choice: int, pick: Pick, candidate: Candidate, with_file: bool) -> list[Cell]:
-        if self.goal == "accuracy":
-            gain = f"measuring it removes {pick.gain:.2%} of the variance over the library"
+            picks = list(choose_for_accuracy(covariance, self.ridge, number))
         else:
-            gain = f"{pick.gain:.0%} chance to be better than the best measured value"
-        reason = f"{gain}; uncertainty {pick.deviation:.0%} of the target's spread"
-        return [choice, *([candidate.file] if with_file else []), *candidate.cells, reason]
-
-    def _replay(self) -> Replay | None:
-        kernel, y = self.solved
-        return replay(kernel, y, self.ridge, self.goal) if len(y) >= LEAST_REPLAYED else None
-
-
-def _files(library: Path) -> dict[str, Path]:
-    """Return the tables of a folder and its subfolders by name, or the one file."""
-    if not library.is_dir():
-        return {library.name: library}
-    found = Library(library)
-    for name, reason in found.problems.items():
-        raise InputError(f"{library}: {name} {reason}")
-    return {name: library / name for name in found.files}
+            picks = list(choose_for_best(self.sign * mean, covariance, number, float(self.solved[1].max())))
+        places = torch.tensor([pick.place for pick in picks])
+        similar = among[places][:, places].fill_diagonal_(0)
+        return picks, float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0
