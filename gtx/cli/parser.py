@@ -261,11 +261,11 @@ class Command:
         for each in self.options:
             each.add_to(parser)
         namespace, unknown = parser.parse_known_intermixed_args(words)
-        spellings = list(itertools.chain(*(each.spellings for each in self.options if each.flag)))
-        for name in (word.partition("=")[0] for word in unknown if word.startswith("-")):
-            longer = [spelling for spelling in spellings if spelling.startswith(name.rstrip("s"))]
-            hint = did_you_mean(name, longer[:1], str) or did_you_mean(name, spellings, str)
-            raise InputError(f"unknown option {name}{hint}")
+        if names := [word.partition("=")[0] for word in unknown if word.startswith("-")]:
+            spellings = list(itertools.chain(*(each.spellings for each in self.options if each.flag)))
+            longer = [spelling for spelling in spellings if spelling.startswith(names[0].rstrip("s"))]
+            hint = did_you_mean(names[0], longer[:1], str) or did_you_mean(names[0], spellings, str)
+            raise InputError(f"unknown option {names[0]}{hint}")
         if unknown:
             raise InputError(f"unexpected: {' '.join(unknown)}")
         return vars(namespace)

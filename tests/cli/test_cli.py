@@ -103,17 +103,12 @@ def test_no_usable_row_is_status_2_and_every_error_is_written(
     assert main(["predict", model, "C1CC"]) == 2
 
 
-def test_info_and_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_and_models_also_of_another_width_and_other_characters(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["info", str(folder / "run" / "model.gtx")]) == 0
     assert "regression" in (text := capsys.readouterr().out) and "gap (eV)" in text
     assert re.search(r"test scores +gap: rmse [\d.]+ eV, mae [\d.]+ eV, r2 -?[\d.]+ *\n", text)
-    assert main(["models"]) == 0
-    assert "standard" in capsys.readouterr().out
-
-
-def test_output_of_another_width_and_other_characters(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["models"]) == 0
     text = capsys.readouterr().out

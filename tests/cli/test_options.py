@@ -74,11 +74,6 @@ def test_units_are_texts_of_targets() -> None:
         read("train", "--units", "y=")
 
 
-def test_a_split_that_lacks_its_column_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "data.csv", "--target-columns", "y", "--split", "group", "--out", "run"]) == 2
-    assert capsys.readouterr().err == "gtx: split group reads a column: say which with --split-by\n"
-
-
 def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
     def task(*words: str) -> Task:
         return settings_of("train", "data.csv", "--out=o", *words)[0].task

@@ -97,6 +97,12 @@ def test_a_wrong_word_is_one_line_and_exit_2(words: list[str], line: str, capsys
     assert said.err.startswith(f"gtx: {line}") and said.err.count("\n") == 1 and not said.out
 
 
+def test_words_may_stand_before_and_behind_options() -> None:
+    given = load_command("predict").parse(["model.gtx", "CCO", "--device", "cpu", "CCN", "--", "-.smi"])
+    assert (given.model, given.molecules, given.device) == ("model.gtx", ["CCO", "CCN", "-.smi"], "cpu")
+    assert given.chosen == {"model", "molecules", "device"} and given.out == "-"
+
+
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0 and capsys.readouterr().out == "gtx 0.1.0\n"
 
