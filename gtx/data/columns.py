@@ -122,8 +122,9 @@ def smiles_index(
 
 
 def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the positions of the columns whose cells can be read as molecules."""
-    return [i for i, cells in enumerate(zip(*rows, strict=True)) if _are_molecules(cells)]
+    """Return the positions of the columns of whose filled cells at least half can be read as molecules."""
+    filled = ([cell for cell in cells if cell.strip()] for cells in zip(*rows, strict=True))
+    return [i for i, cells in enumerate(filled) if cells and 2 * sum(map(is_molecule, cells)) >= len(cells)]
 
 
 def is_molecule(text: str) -> bool:
@@ -135,12 +136,6 @@ def is_molecule(text: str) -> bool:
         return "M  END" in text or (len(text) <= _LONGEST and bool(read_sides(text)))
     except MoleculeError:
         return False
-
-
-def _are_molecules(cells: Sequence[str]) -> bool:
-    """Return whether at least half of the non-blank cells, and at least one, can be read as molecules."""
-    filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and 2 * sum(map(is_molecule, filled)) >= len(filled)
 
 
 def listed(columns: Sequence[str], most: int = 40) -> str:

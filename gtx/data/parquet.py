@@ -37,11 +37,16 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
         schema = pa.schema([field.with_nullable(True) for field in file.schema_arrow], file.schema_arrow.metadata)
         leaves = [file.schema.column(i) for i in range(file.metadata.num_columns)]
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        width = _fixed_width(leaves)
+        fixed = [leaf for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]
         packed = pq.ParquetFile(path, metadata=file.metadata, pre_buffer=False, read_dictionary=texts)
         names = schema.names
     except _FAULTS as reason:
         raise InputError(f"cannot read {name}: {reason}") from None
+    for leaf in fixed:
+        if leaf.length > limits.LONGEST_ROW:
+            much = f"column {printable(leaf.path)!r} holds {leaf.length:,} bytes in each row"
+            raise InputError(f"cannot read {name}: {much}")
+    width = sum(leaf.length for leaf in fixed)  # bytes of the texts of fixed length in a row
     places = [i for i, field in enumerate(schema) if names[i].lower() == "coordinates" and _is_numbers(field.type)]
     others = [i for i in range(len(schema)) if i not in places]
     columns = [names[i] for i in others]
@@ -111,15 +116,6 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tu
                 part = part.filter(pa.array(mask))
             columns = [c if c.type == field.type else c.cast(field.type) for c, field in zip(part, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema), mask.tolist()
-
-
-def _fixed_width(leaves: Sequence[pq.ColumnSchema]) -> int:
-    """Return the bytes of the texts of fixed length in a row; `InputError` if one is longer than a row may be."""
-    fixed = [leaf for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"]
-    for leaf in fixed:
-        if leaf.length > limits.LONGEST_ROW:
-            raise InputError(f"column {printable(leaf.path)!r} holds {leaf.length:,} bytes in each row")
-    return sum(leaf.length for leaf in fixed)
 
 
 def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, width: int) -> int:

@@ -202,7 +202,10 @@ def _draw_side(
         options.useBWAtomPalette()
         discs = dict(enumerate(colours))
     with rdBase.BlockLogs():
-        mol = _prepared(mol, library.PrepareMolForDrawing)
+        try:
+            mol = library.PrepareMolForDrawing(mol, forceCoords=True)
+        except ValueError:  # bonds written as aromatic that have no Kekulé form
+            mol = library.PrepareMolForDrawing(mol, kekulize=False, forceCoords=True)
         for atom, number in zip(mol.GetAtoms(), atoms if numbers else (), strict=False):
             atom.SetProp("atomNote", str(number))
         drawer.DrawMolecule(
@@ -216,13 +219,6 @@ def _draw_side(
     ends = [(positions[bond.GetBeginAtomIdx()], positions[bond.GetEndAtomIdx()]) for bond in mol.GetBonds()]
     lengths = [np.hypot(*np.subtract(begin, end)) for begin, end in ends]
     return _Side(body, positions, 0.36 * float(np.median(lengths or [_BOND])), atoms)
-
-
-def _prepared(mol: Chem.Mol, prepare: Callable[..., Chem.Mol]) -> Chem.Mol:
-    try:
-        return prepare(mol, forceCoords=True)
-    except ValueError:  # bonds written as aromatic that have no Kekulé form
-        return prepare(mol, kekulize=False, forceCoords=True)
 
 
 def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
