@@ -82,14 +82,14 @@ class MoleculeColumn(NamedTuple):
 
 def find_column(columns: Sequence[str], name: str) -> int:
     """Return the position of the column with a name, spaces around it ignored; `InputError` unless there is one."""
-    found = [i for i, column in enumerate(columns) if column == name]
-    found = found or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
-    if not found:
-        near = did_you_mean(name, columns)
-        raise InputError(f"there is no column {name!r}{near or ';'} the columns are {listed(columns)}")
-    if len(found) > 1:
-        raise InputError(f"{len(found)} columns are called {name!r}; the columns are {listed(columns)}")
-    return found[0]
+    places = [i for i, column in enumerate(columns) if column == name]
+    places = places or [i for i, column in enumerate(columns) if column.strip() == name.strip()]
+    if not places:
+        hint = did_you_mean(name, columns)
+        raise InputError(f"there is no column {name!r}{hint or ';'} the columns are {listed(columns)}")
+    if len(places) > 1:
+        raise InputError(f"{len(places)} columns are called {name!r}; the columns are {listed(columns)}")
+    return places[0]
 
 
 def find_columns(columns: Sequence[str], names: Sequence[str]) -> dict[int, int]:
@@ -112,13 +112,13 @@ def smiles_index(
     """
     if wanted.requested is not None:
         return find_column(columns, wanted.requested)
-    found, why = wanted.choose(columns, first_rows())
-    if len(found) != 1:
+    places, why = wanted.choose(columns, first_rows())
+    if len(places) != 1:
         raise InputError(f"which column holds the SMILES? {why}: {remedy}; the columns are {listed(columns)}")
-    name = columns[found[0]].strip()
+    name = columns[places[0]].strip()
     if len(name) > 1 and name.lower() not in wanted.names and is_molecule(name):  # no name, but the first molecule
         raise InputError(f"the header has the molecule {printable(name)!r}: put a line with names above it: smiles,y")
-    return found[0]
+    return places[0]
 
 
 def molecule_columns(rows: Sequence[Sequence[str]]) -> list[int]:

@@ -170,16 +170,16 @@ def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[
     """
     lines = iter(lines)
     ahead: deque[str | None] = deque()
-    taken: list[str | None] = []
+    read: list[str | None] = []
     patience = limits.LONGEST_RECORD  # lines to read ahead in vain: a quote on every line must not cost all lines after
 
     def source() -> Iterator[str]:
         size = 0
-        while len(taken) <= patience and size <= limits.LONGEST_ROW:
+        while len(read) <= patience and size <= limits.LONGEST_ROW:
             line = ahead.popleft() if ahead else next(lines, END)
             if line == END:
                 return
-            taken.append(line)
+            read.append(line)
             if line is None:
                 return
             size += len(line)
@@ -199,14 +199,14 @@ def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[
             patience = min(patience + 1, limits.LONGEST_RECORD)
             continue
         ahead.appendleft(line)
-        taken.clear()
+        read.clear()
         broken = None
         try:
             cells = next(csv.reader(source(), delimiter=delimiter, strict=True), [])
-            patience = min(patience + len(taken), limits.LONGEST_RECORD)
+            patience = min(patience + len(read), limits.LONGEST_RECORD)
         except csv.Error as reason:
-            ahead.extendleft(reversed(taken[1:]))
-            patience -= len(taken) - 1
+            ahead.extendleft(reversed(read[1:]))
+            patience -= len(read) - 1
             cells = line.rstrip("\r\n").split(delimiter)
             broken = f"broken quoting ({reason})"
         yield cells, broken

@@ -144,24 +144,24 @@ def attach_lists(
         not that of the atoms or bonds, and the reason. Such a molecule has no values.
     """
     each = 2 if per == "bond" else 1
-    values, wrong = np.full((int(ptr[-1]), len(names)), np.nan), {}
-    for molecule, (found, start, stop) in enumerate(zip(lists, ptr.tolist(), ptr[1:].tolist(), strict=False)):
+    values, errors = np.full((int(ptr[-1]), len(names)), np.nan), {}
+    for molecule, (by_name, start, stop) in enumerate(zip(lists, ptr.tolist(), ptr[1:].tolist(), strict=False)):
         expected = (stop - start) // each
         for t, name in enumerate(names):
-            if (given := found.get(name)) is None:
+            if (items_of_molecule := by_name.get(name)) is None:
                 continue
-            if len(given) != expected:
-                wrong[molecule] = name, _misfit(per, expected, len(given), items)
+            if len(items_of_molecule) != expected:
+                errors[molecule] = name, _misfit(per, expected, len(items_of_molecule), items)
                 values[start:stop] = np.nan
                 break
-            values[start:stop, t] = given.repeat(each)
-    return values, wrong
+            values[start:stop, t] = items_of_molecule.repeat(each)
+    return values, errors
 
 
-def _misfit(per: str, expected: int, found: int, items: tuple[str, str]) -> str:
+def _misfit(per: str, expected: int, count: int, items: tuple[str, str]) -> str:
     parts = f"{expected} {per}{'' if expected == 1 else 's'}"
-    hint = "; --hydrogens makes atoms of hydrogens too" if per == "atom" and found > expected else ""
-    return f"has {found} {items[found != 1]}; expected one for each of the molecule's {parts}{hint}"
+    hint = "; --hydrogens makes atoms of hydrogens too" if per == "atom" and count > expected else ""
+    return f"has {count} {items[count != 1]}; expected one for each of the molecule's {parts}{hint}"
 
 
 # --- Feature columns, such as a temperature: inputs of a model beside the molecule.
@@ -260,14 +260,14 @@ class FeatureColumns:
                     continue
                 try:
                     yield row._replace(features=self._read([row.cells[place] for place in places]))
-                except _UnusableError as wrong:
-                    cell = printable(row.cells[places[wrong.number]])
-                    name = printable(self.columns[wrong.number])
-                    yield row._replace(error=f'column "{name}", value "{cell}": {wrong}', category=BAD_FEATURE)
+                except _UnusableError as error:
+                    cell = printable(row.cells[places[error.number]])
+                    name = printable(self.columns[error.number])
+                    yield row._replace(error=f'column "{name}", value "{cell}": {error}', category=BAD_FEATURE)
 
         return replace(table, rows=rows())
 
-    def read_columns(self, given: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
+    def read_columns(self, cells: Mapping[str, Sequence[Any]], count: int) -> list[RowFeatures]:
         """Read the features of molecules from columns by name, such as a data frame; others are ignored.
 
         A cell of atoms or bonds is a list of numbers or its text. An `InputError` names a column that is missing or of
@@ -275,27 +275,27 @@ class FeatureColumns:
         """
         columns = []
         for name in self.columns:
-            if name not in given:
+            if name not in cells:
                 raise InputError(f"this model needs the feature {name!r}: {self.remedy}")
-            columns.append(list(given[name]))
-            if (found := len(columns[-1])) != count:
-                raise InputError(f"feature {name!r}: expected {count} values, one for each molecule, got {found}")
+            columns.append(list(cells[name]))
+            if (length := len(columns[-1])) != count:
+                raise InputError(f"feature {name!r}: expected {count} values, one for each molecule, got {length}")
         rows = []
         for i in range(count):
             try:
                 rows.append(self._read([cell_text(column[i]) for column in columns]))
-            except _UnusableError as wrong:
-                value = printable(repr(columns[wrong.number][i]))
-                said = f"feature {self.columns[wrong.number]!r} of number {i}, counted from 0, {value}"
-                raise InputError(f"{said}: {wrong}") from None
+            except _UnusableError as error:
+                value = printable(repr(columns[error.number][i]))
+                place = f"feature {self.columns[error.number]!r} of number {i}, counted from 0, {value}"
+                raise InputError(f"{place}: {error}") from None
         return rows
 
-    def read_one(self, given: Mapping[str, Any]) -> list[RowFeatures]:
+    def read_one(self, cells: Mapping[str, Any]) -> list[RowFeatures]:
         """Read the features of one molecule, given by name; `InputError` if one is missing, or cannot be used."""
-        if missing := [name for name in self.columns if name not in given]:
+        if missing := [name for name in self.columns if name not in cells]:
             option = f"--features {printable(missing[0])}=VALUE, or features={{{missing[0]!r}: VALUE}} in Python"
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
-        return self.read_columns({name: [value] for name, value in given.items()}, 1)
+        return self.read_columns({name: [value] for name, value in cells.items()}, 1)
 
     def joined(
         self,
@@ -317,10 +317,10 @@ class FeatureColumns:
             atoms = name == "atom_features"
             ptr, columns = (store.atom_ptr, self.atoms) if atoms else (store.bond_ptr, self.bonds)
             lists = [row.atoms if atoms else row.bonds for row in features]
-            values, wrong = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
+            values, misfits = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
             tensors: dict[str, Any] = {name: torch.from_numpy(self._marked(values))}
             store = replace(store, **tensors)
-            for molecule, (column, reason) in wrong.items():
+            for molecule, (column, reason) in misfits.items():
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
         for i in good if self.widths else ():
             row, text = rows[i], texts[i]
@@ -370,8 +370,8 @@ class FeatureColumns:
 def no_feature(cell: str, blanks: bool) -> str:
     """Describe the error of a cell that cannot be a feature."""
     number = parse_number(cell)
-    wrong = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
-    return f"{wrong}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{comma_advice([cell])}"
+    reason = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
+    return f"{reason}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{comma_advice([cell])}"
 
 
 class _UnusableError(Exception):

@@ -280,8 +280,8 @@ def featurise(
     """
     chunk = chunk or default_chunk_size(featuriser)
     file = None if cache is None else Path(cache) / f"{_key(featuriser, texts, coordinates, smiles)}.safetensors"
-    if file is not None and (kept := _open(file)) is not None:
-        return kept
+    if file is not None and (cached := _open(file)) is not None:
+        return cached
     if workers is None:
         workers = default_worker_count() if len(texts) >= min_chunks_for_workers(featuriser) * chunk else 0
     chunks = (

@@ -67,14 +67,14 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
     def rows() -> Iterator[Row]:
         number = 0
         try:
-            for batch, kept in _batches(packed, schema, width):
+            for batch, within_limits in _batches(packed, schema, width):
                 record = batch.select(others)
                 table = zip(*map(strings, record.columns), strict=True)
                 where = map(_flat, batch.column(places[0])) if places else [None] * batch.num_rows
                 readable = enumerate(zip(table, where, strict=True))
-                for whole in kept:
+                for is_within in within_limits:
                     number += 1
-                    if not whole:
+                    if not is_within:
                         yield Row(number, [""] * len(columns), "", error=limits.too_long())
                         continue
                     i, (cells, coordinates) = next(readable)
@@ -82,11 +82,11 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
                     yield Row(number, list(cells), text, coordinates, damage(text), (record, i))
         except _FAULTS as reason:
             raise InputError(f"cannot read {name} after row {number}: {reason}") from None
-        if number != (said := file.metadata.num_rows):
-            raise InputError(f"{name} is damaged: it says that it has {said} rows, and {number} came")
+        if number != (expected := file.metadata.num_rows):
+            raise InputError(f"{name} is damaged: it says that it has {expected} rows, and {number} came")
 
-    given = pa.schema([schema[i] for i in others], schema.metadata)
-    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, given)
+    types_of_columns = pa.schema([schema[i] for i in others], schema.metadata)
+    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, types_of_columns)
 
 
 def gather(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:
@@ -109,9 +109,9 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tu
     groups = range(file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
     for batch in chain.from_iterable(file.iter_batches(size, row_groups=[group]) for group in groups):
         weights = sum(map(_weight, batch.columns), np.zeros(batch.num_rows, np.int64))
-        kept = weights <= limits.LONGEST_ROW
-        for start, stop in _pieces(np.where(kept, weights, 0)):
-            part, mask = batch.slice(start, stop - start), kept[start:stop]
+        within_limits = weights <= limits.LONGEST_ROW
+        for start, stop in _pieces(np.where(within_limits, weights, 0)):
+            part, mask = batch.slice(start, stop - start), within_limits[start:stop]
             if not mask.all():
                 part = part.filter(pa.array(mask))
             columns = [c if c.type == field.type else c.cast(field.type) for c, field in zip(part, schema, strict=True)]

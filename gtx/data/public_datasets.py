@@ -196,8 +196,8 @@ def load_public_dataset(name: str, root: str | os.PathLike[str] | None = None, d
         InputError: the name is unknown, the file has a wrong checksum, or the file cannot be downloaded.
     """
     if name not in PUBLIC_DATASETS:
-        near = did_you_mean(name, PUBLIC_DATASETS)
-        raise InputError(f"there is no data set {name!r}{near or ';'} the names are {', '.join(PUBLIC_DATASETS)}")
+        hint = did_you_mean(name, PUBLIC_DATASETS)
+        raise InputError(f"there is no data set {name!r}{hint or ';'} the names are {', '.join(PUBLIC_DATASETS)}")
     try:
         root = Path(root or os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
     except RuntimeError:

@@ -208,19 +208,19 @@ class MoleculeStore:
         """
         index = torch.arange(len(self)) if index is None else index
         index = torch.as_tensor(index, dtype=torch.long, device=self.device)
-        if index.device.type == "cpu" and len(wrong := index[(index < 0) | (index >= len(self))]):
-            raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(wrong[0])}")
+        if index.device.type == "cpu" and len(absent := index[(index < 0) | (index >= len(self))]):
+            raise IndexError(f"expected molecules from 0 to {len(self) - 1}, got {int(absent[0])}")
         count, atoms, bonds = len(index), self._counts("atom", index), self._counts("bond", index)
         ptr, bond_ptr = _offsets(atoms), _offsets(bonds)
-        made = {name: widen(values) for name, values in self._rows(index).items()}
-        made["bonds"] += torch.repeat_interleave(ptr[:-1], bonds)
+        tensors = {name: widen(values) for name, values in self._rows(index).items()}
+        tensors["bonds"] += torch.repeat_interleave(ptr[:-1], bonds)
         batch = torch.repeat_interleave(torch.arange(count, device=self.device), atoms)
-        whole, still = torch.from_numpy(np.arange(count + 1)), torch.from_numpy(np.zeros(count, np.int64))
-        begins = {"molecule": whole, "atom": ptr, "bond": bond_ptr}
-        contents = {IN_BATCH.get(name, name): tensor for name, tensor in made.items()}
-        slices = {IN_BATCH.get(name, name): begins[LEVELS[name]] for name in made} | {"row": whole}
+        molecules, zeros = torch.from_numpy(np.arange(count + 1)), torch.from_numpy(np.zeros(count, np.int64))
+        begins = {"molecule": molecules, "atom": ptr, "bond": bond_ptr}
+        contents = {IN_BATCH.get(name, name): tensor for name, tensor in tensors.items()}
+        slices = {IN_BATCH.get(name, name): begins[LEVELS[name]] for name in tensors} | {"row": molecules}
         contents |= {"batch": batch, "ptr": ptr, "row": index}
-        increments = {**dict.fromkeys(slices, still), "edge_index": ptr}
+        increments = {**dict.fromkeys(slices, zeros), "edge_index": ptr}
         return as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 
     def __getstate__(self) -> dict[str, object]:

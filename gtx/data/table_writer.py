@@ -127,13 +127,13 @@ class TableWriter:
     def _text(self, stack: ExitStack, raw: IO[bytes] | gzip.GzipFile, delimiter: str) -> Write:
         text = io.TextIOWrapper(raw, "utf-8", errors="replace", newline="")  # a cell from Python may be no UTF-8
         stack.callback(text.detach)  # flushes; the stream beneath is closed by whoever opened it
-        plain = csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow
+        unquoted = csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow
         quoted = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow
 
         def write(cells: Sequence[Cell], record: Record | None = None) -> None:
             texts = [cell if type(cell) is str else as_text(cell) for cell in cells]
             # The csv module leaves a bare carriage return unquoted, though it ends a line for whoever reads it.
-            (quoted if "\r" in "".join(texts) else plain)(texts)
+            (quoted if "\r" in "".join(texts) else unquoted)(texts)
 
         write(self.columns)
         return write
@@ -144,10 +144,10 @@ class TableWriter:
 
         from gtx.data.parquet import gather
 
-        given = list(self.schema or ())
+        typed = list(self.schema or ())
         kinds = {str: pa.string(), float: pa.float64(), bool: pa.bool_()}
-        further = [pa.field(name, kinds[self.types.get(name, str)]) for name in self.columns[len(given) :]]
-        schema = pa.schema(given + further, self.schema and self.schema.metadata)
+        further = [pa.field(name, kinds[self.types.get(name, str)]) for name in self.columns[len(typed) :]]
+        schema = pa.schema(typed + further, self.schema and self.schema.metadata)
         file = stack.enter_context(pq.ParquetWriter(raw, schema))
         group: list[tuple[Sequence[Cell], Record | None]] = []
         weight = 0
@@ -157,15 +157,15 @@ class TableWriter:
             if group:
                 rows, records = zip(*group, strict=True)
                 columns = zip(further, zip(*rows, strict=True), strict=True)
-                made = [pa.array(map(_as_typed, column), field.type) for field, column in columns]
-                old = gather(records, self.schema) if given else []
-                file.write_table(pa.Table.from_arrays([*old, *made], schema=schema))
+                new = [pa.array(map(_as_typed, column), field.type) for field, column in columns]
+                old = gather(records, self.schema) if typed else []
+                file.write_table(pa.Table.from_arrays([*old, *new], schema=schema))
                 group.clear()
                 weight = 0
 
         def write(cells: Sequence[Cell], record: Record | None = None) -> None:
             nonlocal weight
-            group.append((cells[len(given) :], record))
+            group.append((cells[len(typed) :], record))
             weight += sum(len(cell) for cell in cells if isinstance(cell, str))
             if len(group) == _GROUP or weight > limits.HEAVIEST:
                 flush()

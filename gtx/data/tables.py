@@ -267,11 +267,11 @@ def _read_smiles(lines: Lines, wanted: MoleculeColumn) -> Table:
 def _header_words(header: str, ahead: Sequence[str | None], wanted: MoleculeColumn) -> list[str]:
     """Return the names of columns that are separated by white space; none if the first line is no such header."""
     names = header.split()
-    found = wanted.find(names)
-    if not found or names[0].lower() in wanted.names:
-        return names if found else []
+    places = wanted.find(names)
+    if not places or names[0].lower() in wanted.names:
+        return names if places else []
     rows = [line.split() for line in ahead if line]
-    molecules = [cells[found[0]] for cells in rows if len(cells) > found[0]]
+    molecules = [cells[places[0]] for cells in rows if len(cells) > places[0]]
     return names if any(map(is_molecule, molecules)) and not is_molecule(names[0]) else []
 
 
@@ -372,9 +372,9 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
         return
     if os.path.exists(name):  # a device or a pipe, which may never end and cannot be read twice
         raise InputError(f"{name} is no file; what a pipe brings is read as standard input, with - in its place")
-    near = did_you_mean(name, [*sets, *_sibling_files(name)])
+    hint = did_you_mean(name, [*sets, *_sibling_files(name)])
     if isinstance(source, os.PathLike) or _looks_like_path(name):
-        raise InputError(f"no such file: {name}{near}")
+        raise InputError(f"no such file: {name}{hint}")
     from gtx.molecules import MoleculeError
     from gtx.molecules.reactions import read_sides
 
@@ -382,7 +382,7 @@ def check_source(source: str | os.PathLike[str], sets: Iterable[str] = ()) -> No
         read_sides(name)
     except MoleculeError as reason:
         public = " and no public data set of that name" if sets else ""
-        as_smiles = near or f"; as a SMILES it {reason}"
+        as_smiles = hint or f"; as a SMILES it {reason}"
         raise InputError(f"there is no file {printable(name)!r}{public}{as_smiles}") from None
 
 

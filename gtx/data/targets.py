@@ -27,8 +27,8 @@ def add_component_columns(table: Table, columns: Sequence[str]) -> Table:
         for row in table.rows:
             others = tuple(row.cells[place] for place in places)
             named = zip(columns, map(damage, others), strict=True)
-            wrong = next((f'column "{printable(name)}" {why}' for name, why in named if why), None)
-            yield row._replace(others=others, error=row.error or wrong)
+            reason = next((f'column "{printable(name)}" {why}' for name, why in named if why), None)
+            yield row._replace(others=others, error=row.error or reason)
 
     return replace(table, rows=rows())
 
@@ -50,14 +50,14 @@ def has_comma(cell: str) -> bool:
 
 def comma_advice(cells: Iterable[str]) -> str:
     """Say how to write the numbers with commas in some cells, which separate thousands or decimals; or nothing."""
-    found = [cell.strip() for cell in cells if has_comma(cell)]
-    if not found:
+    numbers = [cell.strip() for cell in cells if has_comma(cell)]
+    if not numbers:
         return ""
-    first = printable(found[0])
-    if all(map(_THOUSANDS.fullmatch, found)):
-        plain, decimal = first.replace(",", ""), first.replace(",", ".")
+    first = printable(numbers[0])
+    if all(map(_THOUSANDS.fullmatch, numbers)):
+        joined, decimal = first.replace(",", ""), first.replace(",", ".")
         other = "" if decimal.count(".") > 1 else f", or {decimal} if its comma is a decimal comma"
-        return f"; if its commas separate thousands, write {plain} and not {first}{other}"
+        return f"; if its commas separate thousands, write {joined} and not {first}{other}"
     return "; write numbers with a decimal point: 1.5 and not 1,5"
 
 

@@ -408,11 +408,11 @@ def _reason(parse: Callable[[], Chem.Mol | None]) -> str:
     if violation := _VIOLATION.search(messages):
         return f"{violation['what']} ({violation['kind']})"
     lines = [_PREFIX.sub("", _STAMP.sub("", line).strip()) for line in messages.splitlines()]
-    pointed_at = {i + 1 for i, line in enumerate(lines) if line.startswith("check for mistakes around position")}
+    echoes = {i + 1 for i, line in enumerate(lines) if line.startswith("check for mistakes around position")}
     reasons = [
         " ".join(_ECHO.sub("", line).split())
         for i, line in enumerate(lines)
-        if i not in pointed_at and not _NO_REASON.match(line)
+        if i not in echoes and not _NO_REASON.match(line)
     ]
     return shortened("; ".join(dict.fromkeys(filter(None, reasons)))) or "RDKit gives no reason"
 

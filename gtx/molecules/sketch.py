@@ -123,8 +123,8 @@ def smiles_to_sketch(smiles: str) -> Sketch:
         for i, bond in enumerate(sketch.bonds)
     ]
     sketch = Sketch(atoms, bonds)
-    if (found := sketch_to_smiles(sketch)[0]) != expected:
-        raise MoleculeError(f"cannot be drawn without loss: {expected} would become {found}")
+    if (drawn := sketch_to_smiles(sketch)[0]) != expected:
+        raise MoleculeError(f"cannot be drawn without loss: {expected} would become {drawn}")
     return sketch
 
 
