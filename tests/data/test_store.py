@@ -106,10 +106,6 @@ def test_unknown_positions_stay_unknown(tmp_path: Path) -> None:
 LARGE = [*SMILES, "C" * 300, "[Na+].CC(=O)[O-]", "O"]
 
 
-def parts(index: list[int]) -> torch.Tensor:
-    return torch.tensor(index, dtype=torch.long)
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[MoleculeStore]:
     """One with targets and positions, one without, one mapped from a file, one whose tensors have gaps."""
@@ -149,7 +145,7 @@ def test_a_batch_has_the_rows_of_its_molecules_one_after_the_other(
 @pytest.mark.parametrize("wrong", [9, -1])
 def test_a_molecule_that_is_not_there_is_named(molecules: MoleculeStore, wrong: int) -> None:
     with pytest.raises(IndexError, match=f"expected molecules from 0 to 8, got {wrong}"):
-        molecules.batch(parts([0, wrong, 2]))
+        molecules.batch([0, wrong, 2])
 
 
 # --- Texts to a store: in order, in workers, from the cache, with every failure kept.
