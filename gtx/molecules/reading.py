@@ -109,40 +109,21 @@ def check_graph(mol: Chem.Mol) -> None:
     if rings <= _FEW_RINGS and atoms <= FUSED_ATOMS:
         return
     copy = Chem.Mol(mol)
-    for fused in _ring_systems(copy):
-        _check("atoms in one ring system", fused.atoms, FUSED_ATOMS)
-        what = f"rings in a ring system of {fused.branching:,} atoms with three ring bonds or more"
-        _check(what, fused.bonds - fused.atoms + 1, max(FUSED_RINGS, fused.branching))
+    Chem.FastFindRings(copy)  # any set of rings that covers all there are
+    info, ring_systems = copy.GetRingInfo(), Chem.RWMol(copy)
+    ring_systems.BeginBatchEdit()
+    for bond in copy.GetBonds():
+        if not info.NumBondRings(bond.GetIdx()):  # `IsInRing` takes time in a large ring
+            ring_systems.RemoveBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
+    ring_systems.CommitBatchEdit()
+    for system in Chem.GetMolFrags(ring_systems):
+        _check("atoms in one ring system", len(system), FUSED_ATOMS)
+        degrees = [ring_systems.GetAtomWithIdx(atom).GetDegree() for atom in system]
+        branching = sum(degree > 2 for degree in degrees)
+        what = f"rings in a ring system of {branching:,} atoms with three ring bonds or more"
+        _check(what, sum(degrees) // 2 - len(system) + 1, max(FUSED_RINGS, branching))
     if rings > _FEW_RINGS:
         _check("relevant cycles", _relevant_cycles(copy), MOST_CYCLES)
-
-
-class _RingSystem(NamedTuple):
-    """Atoms and bonds that rings share; how many of the atoms have three bonds or more in it."""
-
-    atoms: int
-    bonds: int
-    branching: int
-
-
-def _ring_systems(mol: Chem.Mol) -> Iterator[_RingSystem]:
-    Chem.FastFindRings(mol)  # any set of rings that covers all there are
-    info = mol.GetRingInfo()
-    around: dict[int, list[int]] = {}
-    for bond in mol.GetBonds():
-        if info.NumBondRings(bond.GetIdx()):
-            i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-            around.setdefault(i, []).append(j)
-            around.setdefault(j, []).append(i)
-    left = set(around)
-    while left:
-        front = [left.pop()]
-        for atom in front:
-            new = left.intersection(around[atom])
-            left -= new
-            front += new
-        degrees = [len(around[atom]) for atom in front]
-        yield _RingSystem(len(front), sum(degrees) // 2, sum(degree > 2 for degree in degrees))
 
 
 def _relevant_cycles(mol: Chem.Mol) -> int:
