@@ -295,7 +295,7 @@ class ModelFileHeader:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
         features = FeatureColumns(**plain["features"]) if plain.get("features") else None
-        task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"]).reading(features)
+        task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"]).with_features(features)
         values = {entry.name: plain[entry.name] for entry in fields(cls) if plain.get(entry.name) is not None}
         values |= {"featuriser": featuriser, "task": task, "features": features}
         if "training" in values:

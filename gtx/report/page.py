@@ -216,7 +216,7 @@ def _pages(task: TaskList, path: Path, dataset: Dataset, answers: Any, facts: Ru
     for k, (each, own) in enumerate(zip(task.tasks, answers.by_task, strict=True)):
         footnotes = [*facts.footnotes, *others[:k], *others[k + 1 :]]
         own_facts = replace(_facts_of(each, facts), footnotes=footnotes)
-        lines += write_run_report(each, pages[k], task.seen_by(each, dataset), own, own_facts)
+        lines += write_run_report(each, pages[k], task.dataset_of(each, dataset), own, own_facts)
     return lines + [
         f"the report of {each.level}s: {page}" for each, page in zip(task.tasks[1:], pages[1:], strict=True)
     ]

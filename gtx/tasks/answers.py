@@ -391,7 +391,7 @@ class TableScores:
             for i in np.flatnonzero(bad).tolist():
                 count.leave_out(rows[i], cells[i], self.columns.unread_words(t, cells[i]))
             y[:, t] = np.where(bad, np.nan, values)
-        joined = self.columns.joined(y)
+        joined = self.columns.check_rows(y)
         for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(y)).tolist():
             self.counts[t].leave_out(rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
         joined = np.where(np.isinf(joined), np.nan, joined)

@@ -479,7 +479,7 @@ class ClassAnswers(NumericAnswers):
     def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
         answers = super().predictions(outputs, store)
         vacuity = self.vacuity(outputs) if self.task.evidential else None
-        return replace(answers, mean=self.corrected(answers.mean), vacuity=vacuity)
+        return replace(answers, mean=self.calibrate(answers.mean), vacuity=vacuity)
 
     def vacuity(self, outputs: Tensor) -> np.ndarray:
         r"""Compute the vacuity \(u = C / S\) of each target, the lack of evidence, `[m, T]`, from 0 to 1, averaged over
@@ -488,7 +488,7 @@ class ClassAnswers(NumericAnswers):
         each = [alpha.shape[-1] / alpha.sum(-1) for alpha in self.objective.distributions(outputs)]
         return torch.stack(each, -1).mean(1).numpy()
 
-    def corrected(self, mean: np.ndarray) -> np.ndarray:
+    def calibrate(self, mean: np.ndarray) -> np.ndarray:
         """Apply the calibration to predictions `[m, P]`."""
         parts = []
         for t, place in enumerate(self.objective.places):
@@ -514,7 +514,7 @@ class ClassAnswers(NumericAnswers):
         elif self.task.calibration == "isotonic":
             fitted["curves"] = tuple(fit_isotonic(*pair) for pair in pairs)
         if self.task.sets:
-            fitted["margins"] = self._margins(replace(self.task, **fitted).answers.corrected(answers.mean), y)
+            fitted["margins"] = self._margins(replace(self.task, **fitted).answers.calibrate(answers.mean), y)
         return fitted
 
     def _margins(self, mean: np.ndarray, y: np.ndarray) -> tuple[float | None, ...]:
@@ -630,7 +630,7 @@ class ClassTask(NumericTask, ClassOptions):
     def answers(self) -> ClassAnswers:
         return ClassAnswers(self)
 
-    def adopting(self, other: Task) -> Self:
+    def take_over(self, other: Task) -> Self:
         for t, at in enumerate(self.shared(other)):
             if at < 0 or not isinstance(other, ClassTask):
                 continue

@@ -31,7 +31,7 @@ class Columns:
     """T target columns whose cells are numbers, or, for atoms and bonds, lists of numbers.
 
     A subclass reads other cells: it overrides `values` (and `items`, the same for a list), `complaint`, and, if the
-    values of a row belong together, `joined` and `misfit`.
+    values of a row belong together, `check_rows` and `row_complaint`.
 
     Attributes:
         targets: names of the columns.
@@ -50,7 +50,7 @@ class Columns:
     nouns: ClassVar[tuple[str, str]] = ("number", "numbers")
     """Singular and plural of an item of a list."""
     joint_words: ClassVar[str] = "values that do not fit together"
-    """What a row has whose values `joined` refuses, after "have"."""
+    """What a row has whose values `check_rows` refuses, after "have"."""
 
     # what a kind of column defines
 
@@ -86,12 +86,12 @@ class Columns:
             return "a bound in place of a number"
         return "no number" if np.isinf(parse_number(cell)) else f"a number beyond {LARGEST:g}"
 
-    def joined(self, y: np.ndarray) -> np.ndarray:
+    def check_rows(self, y: np.ndarray) -> np.ndarray:
         """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
         return y
 
-    def misfit(self, y: np.ndarray) -> str:
-        """Say why `joined` refuses the values of a row, `[T]`."""
+    def row_complaint(self, y: np.ndarray) -> str:
+        """Say why `check_rows` refuses the values of a row, `[T]`."""
         return self.joint_words
 
     # what follows from it
@@ -166,9 +166,9 @@ class Columns:
         if place := too_large(y):
             row, name, cell = rows[place[0]], self.targets[place[1]], cells[place[1]][place[0]]
             raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
-        joined = self.joined(y)
+        joined = self.check_rows(y)
         for i in np.flatnonzero(np.isinf(joined).any(1)).tolist():
-            row_log.error(rows[i].number, None, None, self.misfit(y[i]), category=BAD_TARGET)
+            row_log.error(rows[i].number, None, None, self.row_complaint(y[i]), category=BAD_TARGET)
         return np.where(np.isinf(joined), np.nan, joined)
 
     def _means(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:

@@ -55,13 +55,13 @@ class FractionColumns(Columns):
     def complaint(self, target: int, cell: str) -> str:
         return "is not a number of 0 or more, nor blank"
 
-    def joined(self, y: np.ndarray) -> np.ndarray:
+    def check_rows(self, y: np.ndarray) -> np.ndarray:
         total = y.sum(axis=1, keepdims=True)  # NaN where one is blank
         valid = total > 0 if self.normalise else np.abs(total - 1) <= TOLERANCE
         fractions = y / np.where(valid, total, 1)
         return np.where(valid, fractions, np.where(np.isnan(y).all(axis=1, keepdims=True), np.nan, np.inf))
 
-    def misfit(self, y: np.ndarray) -> str:
+    def row_complaint(self, y: np.ndarray) -> str:
         named = f"the {len(self.targets)} fractions from {self.targets[0]!r} to {self.targets[-1]!r}"
         if np.isnan(y).any():
             blank = self.targets[int(np.isnan(y).argmax())]
@@ -93,7 +93,7 @@ class Divergence(NumericObjective):
         measured = ~np.isnan(y).all(1)
         for i in np.flatnonzero(measured & ((y < 0).any(1) | ~(np.abs(y.sum(1) - 1) <= TOLERANCE)))[:1]:
             raise InputError(
-                f"training molecule {i}, counted from 0: {self.task.columns.misfit(y[i])}, or one is negative"
+                f"training molecule {i}, counted from 0: {self.task.columns.row_complaint(y[i])}, or one is negative"
             )
         return {}
 

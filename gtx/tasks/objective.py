@@ -93,9 +93,9 @@ class Objective(ABC):
 
     def forward(self, model: nn.Module, batch: Any) -> Any:
         """Compute the output of the model for a batch of `examples`."""
-        return self.settled(model(batch), batch)
+        return self.constrain(model(batch), batch)
 
-    def settled(self, output: Any, batch: Any) -> Any:
+    def constrain(self, output: Any, batch: Any) -> Any:
         """Convert what the model returns for a batch to outputs that the loss and the answers read."""
         return output
 
@@ -114,11 +114,11 @@ class Objective(ABC):
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
         """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
-        return self.collected([member(batch) for member in members], batch)
+        return self.collect([member(batch) for member in members], batch)
 
-    def collected(self, outputs: Sequence[Any], batch: Any) -> Any:
+    def collect(self, outputs: Sequence[Any], batch: Any) -> Any:
         """Collect what each member returns for a batch as `predict` returns it."""
-        return torch.stack([self.settled(output.double(), batch) for output in outputs], dim=1).cpu()
+        return torch.stack([self.constrain(output.double(), batch) for output in outputs], dim=1).cpu()
 
     def regressands(self, store: MoleculeStore) -> Tensor | None:
         """Return targets for a least-squares fit, float64 `[M, P]`, NaN for blanks.
@@ -244,8 +244,8 @@ class NumericObjective(Objective):
     def validation(self) -> Validation:
         return (ItemValidation if self.level.lists else MoleculeValidation)(self)
 
-    def collected(self, outputs: Sequence[Tensor], batch: Any) -> Any:
-        stacked = super().collected(outputs, batch)
+    def collect(self, outputs: Sequence[Tensor], batch: Any) -> Any:
+        stacked = super().collect(outputs, batch)
         if not self.level.lists:
             return stacked
         sizes = torch.bincount(self.level.owner(batch), minlength=batch.num_graphs)

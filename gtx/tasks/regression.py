@@ -86,7 +86,7 @@ class AtomTotal:
         formal = torch.where(code > 0, code - 1 + ATOM_FEATURE_VALUES[CHARGE][0], torch.nan)
         return like.new_zeros(len(descriptors)).index_add(0, molecule, formal)[:, None]
 
-    def settle(self, output: Tensor, batch: Any, scaler: TargetScaler) -> Tensor:
+    def constrain(self, output: Tensor, batch: Any, scaler: TargetScaler) -> Tensor:
         """Convert outputs `[N, 2T]`, scaled numbers and logits, to scaled numbers `[N, T]` that sum to the total."""
         scaled, logits = output.chunk(2, dim=1)
         molecule, count = batch.batch, batch.num_graphs
@@ -170,8 +170,8 @@ class NumberObjective(NumericObjective):
         parts = [self.scaled(store.with_targets(part)) for part in store.bounds.cpu().chunk(2, dim=1)]
         return replace(made, bounds=torch.cat(parts, dim=1).double().to(store.device))
 
-    def settled(self, output: Tensor, batch: Any) -> Tensor:
-        return output if self.task.total is None else self.task.total.settle(output, batch, self.task.scaler)
+    def constrain(self, output: Tensor, batch: Any) -> Tensor:
+        return output if self.task.total is None else self.task.total.constrain(output, batch, self.task.scaler)
 
     def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
         bounds = getattr(examples, "bounds", None)
@@ -381,7 +381,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         scaler, interval, std_factor, std_slope: values fitted by training. The factor per target scales the standard
             deviations; the slope belongs to the method "similarity".
         gap: difference between the sum of the training values and the total, averaged over molecules and targets.
-        place: index of the feature column of the total among the descriptors, counted from the end; see `reading`.
+        place: index of the feature column of the total among the descriptors, counted from the end.
 
     Raises:
         InputError: the loss or the method is unknown, a loss is given for a method with its own loss, the coverage is
@@ -454,7 +454,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
             )
         return replace(self, censored=True, relation_column=column)
 
-    def reading(self, features: FeatureColumns | None) -> Self:
+    def with_features(self, features: FeatureColumns | None) -> Self:
         if self.sum_to == CHARGE or not isinstance(self.sum_to, str):
             return self
         names = features.names if features else ()
@@ -465,18 +465,18 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
 
     def fitted(self, train: MoleculeStore) -> Self:
         if self.place is None:
-            self.reading(None)  # raises if a column is missing
+            self.with_features(None)  # raises if a column is missing
         return super().fitted(train)
 
     def known_part(self, store: MoleculeStore) -> np.ndarray | None:
         reference = self.scaler.reference
         return None if reference is None else (count_elements(store) @ reference).numpy()
 
-    def adopting(self, other: Task) -> Self:
+    def take_over(self, other: Task) -> Self:
         shared = self.shared(other)
         if not isinstance(other, Regression) or max(shared) < 0:
             return self
-        return replace(self, scaler=self.scaler.adopting(other.scaler, shared))
+        return replace(self, scaler=self.scaler.take_over(other.scaler, shared))
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:

@@ -71,7 +71,7 @@ class TargetScaler:
         varies = sd > rounding * size
         return cls(mean, torch.where(varies, sd, 0.0), reference)
 
-    def adopting(self, other: TargetScaler, shared: Sequence[int]) -> TargetScaler:
+    def take_over(self, other: TargetScaler, shared: Sequence[int]) -> TargetScaler:
         """Return a scaler with the scales of another for the targets that both have, by their index there, -1 for
         none.
         """

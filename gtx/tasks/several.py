@@ -178,8 +178,8 @@ class JointObjective(Objective):
             store = task.objective.examples(store_of(task, store))
         return store
 
-    def settled(self, output: Sequence[Tensor], batch: Any) -> tuple[Tensor, ...]:
-        return tuple(each.settled(own, batch) for each, own in zip(self.parts, output, strict=True))
+    def constrain(self, output: Sequence[Tensor], batch: Any) -> tuple[Tensor, ...]:
+        return tuple(each.constrain(own, batch) for each, own in zip(self.parts, output, strict=True))
 
     def share(self, examples: Any) -> int | Tensor:
         return getattr(examples, "molecules", examples.num_graphs)
@@ -195,10 +195,10 @@ class JointObjective(Objective):
     def validation(self) -> JointValidation:
         return JointValidation(self.tasks)
 
-    def collected(self, outputs: Sequence[Sequence[Tensor]], batch: Any) -> list[tuple[Any, ...]]:
+    def collect(self, outputs: Sequence[Sequence[Tensor]], batch: Any) -> list[tuple[Any, ...]]:
         """Collect the outputs of each level for each molecule."""
         pairs = zip(self.parts, zip(*outputs, strict=True), strict=True)
-        return list(zip(*(each.collected(own, batch) for each, own in pairs), strict=True))
+        return list(zip(*(each.collect(own, batch) for each, own in pairs), strict=True))
 
 
 class JointValidation(Validation):
@@ -335,8 +335,8 @@ class TaskList(Task, MoleculeAtomBondOptions):
     def infer_from_table(self, files: Sequence[InputFile]) -> Self:
         return self._each(lambda task: task.infer_from_table(files))
 
-    def reading(self, features: FeatureColumns | None) -> Self:
-        return self._each(lambda task: task.reading(features))
+    def with_features(self, features: FeatureColumns | None) -> Self:
+        return self._each(lambda task: task.with_features(features))
 
     def fitted(self, train: MoleculeStore) -> Self:
         joint = self._each(lambda task: task.fitted(store_of(task, train)))
@@ -345,16 +345,16 @@ class TaskList(Task, MoleculeAtomBondOptions):
         shares = [float(task.objective.share(store_of(task, train))) for task in joint.tasks]
         return replace(joint, density=tuple(share / len(train) for share in shares))
 
-    def adopting(self, other: Task) -> Self:
+    def take_over(self, other: Task) -> Self:
         theirs = {task.name: task for task in getattr(other, "tasks", (other,))}
-        return self._each(lambda task: task.adopting(theirs[task.name]) if task.name in theirs else task)
+        return self._each(lambda task: task.take_over(theirs[task.name]) if task.name in theirs else task)
 
     def calibrated(self, answers: JointPredictions, y: np.ndarray) -> Self:
         first, *others = self.tasks
         own = y[:, : len(first.targets)]
         return replace(self, tasks=(first.calibrated(answers.by_task[0], own), *others))
 
-    def seen_by(self, task: Task, dataset: Any) -> Any:
+    def dataset_of(self, task: Task, dataset: Any) -> Any:
         """Return a data set with the targets of one task alone."""
         return replace(dataset, task=task, store=store_of(task, dataset.store))
 

@@ -155,7 +155,7 @@ class Task(ABC):
             f"--relation-column: values of the task {self.name} have no bounds; it is for --task regression"
         )
 
-    def reading(self, features: FeatureColumns | None) -> Self:
+    def with_features(self, features: FeatureColumns | None) -> Self:
         """Return the task of a model that also reads some feature columns.
 
         Raises:
@@ -182,7 +182,7 @@ class Task(ABC):
         """
         return replace(self, **self.objective.fit(train))
 
-    def adopting(self, other: Task) -> Self:
+    def take_over(self, other: Task) -> Self:
         """Take the fitted scales or classes of the same targets from another task, for fine-tuning; both tasks are
         `fitted`.
 

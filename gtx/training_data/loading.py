@@ -237,7 +237,7 @@ def _targets(
             raise InputError(f"{settings.relation_column!r} is a target; it cannot have the relations too")
         wanted = wanted.with_relation(settings.relation_column)
     remarks = wanted.remarks(files) if isinstance(wanted, InferredTask) else []
-    task = wanted.infer_from_table(files).reading(settings.features)
+    task = wanted.infer_from_table(files).with_features(settings.features)
     targets, bounds = [], []
     for file in files:
         with named(file):

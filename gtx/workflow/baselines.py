@@ -82,7 +82,7 @@ def score_baselines(
     from rich.markup import escape
 
     if isinstance(task, TaskList):
-        results = [score_baselines(task.seen_by(each, dataset), each, seed, progress, kernel) for each in task.tasks]
+        results = [score_baselines(task.dataset_of(each, dataset), each, seed, progress, kernel) for each in task.tasks]
         predictions = {name: values for result in results for name, values in result.predictions.items()}
         return Baselines(join_baselines([result.scores for result in results], task.tasks), predictions)
     result = Baselines({}, {})

@@ -103,7 +103,7 @@ class PretrainedModel:
 
     def adopted(self, task: Task) -> Task:
         """Give a fitted task the scales and classes of the targets that it shares; raise an `InputError` for others."""
-        return task.adopting(self.header.task) if self._shares_targets(task) else task
+        return task.take_over(self.header.task) if self._shares_targets(task) else task
 
     def transfer(self, task: Task) -> PretrainedWeightLoader:
         """Select the weights that a model for a task takes over."""

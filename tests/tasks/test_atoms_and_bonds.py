@@ -421,7 +421,7 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
     assert task.answers.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
     model, read = network(task, further=columns.width), Featuriser()
     spec = {"name": "standard", "arguments": ARGUMENTS | sizes(columns.width) | {"out_channels": 2, "per": "atom"}}
-    header = ModelFileHeader(task.reading(columns), read, spec, features=columns)
+    header = ModelFileHeader(task.with_features(columns), read, spec, features=columns)
     Predictor([model], header).save(tmp_path / "m.gtx")
     given = pd.DataFrame({"smiles": ["CCO", "CC"], "temperature": [1, 2], "total": [4.5, None]})
     found = gtx.load(tmp_path / "m.gtx", "cpu").predict(given)

@@ -69,7 +69,7 @@ def test_sets_of_new_rows_hold_the_true_class(
     told = Predictions(mean[:4000], None, None, None, [[]] * 4000)
     fitted = task.calibrated(told, y[:4000, None].astype(float))
     assert type(task).from_dict(fitted.to_dict()).to_dict() == fitted.to_dict()
-    new = fitted.answers.corrected(mean[4000:])
+    new = fitted.answers.calibrate(mean[4000:])
     found = fitted.answers.evaluate_uncertainty(y[4000:, None], Predictions(new, None, None, None, []))
     assert found["coverage"] == pytest.approx(coverage, abs=0.02) and found["size"] < classes
     assert any(note.startswith(f"sets of {100 * coverage:g}%: ") for note in fitted.answers.notes())
@@ -113,5 +113,5 @@ def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:
     task = BinaryClassification("y", calibration="isotonic", sets=True, classes=(("a", "b"),))
     mean = np.linspace(0.1, 0.9, 5)[:, None]
     fitted = task.calibrated(Predictions(mean, None, None, None, [[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
-    np.testing.assert_array_equal(fitted.answers.corrected(mean), mean)
+    np.testing.assert_array_equal(fitted.answers.calibrate(mean), mean)
     assert fitted.answers.set_texts(mean, 0).tolist() == ["a|b"] * 5

@@ -273,12 +273,12 @@ def scaler(*means: float, reference: bool = False) -> TargetScaler:
 
 def test_scales_are_kept_by_name() -> None:
     known = Regression(("a", "b"), scaler=scaler(1, 2, reference=True))
-    own = Regression(("c", "b"), scaler=scaler(7, 8)).adopting(known).scaler
+    own = Regression(("c", "b"), scaler=scaler(7, 8)).take_over(known).scaler
     assert own.mean.tolist() == [7, 2] and own.sd.tolist() == [8, 3]
     assert own.reference[0].tolist() == [0, 2] and own.extensive == [1]
-    whole = Regression(("a", "b"), scaler=scaler(7, 8)).adopting(known).scaler
+    whole = Regression(("a", "b"), scaler=scaler(7, 8)).take_over(known).scaler
     assert whole.reference.equal(known.scaler.reference) and whole.mean.equal(known.scaler.mean)
-    assert Regression(("c",), scaler=scaler(7)).adopting(known).scaler.mean.tolist() == [7]
+    assert Regression(("c",), scaler=scaler(7)).take_over(known).scaler.mean.tolist() == [7]
 
 
 def test_outputs_are_known_by_name_in_every_block() -> None:
@@ -295,11 +295,11 @@ def test_outputs_are_known_by_name_in_every_block() -> None:
 def test_classes_must_be_those_of_the_model() -> None:
     many = MulticlassClassification(("a", "b"), classes=(("x", "y", "z"), ("p", "q", "r", "s")))
     alone = MulticlassClassification(("b",), classes=many.classes[1:])
-    assert alone.adopting(many).outputs_of(many) == [3, 4, 5, 6]
+    assert alone.take_over(many).outputs_of(many) == [3, 4, 5, 6]
     with pytest.raises(InputError, match="b: the model has the classes 'p', 'q', 'r', 's', the table 'p', 'q'"):
-        MulticlassClassification(("b",), classes=(("p", "q"),)).adopting(many)
+        MulticlassClassification(("b",), classes=(("p", "q"),)).take_over(many)
     known, own = (replace(task, uncertainty="evidential") for task in (many, alone))
     assert own.outputs_of(known) == [3, 4, 5, 6, 8]  # the logits of b, and its evidence
     two = BinaryClassification(("a",), classes=(("no", "yes"),))
     with pytest.raises(InputError, match="a: the model has the classes 'no', 'yes', the table '0', '1'"):
-        BinaryClassification(("c", "a")).adopting(two)
+        BinaryClassification(("c", "a")).take_over(two)
