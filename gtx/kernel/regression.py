@@ -271,8 +271,8 @@ class KernelRidge(TanimotoKernel):
     def _blend(self, similar: Tensor, features: Mapping[str, Tensor] | None) -> Tensor:
         """Sum the kernels by their shares; without features, those of the references are taken."""
         for name, part in self.feature_kernels.items():
-            near = part.gram(float(part.length)) if features is None else part(features[name])
-            similar = similar.lerp(near, part.share.double())
+            kernel = part.gram(float(part.length)) if features is None else part(features[name])
+            similar = similar.lerp(kernel, part.share.double())
         return similar
 
     def _features(self, batch: Batch) -> dict[str, Tensor]:

@@ -370,8 +370,8 @@ def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: i
     if any(leaked):
         most = max(sum(pairs.values()) for pairs in leaked)
         yield f"warning: up to {most} molecules are in two sets of one fold, so the scores are too good"
-    near = find_nearest_training_molecules(dataset.store, molecules[0].split).summary()
-    yield f"Tanimoto similarity of the first fold to the nearest training molecules: {near}"
+    similarity = find_nearest_training_molecules(dataset.store, molecules[0].split).summary()
+    yield f"Tanimoto similarity of the first fold to the nearest training molecules: {similarity}"
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
     if dataset.unlabelled:

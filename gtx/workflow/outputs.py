@@ -241,13 +241,13 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers, held
     domain, task = predictor.header.domain, predictor.task
     if domain is None or not isinstance(answers, Predictions):
         return {}
-    found = {held_out: {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
+    bands = {held_out: {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
     test = draw_rows(dataset.split["test"], MOST_MEASURED)
     if len(test):
         similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
         on_test = domain.on(task, similarity, dataset.y[test], answers.mean[test])
-        found["test"] = {band: (on_test.rows[band], on_test.errors[band]) for band in BANDS}
-    return found
+        bands["test"] = {band: (on_test.rows[band], on_test.errors[band]) for band in BANDS}
+    return bands
 
 
 def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidge | None) -> dict[str, Attainable]:

@@ -51,15 +51,15 @@ def check_model_settings(
         return
     if name not in ARCHITECTURES:
         names = [*ARCHITECTURES, *CLOSED_FORM_MODELS]
-        near = did_you_mean(name, names)
-        raise InputError(f"there is no model {name!r}{near or '; gtx has ' + ', '.join(names)}")
+        hint = did_you_mean(name, names)
+        raise InputError(f"there is no model {name!r}{hint or '; gtx has ' + ', '.join(names)}")
     arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(graph_transformer).parameters}
     for argument, value in settings.model_arguments.items():
         if isinstance(value, nn.Module):
             own = f"{argument} is a {type(value).__name__}, and a model file holds plain values alone"
             raise InputError(f"model_arguments: {own}: make the model yourself, and train it by gtx.training.fit")
-        if argument not in arguments and (near := did_you_mean(argument, arguments)):
-            raise InputError(f"model {name} has no argument {argument!r}{near}")
+        if argument not in arguments and (hint := did_you_mean(argument, arguments)):
+            raise InputError(f"model {name} has no argument {argument!r}{hint}")
     use = ARCHITECTURES[name].coordinates
     if use == "needed" and not featuriser.coordinates:
         ways = "give a file that has them with --coordinates, or --conformers to make them"

@@ -299,8 +299,8 @@ def _results(search: Search, options: Mapping[str, Any]) -> Tuned:
     head = f"# Trial {best.number} of gtx tune, validation score {best.value:.4g}.\n"
     head += f"# gtx train --config {out / CONFIG}\n"
     options = {**options, **search.space(MAIN).options(best.params), "out": str(out / BEST)}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
-    write_text(out / CONFIG, head + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120))
+    options = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    write_text(out / CONFIG, head + yaml.safe_dump(options, sort_keys=False, allow_unicode=True, width=120))
     attributes = ("number", "state", "value", "duration", "params", "user_attrs")
     frames = {name: study.trials_dataframe(attrs=attributes) for name, study in studies.items()}
     with whole_file(out / "trials.csv") as file:
