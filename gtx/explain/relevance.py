@@ -69,14 +69,8 @@ def gradient_weighted_attention(weights: Tensor, gradients: Tensor) -> Tensor:
 
 
 def shortest_path_lengths(bonds: np.ndarray, num_atoms: int) -> np.ndarray:
-    """Count the bonds on the shortest path between every two atoms of a molecule.
-
-    Args:
-        bonds: int `[2, E]`, both directions of every bond.
-        num_atoms: n.
-
-    Returns:
-        float64 `[n, n]`, infinite where no path connects them.
+    """Count the bonds on the shortest path between every two of n atoms, float64 `[n, n]`, infinite without one, from
+    both directions of every bond, int `[2, E]`.
     """
     ones = np.ones(bonds.shape[1])
     return shortest_path(coo_array((ones, (bonds[0], bonds[1])), shape=(num_atoms, num_atoms)).tocsr(), unweighted=True)
@@ -100,17 +94,11 @@ def average_attention_by_distance(weights: np.ndarray, distance: np.ndarray) -> 
 
 
 class AtomRemovalEffect(NamedTuple):
-    """Change of a prediction when the k atoms with the highest scores, or k random atoms, are masked in the attention.
-
-    Attributes:
-        k: number of atoms whose attention was masked.
-        change: change of the prediction for the k atoms with the highest scores.
-        random: changes of the prediction for d random sets of k atoms, `[d]`.
-    """
+    """Change of a prediction when the k atoms with the highest scores, or k random atoms, are masked."""
 
     k: int
-    change: float
-    random: np.ndarray
+    change: float  # for the k atoms with the highest scores
+    random: np.ndarray  # for d random sets of k atoms, [d]
 
     @property
     def mean(self) -> float:
@@ -147,7 +135,7 @@ def measure_faithfulness(
         change: function from sets of atoms, bool `[m, n]`, to the change of the prediction `[m]` when each set is
             removed.
         scores: atom scores by name, `[n]` each.
-        sizes: numbers of atoms to remove, each from 1 to n - 1; default `set_sizes(n)`.
+        sizes: numbers of atoms to remove, each from 1 to n - 1; default: one, two and three, a quarter and a half of n.
         draws: number of random sets for each size.
         seed: seed of the random sets.
 
@@ -155,18 +143,16 @@ def measure_faithfulness(
         A table per score, one `AtomRemovalEffect` per size; empty for a single atom, where there is nothing to compare.
     """
     n = len(next(iter(scores.values())))
-    sizes = set_sizes(n) if sizes is None else sizes
+    if sizes is None:
+        sizes = tuple(sorted({k for k in (1, 2, 3, n // 4, n // 2) if 1 <= k < n}))
     generator = np.random.default_rng(seed)
     randoms = {k: change(_random_sets(n, k, draws, generator)) for k in sizes}
-    return {
-        name: [AtomRemovalEffect(k, float(change(_top(score, k)[None])[0]), randoms[k]) for k in sizes]
-        for name, score in scores.items()
-    }
 
+    def effect(score: np.ndarray, k: int) -> AtomRemovalEffect:
+        top = np.isin(np.arange(n), highest(score, k))
+        return AtomRemovalEffect(k, float(change(top[None])[0]), randoms[k])
 
-def set_sizes(n: int) -> tuple[int, ...]:
-    """List the default sizes of sets: one, two and three atoms, a quarter and a half of n."""
-    return tuple(sorted({k for k in (1, 2, 3, n // 4, n // 2) if 1 <= k < n}))
+    return {name: [effect(score, k) for k in sizes] for name, score in scores.items()}
 
 
 def highest(scores: np.ndarray, k: int) -> np.ndarray:
@@ -185,10 +171,6 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
 def _rounded(scores: np.ndarray) -> np.ndarray:
     """Round scores relative to the largest, so that atoms that are equal by symmetry have equal scores."""
     return np.round(scores / (np.abs(scores).max(initial=0) or 1), 9)
-
-
-def _top(scores: np.ndarray, k: int) -> np.ndarray:
-    return np.isin(np.arange(len(scores)), highest(scores, k))
 
 
 def _random_sets(n: int, k: int, draws: int, generator: np.random.Generator) -> np.ndarray:

@@ -30,33 +30,19 @@ PAIRS = 50_000
 
 
 class Subject(NamedTuple):
-    """The molecule, target and network that an explanation is about.
+    """The molecule, target and network that an explanation is about."""
 
-    Attributes:
-        model: the network, on the CPU and in float64.
-        store: the molecule.
-        task: what the model predicts.
-        column: number of the target.
-        header: of the model file.
-        mol: the RDKit molecule whose atoms are those of the store.
-        smiles: the molecule as given, or for a mol block its SMILES.
-        kernel_member: the kernel that is blended with the network, on the CPU and in float64; None without one.
-        blend: the prediction of the whole model in words, if a kernel is blended with the network.
-        notes: notes on the model and the molecule, for the reader.
-        neighbours: lines of text about the most similar training molecules.
-    """
-
-    model: GraphTransformer
-    store: MoleculeStore
+    model: GraphTransformer  # on the CPU and in float64, as is the kernel
+    store: MoleculeStore  # of the one molecule
     task: NumericTask
-    column: int
+    column: int  # number of the target
     header: ModelFileHeader
-    mol: Mol
-    smiles: str
-    kernel_member: KernelMember | None
-    blend: str | None
-    notes: list[str]
-    neighbours: list[str]
+    mol: Mol  # whose atoms are those of the store
+    smiles: str  # the molecule as given, or for a mol block its SMILES
+    kernel_member: KernelMember | None  # blended with the network
+    blend: str | None  # the prediction of the whole model in words, if it is a blend
+    notes: list[str]  # on the model and the molecule, for the reader
+    neighbours: list[str]  # lines of text about the most similar training molecules
 
 
 def list_explainable_outputs(predictor: Predictor) -> list[str]:
@@ -167,13 +153,8 @@ def copies(store: MoleculeStore, count: int = 1) -> Batch:
 def outputs_without(
     model: GraphTransformer, store: MoleculeStore, removed: np.ndarray, embeddings: bool = False
 ) -> Tensor:
-    """Compute outputs `[m, C]` for one molecule with the attention into and out of sets of atoms removed.
-
-    Args:
-        model: the network.
-        store: the molecule, of n atoms.
-        removed: bool `[m, n]`, the sets.
-        embeddings: whether the embeddings `[m, width]` are returned, the inputs of the head.
+    """Compute outputs `[m, C]`, or embeddings `[m, width]` (the inputs of the head), for one molecule of n atoms with
+    the attention into and out of sets of atoms removed, bool `[m, n]`.
     """
     forward = model.embed if embeddings else model
     sets = torch.from_numpy(removed)

@@ -41,21 +41,13 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Export:
-    """Outcome of an export.
+    """Outcome of an export."""
 
-    Attributes:
-        columns: names of the predicted columns.
-        checked: number of molecules compared with the model.
-        difference: largest difference from the model, in `unit`.
-        unit: "standard deviations of the target" for numbers, "of a probability" for classes.
-        size: size of the file, in bytes.
-    """
-
-    columns: list[str]
-    checked: int
-    difference: float
-    unit: str
-    size: int
+    columns: list[str]  # that are predicted
+    checked: int  # number of molecules compared with the model
+    difference: float  # the largest, in `unit`
+    unit: str  # "standard deviations of the target" for numbers, "of a probability" for classes
+    size: int  # of the file, in bytes
 
 
 def export_model(

@@ -21,7 +21,7 @@ from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.prediction.kernel_member import blend_outputs
 from gtx.prediction.loading import reading_parts
 from gtx.prediction.predictor import Predictor
-from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
+from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.calibration import TINY
 from gtx.tasks.scaling import ELEMENTS
 
@@ -143,11 +143,7 @@ def _search(ascending: Tensor, values: Tensor) -> Tensor:
 
 
 class NumberAnswers(nn.Module):
-    """Predicted numbers in the units of the table, with standard deviations and intervals if the model has any.
-
-    Args:
-        task: the fitted task.
-    """
+    """Predicted numbers in the units of the table, with standard deviations and intervals if the model has any."""
 
     def __init__(self, task: Regression) -> None:
         super().__init__()
@@ -178,11 +174,7 @@ class NumberAnswers(nn.Module):
 
 
 class ClassAnswers(nn.Module):
-    """Probabilities of classes, calibrated by a temperature, and the disagreement of the members.
-
-    Args:
-        task: the fitted task.
-    """
+    """Probabilities of classes, calibrated by a temperature, and the disagreement of the members."""
 
     def __init__(self, task: BinaryClassification | MulticlassClassification) -> None:
         super().__init__()
@@ -248,7 +240,8 @@ class MoleculeProgram(nn.Module):
         parts = [*model.members, *([] if partner is None else [partner])]
         self.foundation: GraphTransformer | None = foundation if any(map(reading_parts, parts)) else None
         self.register_buffer("share", torch.zeros(0) if partner is None else partner.share)
-        self.answers: nn.Module = _answers(model.task)
+        regression = isinstance(model.task, Regression)
+        self.answers: nn.Module = NumberAnswers(model.task) if regression else ClassAnswers(model.task)
         self.columns: list[str] = [name for name, kind in model.output_columns([]).items() if kind is float]
 
     def forward(self, atoms: Tensor, bonds: Tensor, bond_codes: Tensor, descriptors: Tensor) -> Tensor:
@@ -267,23 +260,17 @@ class MoleculeProgram(nn.Module):
         return self.answers(outputs, codes["x"])
 
 
-def _answers(task: Task) -> nn.Module:
-    if isinstance(task, Regression):
-        return NumberAnswers(task)
-    assert isinstance(task, (BinaryClassification, MulticlassClassification))
-    return ClassAnswers(task)
-
-
 EXPORTABLE = (Regression, BinaryClassification, MulticlassClassification)
 
 
 def check_exportable(model: Predictor) -> None:
     """Raise an `InputError` that names the property of a model that an exported file cannot have."""
     task, featuriser = model.task, model.header.featuriser
+    uncertainty = getattr(task, "uncertainty", "none")
     lacking: Sequence[tuple[bool, str]] = (
         (type(task) not in EXPORTABLE or task.level != "molecule", f"the task {task.name}"),
-        (getattr(task, "uncertainty", "none") == "similarity", f"uncertainty {_word(task)}"),
-        (not isinstance(task, Regression) and _word(task) == "evidential", "evidential classes"),
+        (uncertainty == "similarity", "uncertainty similarity"),
+        (not isinstance(task, Regression) and uncertainty == "evidential", "evidential classes"),
         (getattr(task, "curves", None) is not None, "isotonic calibration"),
         (model.header.features is not None, "feature columns"),
         (bool(featuriser.components), "several molecules in a row"),
@@ -293,7 +280,3 @@ def check_exportable(model: Predictor) -> None:
     for found, name in lacking:
         if found:
             raise InputError(f"this model cannot be exported: gtx export does not support {name}")
-
-
-def _word(task: Task) -> str:
-    return getattr(task, "uncertainty", "none")

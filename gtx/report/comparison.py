@@ -33,13 +33,8 @@ def comparison_figure(
 
     The mean predictor is left out: it is so far off that the others would fall together.
 
-    Args:
-        scores: as `gtx.report.comparison.compare` takes them.
-        table: what it gave.
-        metric: the one to show.
-        titles: what a reader calls each method.
-        label: what a reader calls the metric.
-        units: of targets, by name.
+    `scores` and `table` are what `compare` takes and returns; `titles` and `label` what a reader calls each method and
+    the metric.
     """
     methods = [method for method in scores[0] if method != YARDSTICK]
     targets = list(scores[0][FIRST]["per_target"])
@@ -89,11 +84,8 @@ def tuning_figure(
 ) -> Figure:
     """Plot the importance of each choice, and the validation score of each trial with the best score so far.
 
-    Args:
-        importances: importance of each choice by name, which sum to 1.
-        scores: of each trial its number, its validation score (lower is better), and whether it came to its end; the
-            others were pruned.
-        default: score of the default settings.
+    `importances` sum to 1. `scores` has for each trial its number, its validation score (lower is better), and whether
+    it came to its end (the others were pruned); `default` is the score of the default settings.
     """
     names = sorted(importances, key=importances.__getitem__)
     completed = np.array([(number, score) for number, score, ended in scores if ended])

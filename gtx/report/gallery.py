@@ -94,9 +94,7 @@ def mark_molecules(dots: Line2D, keys: Iterable[str]) -> None:
 def svg_content(figure: Figure, salt: str) -> tuple[str, str]:
     """Write a figure as SVG: its `viewBox`, and what stands inside the `<svg>` element, without style and group ids.
 
-    Args:
-        figure: the figure.
-        salt: decides the other ids; different for every figure of a page.
+    `salt` decides the other ids.
     """
 
     def marked(match: re.Match[str]) -> str:
@@ -121,9 +119,7 @@ def svg_content(figure: Figure, salt: str) -> tuple[str, str]:
 def inline(figure: Figure, label: str) -> Markup:
     """Write a panel's figure as an `<svg>` element in the page's font and colours, light or dark.
 
-    Args:
-        figure: figure of a panel.
-        label: text for screen readers; different for every figure of a page, as ids depend on it.
+    The label, a text for screen readers, differs for every figure of a page, as ids depend on it.
     """
     with matplotlib.rc_context(STYLE):
         figure.patch.set_visible(False)

@@ -29,23 +29,14 @@ class Bar(NamedTuple):
 
 
 class Headline(NamedTuple):
-    """The leading score.
+    """The leading score."""
 
-    Attributes:
-        label: what the score is.
-        text: the model's.
-        difference: to the best baseline, with a 95% interval by resampling the judged molecules; "" without one.
-        bars: the model and the baselines, the best first.
-        verdict: whether the model beats the best baseline, in a sentence; "" without baselines.
-        rival: the name of the best baseline, or None.
-    """
-
-    label: str
-    text: str
-    difference: str = ""
-    bars: tuple[Bar, ...] = ()
-    verdict: str = ""
-    rival: str | None = None
+    label: str  # what the score is
+    text: str  # the model's
+    difference: str = ""  # to the best baseline, with a 95% interval by resampling the judged molecules
+    bars: tuple[Bar, ...] = ()  # the model and the baselines, the best first
+    verdict: str = ""  # whether the model beats the best baseline, in a sentence
+    rival: str | None = None  # the name of the best baseline
 
 
 def headline(report: NumericReport) -> Headline:

@@ -92,15 +92,7 @@ def render(
 
 
 def write_report(path: str | os.PathLike[str], report: NumericReport) -> list[str]:
-    """Write the report of a run whose targets are numbers or classes, of molecules, atoms or bonds.
-
-    Args:
-        path: the file, usually `report.html`; it appears whole or not at all.
-        report: the content.
-
-    Returns:
-        As `render`.
-    """
+    """Write the report of a run whose targets are numbers or classes, of molecules, atoms or bonds; see `render`."""
     gallery, lead, pictured = Gallery(), headline(report), min(len(report.targets), MOST_PICTURED)
     whole = report.level == "molecule"
     kinds = scaffold_kinds(report) if whole else np.empty(0, object)

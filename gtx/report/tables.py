@@ -157,10 +157,7 @@ def groups(near: NearestTrainingMolecules, kinds: np.ndarray) -> Iterator[tuple[
 def group_scores(report: NumericReport, kinds: np.ndarray, best: str | None) -> list[dict[str, Any]]:
     """Score the model on each group, and the best baseline by its leading score, if its predictions are kept.
 
-    Args:
-        report: content of the report.
-        kinds: `scaffold_kinds` of the compared molecules.
-        best: name of the baseline.
+    `kinds` are the `scaffold_kinds` of the compared molecules.
     """
     leading, evaluate = next(iter(report.task.metrics)), report.task.objective.evaluate
     rival = None if best is None else report.rivals.get(best)
@@ -240,14 +237,7 @@ def neighbours(report: RunReport, rows: list[int]) -> dict[int, tuple[int, float
 
 
 def rows(report: NumericReport, kinds: np.ndarray, t: int, most: int) -> list[dict[str, Any]]:
-    """At most so many judged molecules as rows of a table, the largest errors first.
-
-    Args:
-        report: content of the report.
-        kinds: `scaffold_kinds` of the compared molecules.
-        t: index of the target.
-        most: largest number of rows.
-    """
+    """List at most so many judged molecules for a table, the largest errors first; `kinds` as for `group_scores`."""
     compared = dict(zip(report.nearest.rows.tolist(), zip(report.nearest.similarity, kinds, strict=True), strict=True))
     shown = []
     for row, error in largest_errors(report, t, most):

@@ -41,17 +41,11 @@ class ModelProcess:
 
     RDKit may need seconds for a molecule and blocks all threads of its process; and a process, unlike a thread, can be
     ended. The process starts at the first call, as does another one when it has ended.
-
-    Args:
-        predictor: the model.
-
-    Attributes:
-        calls: number of calls that run or wait.
     """
 
     def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor
-        self.calls: int = 0
+        self.calls: int = 0  # that run or wait
         self._pool: ProcessPoolExecutor | None = None
         self._start: asyncio.Future[int]
         self._turn = asyncio.Lock()
@@ -116,16 +110,13 @@ class Batcher:
         process: process that predicts.
         wait: longest waiting time, in seconds.
         observe: function that is called with the number of molecules of each batch.
-
-    Attributes:
-        most: molecules of a batch; a chunk should have no more.
     """
 
     def __init__(self, process: ModelProcess, wait: float, observe: Callable[[float], None]) -> None:
         self.process = process
         self.wait = wait
         self.observe = observe
-        self.most: int = default_chunk_size(process.predictor.header.featuriser)
+        self.most: int = default_chunk_size(process.predictor.header.featuriser)  # molecules of a batch, or of a chunk
         self._jobs: deque[_Job] = deque()
         self._arrival = asyncio.Event()
 
@@ -252,15 +243,7 @@ DRAWS = 20  # random sets of atoms, or orders of them: fewer than those of `gtx 
 def explain(
     predictor: Predictor, smiles: str, method: str, target: str | None, features: dict[str, Any], most: int
 ) -> dict[str, str]:
-    """Explain a molecule by a picture, `svg`, and lines of `text`, in the process of the model.
-
-    Args:
-        predictor: the model.
-        smiles: the molecule.
-        method: "substructures", "shapley" or "attention".
-        target: the target; None for the first.
-        features: values of the feature columns, by name.
-        most: limit on the number of atoms.
+    """Explain a molecule of at most so many atoms by a picture, `svg`, and lines of `text`.
 
     Raises:
         InputError: as `gtx.explain.explain_prediction`, or the molecule is too large.

@@ -24,16 +24,7 @@ Result = TypeVar("Result")
 
 
 class Metrics:
-    """Metrics of the service, for Prometheus.
-
-    Attributes:
-        registry: the registry that holds them.
-        requests: number of requests, by path and status.
-        molecules: number of rows, predicted or with an error.
-        batches: sizes of batches, in molecules.
-        seconds: time from the headers of a `POST` request to the end of the response.
-        waiting: molecules that wait for the model.
-    """
+    """Metrics of the service, for Prometheus."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
@@ -56,13 +47,7 @@ HEADERS = {
 
 
 class TimedRequests:
-    """ASGI middleware that ends a request after some seconds, counts requests, and adds headers to answers.
-
-    Args:
-        app: answers the requests.
-        seconds: limit on the time from the headers of a request to the end of the answer.
-        metrics: where requests are counted.
-    """
+    """ASGI middleware that ends a request some seconds after its headers, counts it, and adds headers to its answer."""
 
     def __init__(self, app: ASGIApp, seconds: float, metrics: Metrics) -> None:
         self.app = app

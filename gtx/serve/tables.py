@@ -147,18 +147,10 @@ _CHARACTERS = 50_000  # of a chunk: large molecules go in smaller chunks
 
 
 class PredictedTable(NamedTuple):
-    """Table of predictions.
+    """Table of predictions."""
 
-    Attributes:
-        columns: names of the columns of the request, then of the answers, the error and the warning.
-        kinds: type of each column of the answers, by name.
-        smiles_column: the column with the molecules.
-        rows: the cells, one for each column.
-        row_log: counts of rows and errors.
-    """
-
-    columns: list[str]
-    kinds: dict[str, type]
+    columns: list[str]  # those of the request, then of the answers, the error and the warning
+    kinds: dict[str, type]  # of each column of the answers, by name
     smiles_column: str
     rows: list[list[Cell]]
     row_log: RowLog

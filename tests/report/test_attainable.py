@@ -92,6 +92,7 @@ def test_test_rows_have_no_part_in_the_curve(dataset: Dataset) -> None:
         limits = attainable_errors(task, dataset, model)
         assert attainable_errors(task, replace(dataset, split=dataset.split | {"train": np.arange(3)}), model) == {}
         assert attainable_errors(BinaryClassification(("y",)), dataset, model) == {}
+        assert attainable_errors(task, dataset, None) == {}
         return limits["y"].curve
 
     found = curve(dataset)
@@ -102,7 +103,3 @@ def test_test_rows_have_no_part_in_the_curve(dataset: Dataset) -> None:
     assert curve(replace(dataset, store=dataset.store.with_targets(y))) == found
     y[dataset.split["train"][0]] += 3
     assert curve(replace(dataset, store=dataset.store.with_targets(y))) != found
-
-
-def test_without_a_kernel_or_repeats_nothing_is_said(dataset: Dataset) -> None:
-    assert attainable_errors(Regression(("y",)).fitted(dataset.train), dataset, None) == {}

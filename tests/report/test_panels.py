@@ -39,14 +39,6 @@ def test_the_equation() -> None:
     assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, 4) * spread)
 
 
-def test_independent_splits_are_the_usual_t_test() -> None:
-    d = np.random.default_rng(0).normal(0.3, 1, 12)
-    usual = stats.ttest_1samp(d, 0)
-    found = corrected_resampled_t(d, 0.0)
-    assert found.p == pytest.approx(usual.pvalue)
-    assert (found.low, found.high) == pytest.approx(usual.confidence_interval(0.95))
-
-
 def test_what_has_no_spread() -> None:
     assert corrected_resampled_t([0.0, 0.0], 0.25) == (0, 0, 0, 1)
     assert corrected_resampled_t([0.5, 0.5], 0.25) == (0.5, 0.5, 0.5, 0)
@@ -278,13 +270,6 @@ def test_targets_of_several_units_are_compared_with_the_mean_predictor(make_repo
     assert found.text == f"{expected:#.3g}"
     assert found.bars[-1].length == pytest.approx(1) and found.bars[-1].name == "Training mean"
     assert found.verdict.endswith("Target by target, it scores better than the best baseline for 2 of 2.")
-
-
-def test_classes_lead_with_the_area_under_the_roc_curve(make_report):
-    report = make_report(BinaryClassification, targets=("additive",))
-    found = headline(report)
-    assert found.label == "ROC-AUC"
-    assert found.bars[0].length == pytest.approx(report.scores["test"]["roc_auc"]) or not found.bars[0].ours
 
 
 def test_what_is_not_defined_is_not_compared(make_report):
