@@ -183,13 +183,11 @@ def predict_folder(
 
 
 def _predict(row: dict[str, Any], predictor: Predictor, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Predict the table `row["source"]` into `row["out"]`; return its name and its `TableOutcome` or `InputError`."""
-    outcome: TableOutcome | InputError
+    """Predict the table `row["source"]` into `row["out"]`; return the row with its `TableOutcome` or `InputError`."""
     try:
-        outcome = predict_table(predictor, row["source"], row["out"], **options)
+        return row | {"outcome": predict_table(predictor, row["source"], row["out"], **options)}
     except InputError as reason:
-        outcome = reason
-    return {"file": row["file"], "outcome": outcome}
+        return row | {"outcome": reason}
 
 
 # --- The output folder.

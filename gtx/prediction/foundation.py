@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +90,11 @@ def identity(smiles: str) -> tuple[str, str]:
     from gtx.molecules import MoleculeError, murcko_scaffold
     from gtx.molecules.reading import flat_parent
 
-    try:
+    flat = scaffold = ""
+    with suppress(MoleculeError):
         flat = flat_parent(smiles)
-    except MoleculeError:
-        return "", ""
-    try:
-        return flat, murcko_scaffold(flat)
-    except MoleculeError:  # neutral, an atom may have more bonds than RDKit reads
-        return flat, ""
+        scaffold = murcko_scaffold(flat)  # neutral, an atom may have more bonds than RDKit reads
+    return flat, scaffold
 
 
 def describe_pretraining_overlap(smiles: Iterable[str]) -> str:

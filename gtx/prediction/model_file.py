@@ -12,7 +12,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -59,13 +59,8 @@ LIBRARIES = ("torch", "torch-geometric", "rdkit", "pytorch-lightning", "numpy")
 
 def package_versions() -> dict[str, str]:
     """Return the versions of Python, gtx and the packages that can change a result."""
-    versions = {"gtx": gtx.__version__, "python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            versions[library] = version(library)
-        except PackageNotFoundError:  # installed without its metadata
-            versions[library] = "unknown"
-    return versions
+    libraries = {library: version(library) for library in LIBRARIES}
+    return {"gtx": gtx.__version__, "python": platform.python_version(), **libraries}
 
 
 # --- The weights of a model file: the networks and the kernel that its header describes, compared with its tensors.
@@ -328,6 +323,7 @@ def _check_agreement(header: ModelFileHeader) -> None:
         _agree("partner.name", header.partner["name"], list(CLOSED_FORM_MODELS))
         _agree("partner.arguments.out_channels", arguments.get("out_channels"), [outputs])
         _agree("partner.arguments.num_descriptors", arguments.get("num_descriptors", 0), _kernel_reads(header))
+        _agree("partner.arguments.reaction", arguments.get("reaction", False), [header.featuriser.sides == 2])
     if header.training is None or not len(header.training):
         if header.task.answers.reads_similarity:
             raise InputError("training: expected rows, from which task.uncertainty similarity tells the distance")
@@ -344,6 +340,7 @@ def _check_agreement(header: ModelFileHeader) -> None:
     _agree("model.arguments.coordinates", coordinates, [False, True] if read.coordinates else [False])
     _agree("model.arguments.atom_sizes", arguments.get("atom_sizes"), [list(read.atom_sizes)])
     _agree("model.arguments.bond_sizes", arguments.get("bond_sizes"), [list(read.bond_sizes)])
+    _agree("model.arguments.reaction", arguments.get("reaction", False), [read.sides == 2])
     size = "size" if header.task.writes else "out_channels"
     _agree(f"model.arguments.{size}", arguments.get(size), [header.task.objective.out_channels])
     width = header.features.width if header.features else 0

@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "layer": [5],
     "wings": [2],
     "coordinates": [True],
+    "reaction": [True],
     "atom_sizes": [[10**6] * 10],
     "substructures": [{"atoms": [99]}, {"bonds": [-1]}, {"radius": 10**6}, {"folded": 0}, {"wings": 1}],
 }
