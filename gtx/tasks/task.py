@@ -23,7 +23,6 @@ from gtx.tasks.objective import NumericObjective, Objective
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
     from gtx.data.row_log import InputFile
-    from gtx.tasks.inferred import InferredTask
 
 
 # --- What gtx can do with a task, beside training and predicting.
@@ -39,9 +38,10 @@ CAPABILITIES = {
 """Capabilities that a task may declare in `Task.supports`, each as an error message names it."""
 
 
-def check_task_capability(task: Task | InferredTask | None, capability: str) -> None:
-    """Raise InputError unless a task supports a capability, such as "tune" or "explain"; None is a task of numbers or
-    classes that is chosen from the table.
+def check_task_capability(task: Any, capability: str) -> None:
+    """Raise InputError unless a task or `InferredTask` supports a capability, such as "tune" or "explain".
+
+    None is a task of numbers or classes that is chosen from the table.
     """
     if task is not None and capability not in task.supports:
         raise InputError(f"task {task.name} does not support {CAPABILITIES[capability]}")
