@@ -60,6 +60,27 @@ def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
     return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0), known
 
 
+def pair_direction(data: Data, graph: CompleteGraph, cutoff: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the unit vector from receiver to sender of every pair, the `envelope` (p = 3) of its distance over the
+    cutoff, and whether the distance is known: `[num_pairs, 3]`, `[num_pairs]` and bool `[num_pairs]`.
+
+    The vector is 0 where the distance is 0 or not known.
+    """
+    distance, known = pair_distance(data, graph)
+    sender, receiver = graph.pair_index
+    apart = known & (distance > 0)
+    along = torch.where(apart[:, None], data.pos[sender] - data.pos[receiver], 0.0)
+    return along / torch.where(apart, distance, 1.0)[:, None], envelope(distance / cutoff, 3), known
+
+
+def sum_over_others(values: Tensor, graph: CompleteGraph) -> Tensor:
+    """Sum values of pairs `[num_pairs, C]` over the edges into each node from other nodes, `[N, C]`."""
+    sender, receiver = graph.pair_index
+    edges = sender != receiver if graph.mask is None else (sender != receiver) & graph.mask
+    values = values * edges[:, None]
+    return values.new_zeros(graph.num_nodes, values.shape[1]).index_add_(0, receiver, values)
+
+
 class RadialBasis(Encoding):
     """Base class of encodings by K functions of the distance between two nodes, which a subclass defines in `basis`.
 
@@ -368,10 +389,7 @@ class TransformerM3DEncoding(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         with torch.autocast(graph.ptr.device.type, enabled=False):
             _, pairs = self.distance(data, graph)
-        sender, receiver = graph.pair_index
-        edges = sender != receiver if graph.mask is None else (sender != receiver) & graph.mask
-        counted = pairs[:, :-1] * edges[:, None]
-        return counted.new_zeros(graph.num_nodes, counted.shape[1]).index_add_(0, receiver, counted), pairs
+        return sum_over_others(pairs[:, :-1], graph), pairs
 
     def __repr__(self) -> str:
         return f"TransformerM3DEncoding({self.distance})"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings.distance import RadialBasis, check_basis, envelope, pair_distance
+from gtx.encodings.distance import RadialBasis, check_basis, pair_direction, sum_over_others
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 
@@ -42,12 +42,8 @@ class PairUnitVector(Encoding):
         self.cutoff = cutoff
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        distance, known = pair_distance(data, graph)
-        sender, receiver = graph.pair_index
-        apart = known & (distance > 0)
-        along = torch.where(apart[:, None], data.pos[sender] - data.pos[receiver], 0.0)
-        near = envelope(distance / self.cutoff, 3) * known
-        return None, torch.cat([along / torch.where(apart, distance, 1.0)[:, None], near[:, None]], -1)
+        unit, near, known = pair_direction(data, graph, self.cutoff)
+        return None, torch.cat([unit, (near * known)[:, None]], -1)
 
     def __repr__(self) -> str:
         return f"PairUnitVector({self.cutoff})"
@@ -124,12 +120,8 @@ class NeighbourDistancesAndAngles(Encoding):
 
     def directions(self, data: Data, graph: CompleteGraph) -> Tensor:
         r"""\(c(d_{rs}) Y(u_{rs})\), `[num_pairs, 9]`, 0 from the cutoff on and where a distance is 0 or unknown."""
-        distance, known = pair_distance(data, graph)
-        sender, receiver = graph.pair_index
-        apart = known & (distance > 0)
-        along = torch.where(apart[:, None], data.pos[sender] - data.pos[receiver], 0.0)
-        unit = along / torch.where(apart, distance, 1.0)[:, None]
-        return (envelope(distance / self.cutoff, 3) * apart)[:, None] * harmonics(unit)
+        unit, near, _ = pair_direction(data, graph, self.cutoff)
+        return (near * unit.any(1))[:, None] * harmonics(unit)
 
     def __repr__(self) -> str:
         sizes = f"types={len(self.types)}, channels={self.channels}, cutoff={self.cutoff}"
@@ -192,12 +184,10 @@ class NeighbourAtomTypes(Encoding):
         self.node = ContinuousFeatureSpec(channels)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
-        sender, receiver = graph.pair_index
-        edges = sender != receiver if graph.mask is None else (sender != receiver) & graph.mask
-        with torch.autocast(receiver.device.type, enabled=False):
+        with torch.autocast(graph.ptr.device.type, enabled=False):
             radial = self.distance(data, graph)[1][:, :-1]  # without the channel that is 1 at any distance
-            messages = self.types(data.x[:, 0])[sender] * self.filter(radial) * edges[:, None]
-            return messages.new_zeros(graph.num_nodes, messages.shape[1]).index_add_(0, receiver, messages), None
+            messages = self.types(data.x[:, 0])[graph.pair_index[0]] * self.filter(radial)
+            return sum_over_others(messages, graph), None
 
     def __repr__(self) -> str:
         return f"NeighbourAtomTypes({self.distance}, types={self.types.num_embeddings}, channels={self.node.channels})"

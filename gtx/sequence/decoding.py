@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 
+if TYPE_CHECKING:
+    from gtx.sequence.model import MoleculeToSequenceModel
+
 # --- Decoding: a trained model writes token by token, always the likeliest one.
-
-
-class State(Protocol):
-    """Sequences being written, one per row.
-
-    Attributes:
-        rows: number of rows.
-        device: device of the tokens.
-    """
-
-    rows: int
-    device: torch.device
-
-    def step(self, tokens: Tensor) -> Tensor:
-        """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
-
-    def select(self, rows: Tensor) -> None:
-        """Select the rows that continue (int64 `[R']`); a row may be selected several times."""
-
-
-class Writer(Protocol):
-    """A model that writes, as `gtx.sequence.model.MoleculeToSequenceModel` does."""
-
-    def begin(self, source: Any, limit: int) -> State:
-        """Start one empty row per source; at most `limit` steps will follow."""
 
 
 class GeneratedSequence(NamedTuple):
@@ -54,7 +32,7 @@ class GeneratedSequence(NamedTuple):
 
 
 @torch.inference_mode()
-def greedy_search(model: Writer, source: Any, limit: int) -> list[GeneratedSequence]:
+def greedy_search(model: MoleculeToSequenceModel, source: Any, limit: int) -> list[GeneratedSequence]:
     """Generate one sequence per input by taking the most probable token at every step.
 
     Args:
@@ -99,7 +77,7 @@ def next_token(logits: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def beam_search(
-    model: Writer, source: Any, limit: int, width: int = 4, penalty: float = 0.6
+    model: MoleculeToSequenceModel, source: Any, limit: int, width: int = 4, penalty: float = 0.6
 ) -> list[list[GeneratedSequence]]:
     r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
 

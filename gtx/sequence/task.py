@@ -31,7 +31,7 @@ from gtx.tasks.task import Task
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
     from gtx.data.row_log import InputFile, RowLog
-    from gtx.sequence.decoding import Writer
+    from gtx.sequence.model import MoleculeToSequenceModel
 
 
 # --- Scores of teacher-forced sequences.
@@ -383,7 +383,7 @@ class SequenceObjective(Objective):
         return len(examples.targets.items) + len(examples)
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[GeneratedSequence]:
-        (model,) = cast("Sequence[Writer]", members)
+        (model,) = cast("Sequence[MoleculeToSequenceModel]", members)
         if self.beams is None or self.beams == 1:
             return greedy_search(model, batch, self.limit)
         return [best[0] for best in beam_search(model, batch, self.limit, self.beams)]

@@ -89,11 +89,7 @@ def read_log(folder: Path) -> list[dict[str, float]]:
 
 
 def save_whole(contents: dict[str, Any], path: Path) -> None:
-    """Write a file with `torch.save`, complete or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file with `torch.save`, complete or not at all."""
     with whole_file(path) as file:
         try:
             torch.save(contents, file)
@@ -115,14 +111,8 @@ _TRAIN_ANEW = (
 
 @contextmanager
 def readable(path: Path, remedy: str = _TRAIN_ANEW) -> Iterator[None]:
-    """Report a failure within the block as a damaged file, without torch's advice to run the code in it.
-
-    Args:
-        path: the file that is read.
-        remedy: what the user can do, in a sentence.
-
-    Raises:
-        InputError: names the file and how to continue without it.
+    """Report a failure within the block as a damaged file, with a remedy, and not with torch's advice to run the code
+    in it.
     """
     try:
         with warnings.catch_warnings():

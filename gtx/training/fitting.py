@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
-from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.callbacks import LambdaCallback, ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.utilities.seed import isolate_rng
 from torch import nn
@@ -38,7 +38,6 @@ from gtx.training.logging import (
     EpochLines,
     TrainingBar,
     Watch,
-    WatchCallback,
     epoch_scores,
     make_logger,
     training_progress,
@@ -365,7 +364,7 @@ def train_module(
     ]
     callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if watch is not None:
-        callbacks.append(WatchCallback(watch, history))
+        callbacks.append(LambdaCallback(on_train_epoch_end=lambda *_: watch(history.rows)))
     if settings.progress and bar:
         callbacks.append(TrainingBar(title, history))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else None

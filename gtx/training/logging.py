@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning import LightningModule, Trainer
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
@@ -28,16 +28,9 @@ LOGGERS = {"csv": "CSVLogger", "tensorboard": "TensorBoardLogger", "wandb": "Wan
 
 
 def make_logger(name: str, arguments: dict[str, Any], folder: Path) -> Logger:
-    """Make a logger.
+    """Make one of `LOGGERS`, or of the class with a dotted path; `save_dir`, if the class has it, defaults to `folder`.
 
-    Args:
-        name: one of `LOGGERS`, or the dotted path of a class. It is imported, so it must not come from an untrusted
-            file.
-        arguments: arguments of the class; `save_dir`, if the class has it, defaults to `folder`.
-        folder: folder of the network.
-
-    Raises:
-        InputError: the logger is unknown, its package is not installed, or it does not accept the arguments.
+    The class is imported, so its name must not come from an untrusted file.
     """
     module, _, class_name = name.rpartition(".")
     if name not in LOGGERS and not module:
@@ -77,12 +70,7 @@ def training_progress(enabled: bool) -> Progress:
 
 
 class EpochLines:
-    """Plain lines on standard error, one of the first and of the last epoch, and at most one a minute between.
-
-    Args:
-        title: title of the training, such as "member 2/5".
-        epochs: number of epochs of a training that is not stopped early.
-    """
+    """Plain lines on standard error, one of the first and of the last epoch, and at most one a minute between."""
 
     def __init__(self, title: str, epochs: int) -> None:
         self.title = title
@@ -104,10 +92,6 @@ def epoch_scores(rows: Sequence[dict[str, float]], epochs: int) -> str:
 
     The score is the first that the module logs, by its name in `metrics.json`:
     `loss 0.4312, val roc_auc 0.812 (0.825 in epoch 7, kept so far)`.
-
-    Args:
-        rows: rows of `log.csv`.
-        epochs: number of epochs of the training.
     """
     now, best = rows[-1], best_row(rows, epochs)
     scores = f"loss {now['train_loss']:.4f}"
@@ -122,10 +106,6 @@ class TrainingBar(ProgressBar):
 
     One bar for all epochs, on standard error, redrawn four times a second, since epochs of small molecules last a
     fraction of a second. If standard error is no terminal, `EpochLines`.
-
-    Args:
-        title: title of the bar, such as "member 2/5".
-        history: record of the epochs.
     """
 
     def __init__(self, title: str, history: History) -> None:
@@ -173,19 +153,3 @@ class TrainingBar(ProgressBar):
 Watch = Callable[[int, Sequence[dict[str, float]]], None]
 """Function of the number of the member and the rows of its `log.csv`, called after every epoch; an exception that it
 raises ends the training."""
-
-
-class WatchCallback(Callback):
-    """Call of a function with the rows of the history after each epoch.
-
-    Args:
-        watch: the function.
-        history: record of the epochs, a callback that runs before this one.
-    """
-
-    def __init__(self, watch: Callable[[Sequence[dict[str, float]]], None], history: History) -> None:
-        self.watch = watch
-        self.history = history
-
-    def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        self.watch(self.history.rows)

@@ -25,13 +25,7 @@ LOSS = "loss"
 
 
 def check_selection(task: Task, keep_by: str | None, validated: bool) -> None:
-    """Raise an `InputError` unless a task has the score, and there are validation rows to be scored.
-
-    Args:
-        task: the task.
-        keep_by: name of one of the task's metrics, or "loss"; None for the task's default.
-        validated: True if there are validation rows.
-    """
+    """Raise an `InputError` unless a task has the score `keep_by`, and there are validation rows to be scored."""
     if keep_by is None:
         return
     names = [*task.objective.validation.names, LOSS]
@@ -43,17 +37,11 @@ def check_selection(task: Task, keep_by: str | None, validated: bool) -> None:
 
 
 def validation_scorer(task: Task, val: MoleculeStore, keep_by: str | None) -> Callable[[Tensor], dict[str, float]]:
-    """Make `Task.validation` with a metric of the user's choice as `val_score`, negated if higher is better.
+    """Make the scorer of the task with a metric of the user's choice, first and as `val_score`, negated if higher is
+    better.
 
-    Args:
-        task: the fitted task.
-        val: validation rows.
-        keep_by: name of the metric, see `check_selection`; the scorer returns it first.
-
-    Returns:
-        A function from the `Task.validation_outputs` of all rows, `[n, K]`, to their scores. It raises an `InputError`
-        if the metric is not defined for these rows; the score is NaN, which selects no epoch, if outputs are not
-        finite.
+    It maps the validation outputs of all rows, `[n, K]`, to their scores. It raises an `InputError` if the metric is
+    not defined for these rows; the score is NaN, which selects no epoch, if outputs are not finite.
     """
     scores = task.objective.validation.scorer(val)
     if keep_by is None:
@@ -130,12 +118,7 @@ class WeightAverage(Callback):
 
 
 def best_row(rows: Sequence[dict[str, float]], epochs: int) -> dict[str, float]:
-    """Return the row of `log.csv` of the best epoch so far, by the rule of `BestEpoch`.
-
-    Args:
-        rows: rows of `log.csv`, at least one.
-        epochs: number of epochs of the training.
-    """
+    """Return the row of `log.csv` of the best epoch so far, by the rule of `BestEpoch`."""
 
     def score(row: dict[str, float]) -> float:
         value = row.get("val_score", math.inf)

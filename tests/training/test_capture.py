@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -12,7 +15,7 @@ from torch.optim import AdamW
 
 from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import Regression
-from gtx.training import TrainSettings
+from gtx.training import TrainSettings, capture
 from gtx.training.capture import WholeStep, obstacle_to_capture
 from gtx.training.module import TrainingModule
 from gtx.training.optimise import adamw
@@ -128,3 +131,33 @@ def test_a_run_goes_on_in_the_other_way(
     assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]
     assert {kind for each in seen for kind, _ in each} == {float if captured_first else Tensor}
     assert member.history[-1]["train_loss"] < member.history[0]["train_loss"]
+
+
+def test_a_capture_that_fails_restores_stream_and_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: what stands in for torch's capture leaves its stream current where it fails, as torch does."""
+    device, current, generator = torch.device("cuda", 0), ["default"], Mock(**{"clone_state.return_value": "before"})
+
+    @contextmanager
+    def on(stream: Any) -> Iterator[None]:
+        before, current[0] = current[0], stream
+        try:
+            yield
+        finally:
+            current[0] = before
+
+    @contextmanager
+    def graph(_: Any, stream: Any) -> Iterator[None]:
+        current[0] = stream
+        yield
+
+    fakes = {"Stream": lambda _: Mock(), "stream": on, "current_stream": Mock(), "CUDAGraph": Mock(), "graph": graph}
+    for name, fake in {**fakes, "default_generators": [generator]}.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    capture.side_stream.cache_clear()
+    stream = capture.side_stream(device)
+    with pytest.raises(ValueError, match="a question to the device"):
+        capture.record(Mock(side_effect=ValueError("a question to the device")), Mock(device=device))
+    assert current == ["default"]
+    generator.graphsafe_set_state.assert_called_once_with("before")
+    assert capture.side_stream(device) is not stream  # which may still be in the capture
+    capture.side_stream.cache_clear()

@@ -56,9 +56,7 @@ def attention(
 
     Args:
         graph: who attends to whom; of two sets, M senders and N receivers, a `BipartiteGraph`.
-        query: `[N, H, C]`.
-        key: `[N, H, C]`, or `[M, H, C]`.
-        value: `[N, H, D]`, or `[M, H, D]`.
+        query, key, value: `[N, H, C]`, `[M, H, C]` and `[M, H, D]`.
         edges: e and what it does; no states.
         dropout: share of the weights set to zero.
 

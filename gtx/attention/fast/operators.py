@@ -42,9 +42,7 @@ def attention(
        \tilde p_{rs} = m_{rs} p_{rs}, \quad o_r = \sum_s \tilde p_{rs} v_s, \quad c_r = \sum_s \tilde p_{rs} e_{rs} \]
 
     Args:
-        q: `[N, H, C]`.
-        k: `[N, H, C]`.
-        v: `[N, H, D]`, all three of one type.
+        q, k, v: `[N, H, C]`, `[N, H, C]` and `[N, H, D]`, all three of one type.
         bias: b, `[P, H]`, or None.
         features: e, `[P, K]`, or None.
         spread: a, `[N, H, K]`, or None.

@@ -92,18 +92,12 @@ def attention(
 
     Args:
         graph: graph that defines the edges.
-        query: `[N, H, C]`; views of a fused projection are read in place.
-        key: `[N, H, C]`.
-        value: `[N, H, D]`.
+        query, key, value: `[N, H, C]`, `[N, H, C]` and `[N, H, D]`; views of a fused projection are read in place.
         edges: e and what it does; no states.
         dropout: share of the weights set to zero.
 
     Returns:
         o, `[N, H, D]`.
-
-    Raises:
-        ValueError: a shape does not fit the graph, a type is none of those, or dropout is not in [0, 1).
-        RuntimeError: there is no triton, or no device it can run on.
     """
     edges = ProjectedEdgeFeatures() if edges is None else edges
     _check(graph, query, key, value, edges, dropout)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import NamedTuple
+from typing import Any
 from zlib import crc32
 
 import torch
@@ -27,18 +27,6 @@ TF32_TOLERANCE = 3e-3
 _ALL_KEPT = 1e-12  # a share of dropout at which the factors are drawn, and are 1
 
 _failed: dict[torch.device, str] = {}
-
-
-class _Variant(NamedTuple):
-    """Kernels as they are tried, see `verify`: one tile, with exact products of float32 or not."""
-
-    device: torch.device
-    dtypes: tuple[torch.dtype, torch.dtype | None, torch.dtype | None]
-    widths: tuple[int, int, int, int]
-    parts: tuple[bool, bool, bool, bool]
-    gradients: bool
-    tile: int
-    exact: bool
 
 
 @torch.compiler.assume_constant_result  # while torch.compile traces, the kernels are tried for real
@@ -70,7 +58,7 @@ def verify(
     exact = torch.get_float32_matmul_precision() == "highest"
     for tile in tiles:
         if device not in _failed:
-            reason = _trial(_Variant(device, dtypes, widths, parts, gradients, tile, exact))
+            reason = _trial(device, dtypes, widths, parts, gradients, tile, exact)
             if reason is not None:
                 _failed[device] = reason
                 logging.getLogger(__name__).warning(
@@ -86,17 +74,25 @@ def forget() -> None:
 
 
 @cache
-def _trial(variant: _Variant) -> str | None:
-    """Run one variant in a thread of its own, in which no mode of the caller holds.
+def _trial(*variant: Any) -> str | None:
+    """Run one variant, the arguments of `_compare`, in a thread of its own, in which no mode of the caller holds.
 
     Such modes are inference, autocast, fake tensors and hooks on saved tensors.
     """
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_compare, variant).result()
+        return thread.submit(_compare, *variant).result()
 
 
-def _compare(variant: _Variant) -> str | None:
-    device, dtypes, widths, parts, gradients, tile, exact = variant
+def _compare(
+    device: torch.device,
+    dtypes: tuple[torch.dtype, torch.dtype | None, torch.dtype | None],
+    widths: tuple[int, int, int, int],
+    parts: tuple[bool, bool, bool, bool],
+    gradients: bool,
+    tile: int,
+    exact: bool,
+) -> str | None:
+    """Compare kernels of one tile, as `verify` gets them, with the definition; `exact` products of float32 or not."""
     (dtype, of_bias, of_features), (H, C, D, K), (spread, collect, masked, dropped) = dtypes, widths, parts
     sizes = [tile // 2 + 1, tile]  # the smallest and the largest of the tile
     # other numbers in every trial: memory that was freed may still hold the right ones of the last

@@ -35,8 +35,7 @@ def sum_messages(
         edge_index: int64 `[2, E]`.
         codes: of the bonds, int64 `[E, F]`.
         offsets: int64 `[F]`, where each column's rows begin in the table.
-        table: T, `[*, C]`.
-        bias: b, `[C]`.
+        table, bias: T, `[*, C]`, and b, `[C]`.
         scale: 1 + epsilon.
     """
     if not can_sum(x, table, bias):
