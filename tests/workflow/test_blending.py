@@ -74,7 +74,9 @@ def test_weights_follow_the_errors_and_are_those_of_the_prior_where_both_are_ali
     assert blend_weights(task, good, good, val)[0] == pytest.approx(0.6, abs=1e-3)
     assert 0.4 < blend_weights(task, good, other, val)[0] < 0.8
     few, worse = val.subset(np.arange(10)), y + 0.2 * noise[1]
-    assert 0.6 < blend_weights(task, worse[:10], good[:10], few)[0] < blend_weights(task, worse, good, val)[0]
+    many, four = val.subset(np.tile(np.arange(10), 4)), (4, 1)  # the same errors
+    of_few = blend_weights(task, worse[:10], good[:10], few)[0]
+    assert 0.6 < of_few < blend_weights(task, worse[:10].repeat(four), good[:10].repeat(four), many)[0]
     assert blend_weights(task, bad[:9], good[:9], few.subset(np.arange(9)))[0] == 0
 
 
