@@ -89,11 +89,7 @@ def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
 
 
 class Numbers:
-    """Targets that are numbers.
-
-    Args:
-        task: that predicts them.
-    """
+    """Targets of a task that are numbers."""
 
     has_thresholds = False
     """True if predictions are probabilities that a threshold turns into classes."""
