@@ -51,8 +51,6 @@ from gtx.tasks.uncertainty import (
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
 
-NO_METHOD = UncertaintyMethod()
-
 # --- A total that the values of a molecule's atoms sum to.
 
 CHARGE = "charge"
@@ -404,9 +402,8 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.coverage, BETWEEN_0_AND_1, "coverage")
-        if self.uncertainty not in ("none", *UNCERTAINTY_METHODS):
-            names = ", ".join(("none", *UNCERTAINTY_METHODS))
-            raise InputError(f"uncertainty: expected one of {names}, got {self.uncertainty}")
+        if self.uncertainty not in UNCERTAINTY_METHODS:
+            raise InputError(f"uncertainty: expected one of {', '.join(UNCERTAINTY_METHODS)}, got {self.uncertainty}")
         if self.method.width > 1 and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
         if self.method.width > 1 and self.censored:
@@ -425,7 +422,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     @cached_property
     def method(self) -> UncertaintyMethod:
         """Method of uncertainty; `none` has one output per target and the task's own loss."""
-        return UNCERTAINTY_METHODS.get(self.uncertainty, NO_METHOD).at(self.coverage)
+        return UNCERTAINTY_METHODS[self.uncertainty].at(self.coverage)
 
     @cached_property
     def columns(self) -> Columns:
@@ -494,7 +491,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
                 "element_reference": bool | None,
                 "censored": bool | None,
                 "relation_column": Text | None,
-                "uncertainty": one_of(["none", *UNCERTAINTY_METHODS]),
+                "uncertainty": one_of(UNCERTAINTY_METHODS),
                 "std_factor": factors | None,
                 "std_slope": list_of(number(0, STEEPEST), targets, targets) | None,
                 "sum_to": Text | Number | None,

@@ -246,12 +246,13 @@ def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
 
 
 UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
+    "none": UncertaintyMethod(),
     "variance": Variance(),
     "quantiles": Quantiles(),
     "evidential": Evidential(),
     "similarity": Similarity(),
 }
-"""Methods of uncertainty by the words that `--uncertainty` and model files use; `none` is no method."""
+"""Methods of uncertainty by the words that `--uncertainty` and model files use."""
 
 
 # --- Standard deviations of the right size.
