@@ -78,6 +78,7 @@ class MoleculeDataModule(LightningDataModule):
         featuriser: settings with which `from_table` read the molecules.
         examples: examples of each part, from which batches are made, with targets scaled for the loss (see
             `Task.examples`).
+        fixed: encodings of the training and validation molecules that are computed once, by part, see `ROOM`.
         budget: largest number of pairs in a batch, from the settings, or less if memory is short (see
             `gtx.training.fitting.BatchTrial`).
         constant: whether training and validation batches have constant shape. The loaders then yield the indices of the
