@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gtx.cli import main
+from gtx.cli.benchmark import comparison_table
 from gtx.cli.printing import cell, folded, say, score_table
 from gtx.prediction import save_model
 from gtx.prediction.model_file import read_model
+from gtx.tasks import Regression
 from gtx.tasks.regression import NumberObjective
 from tests.tables import write
 
@@ -126,3 +129,15 @@ def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(
     assert max(map(len, lines)) <= 80 and "kernel" in "".join(lines) and "…" not in "".join(lines)
     cells = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
     assert [name for name in cells if name] == ["permeability_", "caco2_papp"]
+
+
+def test_a_comparison_on_a_narrow_terminal_has_fewer_metrics_and_no_cut_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    more = {"mean": 0.5, "sd": 0.1, "difference": -0.1, "low": -0.2, "high": 0.1, "p": 0.0001}
+    names = [(method, metric) for method in ("gtx", "random_forest") for metric in NumberObjective.metrics]
+    rows = [{"target": "solubility_in_water", "method": method, "metric": metric, **more} for method, metric in names]
+    comparison_table(SimpleNamespace(table=rows, task=Regression("solubility_in_water")), {})
+    text = capsys.readouterr().out
+    assert "…" not in text and "RMSE" in text and text.endswith("no room for MAE, R²; benchmark.csv has all scores\n")
