@@ -77,7 +77,8 @@ class RandomWalkProbabilities(Encoding):
         return powers
 
     def __repr__(self) -> str:
-        return f"RandomWalkProbabilities({self.steps})"
+        left_out = "".join(f", {name}s=False" for name in ("node", "pair") if getattr(self, name) is None)
+        return f"RandomWalkProbabilities({self.steps}{left_out})"
 
 
 # --- A learned function of eigenvectors that does not depend on their signs.

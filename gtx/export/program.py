@@ -249,11 +249,11 @@ class MoleculeProgram(nn.Module):
         codes = {"x": atoms.long(), "edge_index": bonds.long(), "edge_attr": bond_codes.long()}
         where = {"batch": graph.batch, "ptr": graph.ptr, "graph": graph}
         batch = Batch(_base_cls=Data, **codes, **where, u=descriptors[None])
-        if self.foundation is not None:
-            batch.embeddings = self.foundation.embed(batch)  # before `fixed`, whose encodings are others
         first = self.members[0]
-        if isinstance(first, GraphTransformer):  # encodings that all members share
+        if isinstance(first, GraphTransformer):  # encodings that all members and the foundation share
             batch.fixed = first.compute_encodings(batch, list(first.fixed))
+        if self.foundation is not None:
+            batch.embeddings = self.foundation.embed(batch)
         outputs = torch.stack([member(batch).double() for member in self.members], 1)
         if self.kernel is not None:
             outputs = blend_outputs(outputs, self.kernel(batch), self.share)

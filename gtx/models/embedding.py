@@ -190,12 +190,17 @@ class MoleculeEmbedding(nn.Module):
         edges = graph.edge_index if edge_list else graph
         return EmbeddedMolecules(x, edges, pairs, nodes, nodes.atoms[batch.edge_index], bonds)
 
+    @property
+    def named_encodings(self) -> dict[str, nn.Module]:
+        """The encodings by place and representation: networks with a name in common compute the same under it."""
+        return {f"{i} {encoding}": encoding for i, encoding in enumerate(self.encodings)}
+
     def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""
         x = self.atom_features(batch, self.atoms(self.vocabularies.atoms(batch.x)))
         pairs, fixed = [], batch.fixed if "fixed" in batch else {}
-        for i, encoding in enumerate(self.encodings):
-            node, pair = fixed[str(i)] if str(i) in fixed else encoding(batch, graph)
+        for i, (name, encoding) in enumerate(self.named_encodings.items()):
+            node, pair = fixed[name] if name in fixed else encoding(batch, graph)
             if node is not None:
                 x = x + self.nodes[str(i)](_as(node, x))
             if pair is not None:

@@ -97,11 +97,12 @@ class GraphTransformer(MoleculeModel):
 
     @property
     def fixed(self) -> dict[str, bool]:
-        return {str(i): not e.constant_shapes for i, e in enumerate(self.embedding.encodings) if e.fixed}
+        named = self.embedding.named_encodings
+        return {name: not encoding.constant_shapes for name, encoding in named.items() if encoding.fixed}
 
     def compute_encodings(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
-        graph = self.graph(batch)
-        return {name: self.embedding.encodings[int(name)](batch, graph) for name in names}
+        graph, named = self.graph(batch), self.embedding.named_encodings
+        return {name: named[name](batch, graph) for name in names}
 
     def forward(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor | tuple[Tensor, ...]:
         """Predict for molecules, atoms or bonds, `[*, out_channels]`, in the scaled units of training; a tuple with

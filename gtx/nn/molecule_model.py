@@ -48,7 +48,7 @@ class MoleculeModel(nn.Module):
 
     @property
     def fixed(self) -> Mapping[str, bool]:
-        """Names of the encodings that are the same in every epoch.
+        """Names of the encodings that are the same in every epoch, and in every network that names them.
 
         The value of a name is True if batches of constant shape need the encoding to be precomputed, see
         `gtx.data.batches.precompute_encodings`.

@@ -261,6 +261,9 @@ class Predictor:
         return outputs
 
     def _ask(self, members: Sequence[nn.Module], batch: Batch) -> Any:
+        first = members[0]
+        if isinstance(first, MoleculeModel):  # encodings that all members and the foundation share
+            batch.fixed = first.compute_encodings(batch, list(first.fixed))
         outputs = self.task.objective.predict(members, batch)
         return outputs if self.kernel_member is None else self.kernel_member(outputs, batch)
 
