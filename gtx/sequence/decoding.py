@@ -1,4 +1,4 @@
-"""Decoding: a trained model writes token by token, greedily or by beam search."""
+"""Decoding: a trained model writes token by token, always the likeliest one, or by beam search."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from gtx.sequence.sequences import END_TOKEN, START_TOKEN
 
 if TYPE_CHECKING:
     from gtx.sequence.model import MoleculeToSequenceModel
-
-# --- Decoding: a trained model writes token by token, always the likeliest one.
 
 
 class GeneratedSequence(NamedTuple):
@@ -111,8 +109,8 @@ def beam_search(
         return log_p / ((5 + length) / 6) ** penalty
 
     state = model.begin(source, limit + 1)
-    found: list[list[GeneratedSequence]] = [[] for _ in range(state.rows)]
     device, B = state.device, state.rows
+    sequences: list[list[GeneratedSequence]] = [[] for _ in range(B)]
     sources = torch.arange(B, device=device)  # [A] that are still searched
     total = torch.zeros(B, 1, dtype=torch.float64, device=device)  # [A, k] log-probability of each prefix
     tokens = torch.zeros(B, 1, 0, dtype=torch.long, device=device)  # [A, k, t]
@@ -128,31 +126,25 @@ def beam_search(
         ends = ((token == END_TOKEN) & best.isfinite())[:, :width]  # an end must be among the k likeliest itself
         for a, c in ends.nonzero().tolist():
             score = float(rank(best[a, c], step + 1))
-            found[sources[a]].append(
-                GeneratedSequence(tokens[a, parent[a, c]].tolist(), float(best[a, c]), True, score)
-            )
-        for a in sources.tolist():
-            found[a] = sorted(found[a], key=lambda one: -one.score)[:width]
-        if step == limit:
-            _cut_off(found, sources, tokens, total, rank(total, limit), width)
+            prefix = tokens[a, parent[a, c]].tolist()
+            sequences[sources[a]].append(GeneratedSequence(prefix, float(best[a, c]), True, score))
+        for source in sources.tolist():
+            sequences[source] = sorted(sequences[source], key=lambda one: -one.score)[:width]
+        if step == limit:  # places without an ended sequence get unfinished prefixes, the likeliest first
+            for source, *prefixes in zip(sources, tokens, total, rank(total, limit), strict=True):
+                rest = zip(*(part.tolist() for part in prefixes), strict=True)
+                cut = [GeneratedSequence(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
+                free = width - len(sequences[source])
+                sequences[source] += sorted(cut, key=lambda one: -one.score)[:free]
             break
 
         total, kept = best.masked_fill(token == END_TOKEN, -torch.inf).topk(min(width, best.shape[1]))
         parent, token = parent.gather(1, kept), token.gather(1, kept)
         tokens = torch.cat([tokens.gather(1, parent[:, :, None].expand(-1, -1, step)), token[:, :, None]], 2)
         hope = rank(total[:, 0], limit + 1)
-        worst = [found[a][-1].score if len(found[a]) == width else -torch.inf for a in sources.tolist()]
+        ended = [sequences[source] for source in sources.tolist()]
+        worst = [each[-1].score if len(each) == width else -torch.inf for each in ended]
         going = (hope > hope.new_tensor(worst)).nonzero().squeeze(1)
         state.select((parent + torch.arange(A, device=device)[:, None] * k)[going].flatten())
         sources, total, tokens, last = sources[going], total[going], tokens[going], token[going].flatten()
-    return found
-
-
-def _cut_off(
-    found: list[list[GeneratedSequence]], sources: Tensor, tokens: Tensor, total: Tensor, scores: Tensor, width: int
-) -> None:
-    """Fill places without an ended sequence with unfinished prefixes at the limit, the likeliest first."""
-    for a, source in enumerate(sources.tolist()):
-        rest = zip(tokens[a].tolist(), total[a].tolist(), scores[a].tolist(), strict=True)
-        begun = [GeneratedSequence(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
-        found[source] += sorted(begun, key=lambda one: -one.score)[: width - len(found[source])]
+    return sequences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -87,11 +87,9 @@ class TokenTransformer(nn.Module):
         """Return the tokens after the last layer, `[N, channels]`.
 
         Args:
-            tokens: N of them.
+            tokens: N tokens.
             graph: edges between tokens.
-            source: encoded source to which tokens attend, `[M, source_channels]`.
-            cross_edges: edges from source nodes to tokens, an edge list or a bipartite graph.
-            weights: list to which the weights of the cross-attention of each layer are appended, `[E, H]`.
+            source, cross_edges, weights: as in `DecoderLayer`.
         """
         x = self.dropout(self.embedding(tokens.items, tokens.place))
         for layer in self.layers:
@@ -101,10 +99,7 @@ class TokenTransformer(nn.Module):
     def step(self, tokens: Tensor, past: list[KeyValueCache], source: list[KeyValueCache | None]) -> Tensor:
         """Compute `forward` for the next token of each row (int64 `[R]`): `[R, channels]`.
 
-        Args:
-            tokens: the next token of each row.
-            past: per layer, keys and values of the earlier tokens; the new ones are appended.
-            source: per layer, keys and values of the source, or None.
+        `past` and `source` have the keys and values of each layer; those of the new tokens are appended to `past`.
         """
         x = self.embedding(tokens, torch.full_like(tokens, past[0].length))
         for layer, own, read in zip(self.layers, past, source, strict=True):
@@ -119,10 +114,6 @@ class Writing:
         decoder: in evaluation mode.
         memory: encoded sources, one per row; None for a language model, which begins with one row.
         limit: the largest number of tokens, the start among them.
-
-    Attributes:
-        rows: number of rows.
-        device: device of the tokens.
     """
 
     def __init__(self, decoder: TokenTransformer, memory: SequenceBatch | None, limit: int) -> None:
@@ -180,13 +171,6 @@ class CrossAttentionMaps(NamedTuple):
     weights: list[Tensor]
 
 
-class SourceEncoder(Protocol):
-    """A model that reads sources, such as a `GraphTransformer`, which reads molecules."""
-
-    def nodes(self, source: Any) -> Tensor:
-        """Return what tokens attend to, `[M, *]`."""
-
-
 class MoleculeToSequenceModel(MoleculeModel):
     r"""Encoder-decoder model that reads molecules and generates sequences.
 
@@ -207,15 +191,17 @@ class MoleculeToSequenceModel(MoleculeModel):
         setting: arguments of `TokenTransformer`, such as the width of the decoder, by name.
     """
 
-    encoder: SourceEncoder | None
-
     def __init__(
-        self, encoder: nn.Module | None, size: int, source_channels: int | None = None, **setting: Any
+        self,
+        encoder: GraphTransformer | TokenSequenceEncoder | None,
+        size: int,
+        source_channels: int | None = None,
+        **setting: Any,
     ) -> None:
         super().__init__()
         if encoder is not None:
             setting["source_channels"] = source_channels or setting.get("channels", 256)
-        self.encoder = encoder  # type: ignore[assignment]  # a module that has `nodes`
+        self.encoder = encoder
         self.decoder: TokenTransformer = TokenTransformer(size, **setting)
 
     def forward(self, source: Batch | SequenceBatch | None, tokens: SequenceBatch) -> Tensor:
@@ -266,14 +252,7 @@ class MoleculeToSequenceModel(MoleculeModel):
         return CrossAttentionMaps(logits, edges.edge_index, weights)
 
     def begin(self, source: Batch | SequenceBatch | None, limit: int) -> Writing:
-        """Sequences to be written, one per source; one if there is no source.
-
-        See `gtx.sequence.decoding.greedy_search`.
-
-        Args:
-            source: what is read.
-            limit: largest number of tokens, including the start token.
-        """
+        """Begin a sequence for each source (one without a source) of at most `limit` tokens, with the start token."""
         return Writing(self.decoder, self.read(source), limit)
 
 

@@ -21,26 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceReport(RunReport):
-    """Content of the report of a run whose target is a text, for `write_sequence_report`.
+    """Content of the report of a run whose target is a text, for `write_sequence_report`; n molecules."""
 
-    Attributes:
-        metrics: of the task, by name.
-        target: its name.
-        truth: n texts, empty where there is none.
-        written: n texts of the model.
-        canonical: n canonical SMILES of what was written, None where it is no SMILES; None altogether where it is not
-            meant to be one.
-        right: n, whether what was written is what should have been.
-        tokens: how many different ones there are.
-    """
-
-    metrics: Mapping[str, Any]
+    metrics: Mapping[str, Any]  # of the task, by name
     target: str
-    truth: Sequence[str]
-    written: Sequence[str]
-    canonical: Sequence[str | None] | None
-    right: Sequence[bool]
-    tokens: int
+    truth: Sequence[str]  # [n], empty without a true text
+    written: Sequence[str]  # [n]
+    canonical: Sequence[str | None] | None  # SMILES [n], see `GeneratedTexts`
+    right: Sequence[bool]  # [n]
+    tokens: int  # in the vocabulary
 
 
 SHOWN = 12  # texts that are wrong
@@ -54,15 +43,7 @@ SEQUENCE_CURVES = {
 
 
 def write_sequence_report(path: str | os.PathLike[str], report: SequenceReport) -> list[str]:
-    """Write the report of a run whose target is a text as one HTML file.
-
-    Args:
-        path: the file, usually `report.html`; it appears whole or not at all.
-        report: the content.
-
-    Returns:
-        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
-    """
+    """Write one HTML file; return a line for each reason why a picture could not be drawn, as `gtx.report` does."""
     scored = report.scores[report.judged]
     metrics = {name: title for name, title in titles(report.metrics).items() if name in scored}
     wrong = [molecule for molecule in report.split[report.judged].tolist() if not report.right[molecule]]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -106,30 +106,12 @@ def _offsets(counts: Tensor) -> Tensor:
 # --- Examples to learn from: sources, and the sequence to be written for each.
 
 
-class Readable(Protocol):
-    """Sources in a row, such as `gtx.data.MoleculeStore` or `SequenceBatch`."""
-
-    @property
-    def sizes(self) -> Tensor:
-        """Atoms or tokens of each source, int64 `[M]`."""
-
-    def __len__(self) -> int: ...
-
-    def batch(self, index: Tensor) -> Any:
-        """Select the sources `index` as a batch for a model."""
-
-    def subset(self, index: Tensor) -> Readable:
-        """Select the sources `index`."""
-
-    def to(self, device: torch.device | str) -> Readable: ...
-
-
 @dataclass(frozen=True)
 class SequenceDataset:
     """Training examples of sequence generation: M inputs (molecules or sequences), each with the sequence to generate.
 
     Attributes:
-        source: input molecules or sequences; None for a language model.
+        source: input molecules (`gtx.data.MoleculeStore`) or sequences (`SequenceBatch`); None for a language model.
         targets: sequences to generate, without start and end.
         row: index of each example in the data set, int64 `[M]`.
 
@@ -137,12 +119,12 @@ class SequenceDataset:
         ValueError: not as many sources as targets.
     """
 
-    source: Readable | Any | None
+    source: Any
     targets: SequenceBatch
     row: Tensor
 
     @classmethod
-    def of(cls, source: Readable | None, targets: SequenceBatch) -> SequenceDataset:
+    def of(cls, source: Any, targets: SequenceBatch) -> SequenceDataset:
         """Make examples of sources and their targets, numbered from 0."""
         if source is not None and len(source) != len(targets):
             raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")

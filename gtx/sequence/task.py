@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -60,12 +60,7 @@ def count(logits: Tensor, labels: Tensor, ptr: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def count_all(model: nn.Module, examples: SequenceDataset) -> Tensor:
-    """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode.
-
-    Args:
-        model: module that returns logits of the token after each.
-        examples: molecules and their sequences.
-    """
+    """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode."""
     device = next(model.parameters()).device
     examples, counts = examples.to(device), torch.zeros(len(examples), 3, dtype=torch.float64)
     for rows in PairBudgetSampler(examples.sizes.cpu(), PAIRS, shuffle=False).batches():
@@ -76,15 +71,11 @@ def count_all(model: nn.Module, examples: SequenceDataset) -> Tensor:
 
 
 def metrics(counts: Tensor) -> dict[str, float | None]:
-    r"""Score teacher-forced sequences.
+    r"""Score teacher-forced sequences from what `count` returns, `[n, 3]`; None without sequences.
 
-    Args:
-        counts: as `count` returns them, `[n, 3]`.
-
-    Returns:
-        `loss`, the mean of \(-\ln p\) per label, in nats; `perplexity`, its exponential, at least 1;
-        `token_accuracy`, the share of labels that are the likeliest token; `sequence_accuracy`, the share of sequences
-        of which all are, which greedy decoding generates exactly. None without sequences.
+    `loss` is the mean of \(-\ln p\) per label, in nats; `perplexity` its exponential, at least 1; `token_accuracy` the
+    share of labels that are the likeliest token; `sequence_accuracy` the share of sequences of which all are, which
+    greedy decoding generates exactly.
     """
     names = ("loss", "perplexity", "token_accuracy", "sequence_accuracy")
     if len(counts) == 0:
@@ -93,17 +84,6 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
     loss = surprise / labels
     sequences = float((counts[:, 2] == counts[:, 1]).double().mean())
     return dict(zip(names, (loss, math.exp(min(loss, 700.0)), right / labels, sequences), strict=True))
-
-
-def exact_match_accuracy(written: Sequence[Hashable], truth: Sequence[Hashable]) -> float | None:
-    """Compute the share of generated sequences (or texts) that equal the true ones; None if there are none.
-
-    Raises:
-        ValueError: the lengths differ.
-    """
-    if len(written) != len(truth):
-        raise ValueError(f"expected {len(truth)} sequences, one for each that is true, got {len(written)}")
-    return sum(a == b for a, b in zip(written, truth, strict=True)) / len(truth) if truth else None
 
 
 # --- Generated texts and their scores.
@@ -176,11 +156,10 @@ class GeneratedTexts:
 
 
 def scores(counts: Counter[str]) -> dict[str, Any]:
-    """Compute scores from `GeneratedTexts.counts`.
+    """Compute scores from `GeneratedTexts.counts`, None without texts.
 
-    Returns:
-        `exact_accuracy`, the share of texts that equal the true one; of SMILES also `molecule_accuracy`, the share that
-        is the right molecule, and `invalid`, the number that cannot be read. None without texts.
+    `exact_accuracy` is the share of texts that equal the true one; of SMILES also `molecule_accuracy`, the share that
+    is the right molecule, and `invalid`, the number that cannot be read.
     """
     total = counts["sequences"]
     shares = {name: n / total if total else None for name, n in counts.items() if name.endswith("accuracy")}
@@ -189,13 +168,7 @@ def scores(counts: Counter[str]) -> dict[str, Any]:
 
 @dataclass
 class TextScores:
-    """Counts of generated texts, compared with the true ones if the table has them.
-
-    Args:
-        target: name of the column.
-        columns: columns of the table.
-        limit: tokens at which a text is cut off.
-    """
+    """Counts of generated texts, compared with the true ones if the table has a column of the target."""
 
     target: str
     columns: Sequence[str]
