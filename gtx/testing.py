@@ -11,6 +11,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -54,18 +55,14 @@ class GuaranteeError(AssertionError):
     """Error of an object (an attention, an encoding, a model, ...) that breaks a guarantee of gtx."""
 
 
+@dataclass(frozen=True)
 class _Guarantee:
-    """A block that checks one guarantee of an object; another exception in it breaks the guarantee too.
+    """A block that checks one guarantee of an object; another exception in it breaks the guarantee too."""
 
-    Args:
-        subject: name of the object that is checked.
-        name: the guarantee, a short sentence.
-        lesson: usual cause of a violation.
-        page: page of the documentation to read.
-    """
-
-    def __init__(self, subject: str, name: str, lesson: str, page: str) -> None:
-        self.subject, self.name, self.lesson, self.page = subject, name, lesson, page
+    subject: str  # name of the object that is checked
+    page: str  # of the documentation
+    name: str  # the guarantee, a short sentence
+    lesson: str  # usual cause of a violation
 
     def __enter__(self) -> _Guarantee:
         return self
@@ -85,13 +82,16 @@ class _Guarantee:
         if not condition:
             raise self.broken(expected, str(found))
 
+    def finite(self, what: str, tensor: Tensor | None) -> None:
+        self.require(tensor is None or bool(tensor.isfinite().all()), f"{what} finite", "NaN or infinity")
+
     def equal(self, found: Tensor | None, expected: Tensor | None, tolerance: float, what: str = "the output") -> None:
         """Require equality up to `tolerance` times the largest entry."""
         if found is None or expected is None:
             self.require(found is expected, f"{what} in both or in neither", "one of them without it")
             return
         self.require(found.shape == expected.shape, f"{what} of shape {[*expected.shape]}", f"shape {[*found.shape]}")
-        self.require(bool(found.isfinite().all()), f"{what} finite", "NaN or infinity")
+        self.finite(what, found)
         if not found.numel():
             return
         apart = (found.double() - expected.double()).abs().max().item()
@@ -173,17 +173,17 @@ def check_score(score: Score, edge_dim: int | None = None) -> None:
     Raises:
         GuaranteeError: see `check_attention`; also if the score of `[5, H, C]` is not `[5, H]`.
     """
-    page = "docs/your-own.md"
-    with _Guarantee(str(score), "a score is an instance of a class derived from Score", "", page) as guarantee:
-        guarantee.require(isinstance(score, Score), "an instance, such as Distance()", repr(score))
+    guarantee = partial(_Guarantee, str(score), "docs/your-own.md")
+    with guarantee("a score is an instance of a class derived from Score", "") as instance:
+        instance.require(isinstance(score, Score), "an instance, such as Distance()", repr(score))
     heads, channels = score.heads or 3, score.channels or 4
     lesson = "`forward(query, key, edge)` gives one number per head: sum over the last dimension, and over no other."
-    with _Guarantee(str(score), "one number per edge and head", lesson, page) as guarantee:
+    with guarantee("one number per edge and head", lesson) as shape:
         edge = None if edge_dim is None else torch.randn(5, edge_dim)
         made = _shaken(score)(torch.randn(5, heads, channels), torch.randn(5, heads, channels), edge)
-        guarantee.require(made.shape == (5, heads), f"[5, {heads}]", [*made.shape])
+        shape.require(made.shape == (5, heads), f"[5, {heads}]", [*made.shape])
     layer = EdgeAttention(heads * channels, channels, heads, edge_dim=edge_dim, edge_bias=False, score=deepcopy(score))
-    _check_attention(str(score), page, layer, None, torch.float64, True)
+    _check_attention(guarantee, layer, None, torch.float64, True)
 
 
 def check_attention(
@@ -205,12 +205,11 @@ def check_attention(
             or batch-mates change the output; a parameter has no gradient; the gradient is not that of the output; one
             atom, or none, fails; a state dict is not all there is to a layer.
     """
-    _check_attention(str(layer), "docs/attentions.md", layer, pair_features, dtype, smooth)
+    _check_attention(partial(_Guarantee, str(layer), "docs/attentions.md"), layer, pair_features, dtype, smooth)
 
 
 def _check_attention(
-    subject: str,
-    page: str,
+    guarantee: Callable[[str, str], _Guarantee],
     layer: EdgeAttention,
     pair_features: Callable[[CompleteGraph, torch.dtype], Tensor] | None,
     dtype: torch.dtype,
@@ -250,9 +249,6 @@ def _check_attention(
         gradients = torch.autograd.grad(total, list(used.values()), allow_unused=True)
         named = {f"the gradient of {name}": g for name, g in zip(used, gradients, strict=True)}
         return {"the output": out, "the weights": weights, "the states": states, **named}
-
-    def guarantee(name: str, lesson: str) -> _Guarantee:
-        return _Guarantee(subject, name, lesson, page)
 
     graph = graph_of(*SIZES)
     x, e = inputs(graph)
@@ -298,7 +294,7 @@ def _check_attention(
         graph = graph_of(1)
         x, e = inputs(graph)
         for what, value in results(x, graph, e).items():
-            single.require(value is None or bool(value.isfinite().all()), f"{what} finite", "NaN or infinity")
+            single.finite(what, value)
     with guarantee("no atoms", lesson) as nothing:
         for graph in (graph_of(), graph_of(0, 0)):
             x, e = inputs(graph)
@@ -338,14 +334,12 @@ def check_encoding(
     graph = CompleteGraph.from_batch(batch.batch, batch.num_graphs)
     names = ("node features", "pair features")
 
-    def guarantee(name: str, lesson: str) -> _Guarantee:
-        return _Guarantee(str(encoding), name, lesson, "docs/your-own.md")
-
+    guarantee = partial(_Guarantee, str(encoding), "docs/your-own.md")
     with guarantee("an encoding is an instance of a class derived from Encoding", "") as instance:
         instance.require(isinstance(encoding, Encoding), "an instance, such as GaussianDistance()", repr(encoding))
 
-    def both(found: tuple, expected: tuple, block: _Guarantee, tolerance: float = 1e-5) -> None:
-        for what, one, other in zip(names, found, expected, strict=True):
+    def both(features: tuple, expected: tuple, block: _Guarantee, tolerance: float = 1e-5) -> None:
+        for what, one, other in zip(names, features, expected, strict=True):
             block.equal(one, other, tolerance, what)
 
     def check_yield(yielded: tuple, rows: tuple[int, int], block: _Guarantee) -> None:
@@ -363,7 +357,7 @@ def check_encoding(
                 expected = f"codes from 0 to less than {feature.sizes}"
                 block.require(bool(inside), expected, [*map(tuple, values.unique(dim=0)[-1:].tolist())])
             else:
-                block.require(bool(values.isfinite().all()), f"{what} finite", "NaN or infinity")
+                block.finite(what, values)
 
     lesson = "`node` and `pair` declare what `forward` returns, for every atom and every ordered pair of atoms."
     with guarantee("it yields what it declares", lesson) as declared:
@@ -434,12 +428,8 @@ def check_model(
             `GraphTransformer`); a gradient is missing or not finite; one atom, a salt without bonds, a chain of 300
             atoms, or a batch without molecules fails; a state dict is not all there is to the model.
     """
-    name, original = type(model).__name__, model
-    model = deepcopy(model).eval()
-
-    def guarantee(what: str, lesson: str) -> _Guarantee:
-        return _Guarantee(name, what, lesson, "docs/your-own.md")
-
+    guarantee = partial(_Guarantee, type(model).__name__, "docs/your-own.md")
+    original, model = model, deepcopy(model).eval()
     batch = example_batch(featuriser, positions=positions)
     with guarantee("one row per molecule", "A readout pools the atoms by `batch.batch`.") as shapes:
         whole = model(batch)
@@ -487,10 +477,11 @@ def check_model(
     if positions != "none":
         lesson = "Read distances and angles; a coordinate itself may not enter a number."
         with guarantee("rotation, mirror image and translation change nothing", lesson) as moving:
-            original_batch, exact = _double(batch), deepcopy(model).double()
-            moved = original_batch.clone()
-            moved.pos = original_batch.pos @ -_rotation() + 5.0
-            moving.equal(exact(moved), exact(original_batch), 1e-10)
+            still, exact = _double(batch), deepcopy(model).double()
+            moved = still.clone()
+            turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))).Q
+            moved.pos = still.pos @ -(turn * turn.det().sign()) + 5.0  # a rotation and a mirror image
+            moving.equal(exact(moved), exact(still), 1e-10)
     lesson = "Weights are `nn.Parameter`s; constants that training does not change are buffers."
     with guarantee("a state dict holds all there is to the model", lesson) as round_trip:
         copy = _shaken(original, 3).eval()
@@ -500,12 +491,6 @@ def check_model(
 
 def _double(batch: Batch) -> Batch:
     return batch.clone().apply(lambda values: values.double() if values.is_floating_point() else values)
-
-
-def _rotation(seed: int = 1) -> Tensor:
-    """Draw a rotation, float64 `[3, 3]`; its negative is a rotation and a mirror image."""
-    turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))).Q
-    return turn * turn.det().sign()
 
 
 # --- Tasks: cells, scales, loss, answers, the header of a model file.
@@ -529,9 +514,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
     """
     from gtx.training_data import DataSettings, load_training_table
 
-    def guarantee(what: str, lesson: str) -> _Guarantee:
-        return _Guarantee(type(task).__name__, what, lesson, "docs/your-own-task.md")
-
+    guarantee = partial(_Guarantee, type(task).__name__, "docs/your-own-task.md")
     lesson = "`infer_from_table` and `parse` read cells, which are text; a blank is NaN."
     with guarantee("cells become targets", lesson) as parsing, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"

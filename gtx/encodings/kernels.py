@@ -1,4 +1,4 @@
-"""Compiled loops of the encodings: bonds of a batch, the bonds along shortest paths, simple paths."""
+"""Compiled loops of the encodings: the bonds along shortest paths, and simple paths."""
 
 from __future__ import annotations
 
@@ -7,54 +7,17 @@ from numba import njit
 
 from gtx.base.jit import compiled_loop
 
-# --- Compiled loops over the bonds of a batch.
-
 
 @compiled_loop
-def neighbours(sender, receiver, num_nodes, once):
-    """Return the edges by receiver: `Neighbours`."""
-    num_edges = len(sender)
-    start = np.zeros(num_nodes + 1, np.int64)
-    senders, edges = np.empty(num_edges, np.int64), np.empty(num_edges, np.int64)
-    for e in range(num_edges):
-        start[receiver[e] + 1] += 1
-    for r in range(num_nodes):
-        start[r + 1] += start[r]
-    place = start[:-1].copy()
-    for e in range(num_edges):
-        at = place[receiver[e]]
-        senders[at], edges[at] = sender[e], e
-        place[receiver[e]] += 1
-    if once:
-        kept, begin = 0, 0
-        met = np.full(num_nodes, -1)  # the last receiver that each node was found to send to
-        for r in range(num_nodes):
-            end = start[r + 1]
-            for at in range(begin, end):
-                if met[senders[at]] != r:
-                    met[senders[at]] = r
-                    senders[kept], edges[kept] = senders[at], edges[at]
-                    kept += 1
-            begin, start[r + 1] = end, kept
-    return start, senders, edges
-
-
-# --- Compiled loops for paths.
-
-
-@compiled_loop
-def along(first, last, ptr, pair_ptr, start, sender, edge, bond, types, distance, farthest, counts):
+def along(first, last, ptr, pair_ptr, start, sender, bond, types, distance, farthest, counts):
     """Find the bonds along shortest paths, `gtx.encodings.ShortestPathBonds`, molecule by molecule.
 
     Args:
-        first: molecule.
-        last: molecule, not included.
-        ptr: `[B + 1]`.
-        pair_ptr: `[B + 1]`.
-        start: of `Neighbours`.
-        sender: of `Neighbours`.
-        edge: of `Neighbours`.
-        bond: `[E]`, the type of each bond.
+        first, last: the molecules, `last` not included.
+        ptr, pair_ptr: `[B + 1]`, of the graph.
+        start: `[N + 1]`; the bonds into node r are number `start[r]` to `start[r + 1]`.
+        sender: `[E]`, where each comes from.
+        bond: `[E]`, the type of each.
         types: T, how many there are.
         distance: `[num_pairs]`, codes of `ShortestPathLength`.
         farthest: distance that counts.
@@ -85,7 +48,7 @@ def along(first, last, ptr, pair_ptr, start, sender, edge, bond, types, distance
                         for c in range(min(d - 1, length) * types):
                             count[c] += less[c]
                         if d <= length:
-                            count[(d - 1) * types + bond[edge[at]]] += paths[before]
+                            count[(d - 1) * types + bond[at]] += paths[before]
             for i in range(reached):
                 s = order[i]
                 d, count = min(away[s], length), counts[pairs + s]
@@ -115,12 +78,9 @@ def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths)
     """Count the simple paths from each node, depth first, `gtx.encodings.SimplePathCounts`, molecule by molecule.
 
     Args:
-        first: molecule.
-        last: molecule, not included.
-        ptr: `[B + 1]`.
-        pair_ptr: `[B + 1]`.
-        start: of `Neighbours`, each once.
-        sender: of `Neighbours`.
+        first, last: the molecules, `last` not included.
+        ptr, pair_ptr: `[B + 1]`, of the graph.
+        start, sender: as in `along`, each pair of neighbours once.
         most: number of paths of a molecule at which the count ends.
         counts: `[num_pairs, K]`, zeros, the result.
         paths: `[B]`, the number of paths of each molecule, at most `most + 1`.

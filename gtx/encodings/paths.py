@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from gtx.base.threads import run_in_threads
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
-from gtx.encodings.neighbours import check_edges, compiled, neighbours, ragged
+from gtx.encodings.neighbours import check_edges, compiled, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
 
@@ -50,8 +50,6 @@ class ShortestPathLength(Encoding):
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         check_edges(data.edge_index, graph)
-        if graph.num_nodes == 0:
-            return None, data.edge_index.new_zeros(0, 1)
         codes = [self._codes(bonds) for bonds in adjacency(data.edge_index, graph)]
         return None, flatten(codes, graph).long().unsqueeze(1)
 
@@ -151,37 +149,38 @@ class SimplePathCounts(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        way = self._searched if compiled(data.edge_index, graph) else self._extended
-        return None, way(data.edge_index, graph).log1p()
+        check_edges(data.edge_index, graph)
+        sender, receiver = data.edge_index.long()
+        bonds = (receiver * graph.num_nodes + sender).unique()  # sorted by receiver, each pair of neighbours once
+        receiver, sender = bonds // graph.num_nodes, bonds % graph.num_nodes
+        counts = torch.zeros(graph.num_pairs, self.pair.channels, device=bonds.device)
+        count = self._search if compiled(data.edge_index, graph) else self._extend
+        count(receiver, sender, graph, counts)
+        return None, counts.log1p()
 
-    def _searched(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
+    def _search(self, receiver: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
         """Count by compiled loops, depth first."""
         from gtx.encodings import kernels
 
-        start, sender, _ = neighbours(edge_index, graph, once=True)
-        counts = torch.zeros(graph.num_pairs, self.pair.channels, device=edge_index.device)
+        start = _starts(receiver, graph)
         ptr, pair_ptr, paths = graph.ptr.numpy(), graph.pair_ptr.numpy(), np.zeros(graph.num_graphs, np.int64)
-        work = pair_ptr * 50
-        run_in_threads(kernels.simple_paths, work, ptr, pair_ptr, start, sender, MOST_PATHS, counts.numpy(), paths)
+        bonds, work = (start.numpy(), sender.numpy()), pair_ptr * 50
+        run_in_threads(kernels.simple_paths, work, ptr, pair_ptr, *bonds, MOST_PATHS, counts.numpy(), paths)
         self._check(int(paths.max(initial=0)))
-        return counts
 
-    def _extended(self, edge_index: Tensor, graph: CompleteGraph) -> Tensor:
+    def _extend(self, receiver: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
         """Count by extending all paths of the batch by a bond at a time."""
-        receiver, sender = edge_index.flip(0).unique(dim=1)  # sorted by receiver
-        bonds = torch.bincount(receiver, minlength=graph.num_nodes)
-        start = bonds.cumsum(0) - bonds
-        paths = torch.arange(graph.num_nodes, device=edge_index.device).unsqueeze(1)  # from the receiver on
-        counts = torch.zeros(graph.num_pairs, self.pair.channels, device=edge_index.device)
+        start = _starts(receiver, graph)
+        bonds = start.diff()
+        paths = torch.arange(graph.num_nodes, device=start.device).unsqueeze(1)  # from the receiver on
         for k in range(self.pair.channels):
             path, place = ragged(bonds[paths[:, -1]])
-            found = sender[start[paths[path, -1]] + place]
-            new = (paths[path] != found.unsqueeze(1)).all(1)
-            paths = torch.cat([paths[path[new]], found[new].unsqueeze(1)], 1)
+            node = sender[start[paths[path, -1]] + place]
+            new = (paths[path] != node.unsqueeze(1)).all(1)
+            paths = torch.cat([paths[path[new]], node[new].unsqueeze(1)], 1)
             self._check(len(paths))
             pair = graph.pair_of(torch.stack([paths[:, -1], paths[:, 0]]))
             counts[:, k].index_add_(0, pair, torch.ones_like(pair, dtype=counts.dtype))
-        return counts
 
     def _check(self, paths: int) -> None:
         if paths > MOST_PATHS:
@@ -255,14 +254,15 @@ class ShortestPathBonds(Encoding):
         """Compute the values by compiled loops."""
         from gtx.encodings import kernels
 
-        found = neighbours(data.edge_index, graph)
-        bond = data.edge_attr[:, 0].long().contiguous().numpy()
-        if len(bond) != len(found.edge) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
-            raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(found.edge)} edges")
+        (sender, receiver), bond = data.edge_index.long(), data.edge_attr[:, 0].long()
+        if len(bond) != len(sender) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
+            raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(sender)} edges")
+        order = receiver.argsort(stable=True)
+        edges = (each.numpy() for each in (_starts(receiver, graph), sender[order], bond[order]))
         ptr, pair_ptr = graph.ptr.numpy(), graph.pair_ptr.numpy()
         work = pair_ptr * (10 + self.length * self.bond_size)
         flat, paths = counts.flatten(1).numpy(), (distance.numpy(), self.farthest)
-        run_in_threads(kernels.along, work, ptr, pair_ptr, *found, bond, self.bond_size, *paths, flat)
+        run_in_threads(kernels.along, work, ptr, pair_ptr, *edges, self.bond_size, *paths, flat)
         return counts
 
     def _summed(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
@@ -286,6 +286,12 @@ class ShortestPathBonds(Encoding):
 
     def __repr__(self) -> str:
         return f"ShortestPathBonds({self.bond_size}, {self.length}, farthest={self.farthest})"
+
+
+def _starts(receiver: Tensor, graph: CompleteGraph) -> Tensor:
+    """Return int64 `[N + 1]`: bonds into node r, sorted by receiver, are number `start[r]` to `start[r + 1]`."""
+    bonds = torch.bincount(receiver, minlength=graph.num_nodes)
+    return torch.cat([bonds.new_zeros(1), bonds.cumsum(0)])
 
 
 def _steps(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor, Tensor]:

@@ -54,17 +54,13 @@ class RandomWalkProbabilities(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
-        node, pair = self._nodes_and_pairs(data.edge_index, graph)
-        return (None if self.node is None else node), (None if self.pair is None else pair)
-
-    def _nodes_and_pairs(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
-        check_edges(edge_index, graph)
-        if graph.num_nodes == 0:
-            return (torch.zeros(0, self.steps, device=edge_index.device),) * 2
-        steps = [self._powers(bonds).flatten(1) for bonds in adjacency(edge_index, graph)]
+        check_edges(data.edge_index, graph)
+        none = torch.zeros(self.steps + 1, 0, device=data.edge_index.device)
+        steps = [none, *(self._powers(bonds).flatten(1) for bonds in adjacency(data.edge_index, graph))]
         slots = graph.pairs.slot_of_row
         powers = torch.stack([power.index_select(0, slots) for power in torch.cat(steps, 1)])  # [K + 1, P]
-        return powers[1:, graph.diagonal].T, powers[: self.steps].T
+        node = None if self.node is None else powers[1:, graph.diagonal].T
+        return node, (None if self.pair is None else powers[: self.steps].T)
 
     def _powers(self, bonds: Tensor) -> Tensor:
         """`[b, n, n]` adjacency to `[K + 1, b, n, n]`: M to the powers 0 to K."""
@@ -96,17 +92,13 @@ class SignInvariant(nn.Module):
 
     Source: SignNet, Lim et al. 2022 (arXiv:2202.13013), eq. 3.
 
-    Args:
-        channels: number C of output channels.
-        hidden: width of the hidden layers.
-
     Shapes:
-        entries and eigenvalues `[N, k]`, `edge_index` `[2, E]` to `[N, k, C]`.
+        entries and eigenvalues `[N, k]`, `edge_index` `[2, E]` to `[N, k, channels]`.
     """
 
-    def __init__(self, channels: int, hidden: int = 32) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        self.channels = channels
+        hidden = 32
         self.before: nn.Sequential = nn.Sequential(
             nn.Linear(2, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU()
         )
@@ -119,9 +111,6 @@ class SignInvariant(nn.Module):
         both = both.to(next(self.parameters()).dtype).transpose(1, 2)  # nodes last but one, as messages want them
         result = self.round(self.before(both), edge_index).sum(0).transpose(0, 1)
         return result * (values > 0)[..., None]
-
-    def __repr__(self) -> str:
-        return f"SignInvariant({self.channels})"
 
 
 # --- Eigenvectors of the graph Laplacian.
@@ -194,19 +183,13 @@ class LaplacianEigenvectors(Encoding):
     @torch.no_grad()
     def eigenvectors(self, edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         """Per node, its entries in the k eigenvectors and their eigenvalues, float32 `[N, k]` each."""
-        if graph.num_nodes == 0:
-            return (torch.zeros(0, self.k, device=edge_index.device),) * 2
         present = graph.packed.cut_nodes(graph.nodes.pack(torch.ones(graph.num_nodes, 1, device=edge_index.device)))
-        both = [
-            self._decompose(bonds.double(), here.squeeze(-1) > 0)
-            for bonds, here in zip(adjacency(edge_index, graph), present, strict=True)
-        ]
-
-        def whole(buckets: tuple[Tensor, ...]) -> Tensor:
-            return graph.nodes.unpack(torch.cat([bucket.flatten(0, 1) for bucket in buckets]).float())
-
-        vectors, values = zip(*both, strict=True)
-        return whole(vectors), whole(values)
+        slots = [torch.zeros(0, 2, self.k, device=edge_index.device)]
+        for bonds, here in zip(adjacency(edge_index, graph), present, strict=True):
+            both = self._decompose(bonds.double(), here.squeeze(-1) > 0)
+            slots.append(torch.stack(both, 2).flatten(0, 1).float())
+        vectors, values = graph.nodes.unpack(torch.cat(slots)).unbind(1)
+        return vectors, values
 
     def _decompose(self, bonds: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         """`[b, n, n]` adjacency and bool `[b, n]` to entries and eigenvalues `[b, n, k]`."""

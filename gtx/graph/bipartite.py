@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,7 +10,6 @@ import torch
 from torch import Tensor
 
 from gtx.graph.complete import CompleteGraph
-from gtx.graph.packing import Buckets, FlatToPaddedMap, alike
 
 # --- Every sender of one set to every receiver of another: the edges of cross-attention.
 
@@ -90,43 +88,9 @@ class BipartiteGraph(CompleteGraph):
         """Number of senders in all graphs."""
         return self._once("num_senders", lambda: int(self.source_ptr[-1]))
 
-    @property
-    def packed(self) -> Buckets:
-        return self._once("packed", self._pack)
-
     def to(self, device: torch.device | str) -> Self:
         moved = self.between(self.source_ptr.to(device), self.ptr.to(device), self.max_buckets)
         return moved.masked(None if self.mask is None else self.mask.to(device))
-
-    def _pack(self) -> Buckets:
-        n, m = self.ptr.diff(), self.source_ptr.diff()
-        sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # with nodes in one set, slots too
-        shapes, graphs = [], []
-        for members in alike(sizes.tolist(), self.max_buckets):
-            shapes.append((len(members), max(1, int(n[members].max())), max(1, int(m[members].max()))))
-            graphs += members
-        order = torch.tensor(graphs, dtype=torch.long, device=self.ptr.device)
-        count, rows, columns = torch.tensor(shapes, dtype=torch.long, device=self.ptr.device).view(-1, 3).T
-
-        def of_graphs(per_bucket: Tensor) -> Tensor:
-            return torch.zeros_like(n).index_copy(0, order, torch.repeat_interleave(per_bucket, count))
-
-        def first(size: Tensor) -> Tensor:
-            """Return the first slot of each graph, where one of bucket k has `size[k]` of them."""
-            each = torch.repeat_interleave(size, count)
-            return torch.zeros_like(n).index_copy(0, order, each.cumsum(0) - each)
-
-        def nodes(ptr: Tensor, size: Tensor) -> FlatToPaddedMap:
-            owner = torch.repeat_interleave(ptr.diff())
-            place = torch.arange(len(owner), device=ptr.device) - ptr[owner]
-            return FlatToPaddedMap.of(first(size)[owner] + place, int((size * count).sum()))
-
-        sender, receiver = self.pair_index
-        graph = self.batch[receiver]
-        row, column = receiver - self.ptr[graph], sender - self.source_ptr[graph]
-        slots = first(rows * columns)[graph] + row * of_graphs(columns)[graph] + column
-        pairs = FlatToPaddedMap.of(slots, sum(map(math.prod, shapes)))
-        return Buckets(nodes(self.ptr, rows), nodes(self.source_ptr, columns), pairs, tuple(shapes))
 
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")

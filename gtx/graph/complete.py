@@ -121,7 +121,7 @@ class CompleteGraph:
     @property
     def packed(self) -> Buckets:
         """Packing of the graphs into buckets of similar size."""
-        return self._once("packed", lambda: Buckets.of(self.ptr, self.batch, self.max_buckets))
+        return self._once("packed", lambda: Buckets.of(self.ptr, self.sender_ptr, self._pair_index(), self.max_buckets))
 
     @property
     def nodes(self) -> FlatToPaddedMap:

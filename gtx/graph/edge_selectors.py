@@ -26,7 +26,7 @@ def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
 def flatten(buckets: list[Tensor], graph: CompleteGraph) -> Tensor:
     """Per bucket `[count, size, size, *]` to flat pairs `[num_pairs, *]`."""
     if not buckets:
-        raise ValueError("a batch without any node has no pairs")
+        return torch.zeros(0, device=graph.ptr.device)
     return graph.pairs.unpack(torch.cat([bucket.flatten(0, 2) for bucket in buckets]))
 
 
@@ -159,8 +159,6 @@ class HopCutoffEdges(EdgeSelector):
             raise ValueError(f"expected 0 or more hops, got {self.hops}")
 
     def __call__(self, data: Data, graph: CompleteGraph) -> Tensor:
-        if graph.num_nodes == 0:
-            return torch.zeros(0, dtype=torch.bool, device=graph.ptr.device)
         return flatten([self._reach(bonds) for bonds in adjacency(data.edge_index, graph)], graph) > 0
 
     def _reach(self, bonds: Tensor) -> Tensor:

@@ -76,33 +76,33 @@ class Buckets(NamedTuple):
         return _cut(slots, self.shapes)
 
     @classmethod
-    def of(cls, ptr: Tensor, batch: Tensor, most: int) -> Buckets:
-        """Divide the graphs of `ptr` and `batch` into at most `most` buckets."""
-        sizes = ptr.diff()
-        host = sizes.tolist()
-        buckets = [(graphs, host[graphs[-1]]) for graphs in alike(host, most)]
-        order, caps, starts, pair_starts = [], [], [], []
-        slot = pair_slot = 0
-        for graphs, cap in buckets:
+    def of(cls, ptr: Tensor, source_ptr: Tensor, pair_index: Tensor, most: int) -> Buckets:
+        """Divide graphs of receivers `ptr` and senders `source_ptr` into at most `most` buckets."""
+        n, m = torch.stack([ptr, source_ptr]).diff().cpu()
+        sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # with nodes in one set, slots too
+        order, places, shapes = [], [], []
+        row_slot = column_slot = pair_slot = 0
+        for graphs in alike(sizes.tolist(), most):
+            rows, columns = (max(1, int(each[graphs].max())) for each in (n, m))
             for graph in graphs:
                 order.append(graph)
-                caps.append(cap)
-                starts.append(slot)
-                pair_starts.append(pair_slot)
-                slot += cap
-                pair_slot += cap * cap
-        per_graph = torch.zeros(3, len(host), dtype=torch.long)
-        per_graph[:, order] = torch.tensor([caps, starts, pair_starts], dtype=torch.long)
-        cap, start, pair_start = per_graph.to(ptr.device)
+                places.append((row_slot, column_slot, pair_slot, columns))
+                row_slot, column_slot, pair_slot = row_slot + rows, column_slot + columns, pair_slot + rows * columns
+            shapes.append((len(graphs), rows, columns))
+        per_graph = torch.zeros(len(n), 4, dtype=torch.long)
+        per_graph[order] = torch.tensor(places, dtype=torch.long).view(-1, 4)
+        first_row, first_column, first_pair, columns_of = per_graph.to(ptr.device).T
 
-        local = torch.arange(len(batch), device=ptr.device) - ptr[batch]
-        senders = sizes[batch]  # of every node, as a receiver
-        rows = torch.repeat_interleave(senders)
-        sender = torch.arange(len(rows), device=ptr.device) - (senders.cumsum(0) - senders)[rows]
-        pair_slots = (pair_start[batch] + local * cap[batch])[rows] + sender
-        shapes = tuple((len(graphs), cap, cap) for graphs, cap in buckets)
-        nodes = FlatToPaddedMap.of(start[batch] + local, slot)
-        return cls(nodes, nodes, FlatToPaddedMap.of(pair_slots, pair_slot), shapes)
+        def nodes(offsets: Tensor, first: Tensor, slots: int) -> tuple[Tensor, Tensor, FlatToPaddedMap]:
+            owner = torch.repeat_interleave(offsets.diff())
+            place = torch.arange(len(owner), device=ptr.device) - offsets[owner]
+            return owner, place, FlatToPaddedMap.of(first[owner] + place, slots)
+
+        owner, row, receivers = nodes(ptr, first_row, row_slot)
+        senders = receivers if source_ptr is ptr else nodes(source_ptr, first_column, column_slot)[2]
+        sender, receiver = pair_index
+        first = first_pair[owner] + row * columns_of[owner] - source_ptr[owner]  # pair slot of each row and sender 0
+        return cls(receivers, senders, FlatToPaddedMap.of(first[receiver] + sender, pair_slot), tuple(shapes))
 
 
 def _cut(slots: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:

@@ -16,7 +16,7 @@ from gtx.encodings import (
     ShortestPathOneHot,
     SimplePathCounts,
 )
-from gtx.encodings.neighbours import compiled, neighbours
+from gtx.encodings.neighbours import compiled
 from gtx.graph import CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser
@@ -101,17 +101,6 @@ def test_threads_change_nothing(encoding: Encoding, monkeypatch: pytest.MonkeyPa
         found.append(encoding(several, graph))
     for one, other in zip(*found, strict=True):
         assert one is other is None or one.equal(other)
-
-
-def test_neighbours_are_the_columns_of_edge_index(data: Data) -> None:
-    start, sender, edge = neighbours(data.edge_index, CompleteGraph.from_ptr(data.ptr))
-    receiver = torch.repeat_interleave(torch.from_numpy(start).diff())
-    assert data.edge_index[:, edge].equal(torch.stack([torch.from_numpy(sender), receiver]))
-    assert sorted(edge.tolist()) == list(range(data.num_edges))
-    start, sender, _ = neighbours(data.edge_index, CompleteGraph.from_ptr(data.ptr), once=True)
-    receiver = torch.repeat_interleave(torch.from_numpy(start).diff())
-    once = torch.stack([torch.from_numpy(sender), receiver])
-    assert once.shape == once.unique(dim=1).shape and once.unique(dim=1).equal(data.edge_index.unique(dim=1))
 
 
 @pytest.mark.parametrize(("sender", "receiver"), [(0, 2), (-1, 0), (0, 5), (7, 1)])
