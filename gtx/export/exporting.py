@@ -84,13 +84,13 @@ def export_model(
     rows = [] if model.header.training is None else list(model.header.training.smiles[:TRAINING_ROWS])
     smiles = [*UNUSUAL, *molecules, *rows]
     show(f"3/3 comparing the file with the model on {len(smiles):,} molecules")
-    checked, difference = _compare(ExportedModel(written), model, smiles)
-    about["checked"] = {"molecules": checked, "difference": difference}
+    difference = _compare(ExportedModel(written), model, smiles)
+    about["checked"] = {"molecules": len(smiles), "difference": difference}
     content = _with_metadata(written, about)
     with whole_file(path) as file:
         file.write(content)
     unit = "standard deviations of the target" if isinstance(model.task, Regression) else "of a probability"
-    return Export(program.columns, checked, difference, unit, len(content))
+    return Export(program.columns, len(smiles), difference, unit, len(content))
 
 
 def make_program(model: Predictor) -> MoleculeProgram:
@@ -138,17 +138,17 @@ def _with_metadata(written: bytes, about: dict[str, Any]) -> bytes:
     return proto.SerializeToString()
 
 
-def _compare(exported: ExportedModel, model: Predictor, smiles: Sequence[str]) -> tuple[int, float]:
-    """Compare with the model; return the number of molecules and the largest difference.
+def _compare(exported: ExportedModel, model: Predictor, smiles: Sequence[str]) -> float:
+    """Return the largest difference from the model.
 
     Raises:
         InputError: the difference is above `TOLERANCE`, or one has an answer where the other has none.
     """
-    expected, found = model.predict(smiles), exported.predict(smiles)
+    expected, answers = model.predict(smiles), exported.predict(smiles)
     largest = 0.0
     for column in exported.columns:
         scale = _scale(model, column)
-        ours, theirs = expected[column].to_numpy(float), np.asarray(found[column])
+        ours, theirs = expected[column].to_numpy(float), np.asarray(answers[column])
         off = np.where(np.isnan(ours) & np.isnan(theirs), 0.0, np.abs(ours - theirs) / scale)
         worst = int(np.nanargmax(np.where(np.isnan(off), np.inf, off)))
         if not off[worst] <= TOLERANCE:
@@ -157,7 +157,7 @@ def _compare(exported: ExportedModel, model: Predictor, smiles: Sequence[str]) -
                 f"{ours[worst]:.6g}"
             )
         largest = max(largest, float(off[worst]))
-    return len(smiles), largest
+    return largest
 
 
 def _scale(model: Predictor, column: str) -> float:

@@ -151,8 +151,7 @@ class NumberAnswers(nn.Module):
 
     def forward(self, outputs: Tensor, atoms: Tensor) -> Tensor:
         """Convert outputs `[1, members, C]` to answers `[columns]`."""
-        task, scaler = self.task, self.task.scaler
-        count = len(task.targets)
+        task, scaler, count = self.task, self.task.scaler, len(self.task.targets)
         composition = None if scaler.reference is None else element_counts(atoms)[None]
         members = scaler.unscale(outputs.transpose(0, 1)[..., :count], composition)[:, 0]
         mean = members.mean(0)
@@ -277,6 +276,6 @@ def check_exportable(model: Predictor) -> None:
         (bool(featuriser.reaction), "reactions"),
         (featuriser.coordinates, "coordinates"),
     )
-    for found, name in lacking:
-        if found:
+    for present, name in lacking:
+        if present:
             raise InputError(f"this model cannot be exported: gtx export does not support {name}")

@@ -100,12 +100,8 @@ class BipartiteGraph(CompleteGraph):
 def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
     """Split a complete graph into blocks with some of the receivers and all senders of their graphs.
 
-    Args:
-        graph: graph to split.
-        most: largest number of pairs of a block, unless a single receiver has more pairs.
-
-    Yields:
-        The receivers of a block, the pairs of the block, and the graph of its receivers and senders.
+    A block has at most `most` pairs, unless a single receiver has more. Yields the receivers and the pairs of a block,
+    and its graph.
     """
     ends = graph.ptr.diff()[graph.batch].cumsum(0)  # of each receiver's pairs
     first, before = 0, 0

@@ -31,13 +31,7 @@ class GeneratedSequence(NamedTuple):
 
 @torch.inference_mode()
 def greedy_search(model: MoleculeToSequenceModel, source: Any, limit: int) -> list[GeneratedSequence]:
-    """Generate one sequence per input by taking the most probable token at every step.
-
-    Args:
-        model: model in evaluation mode.
-        source: input of the model, see `MoleculeToSequenceModel.begin`.
-        limit: largest number of tokens to generate, without the end token.
-    """
+    """Generate one sequence per source, of at most `limit` tokens, by the most probable token at every step."""
     state = model.begin(source, limit + 1)
     device, count = state.device, state.rows
     tokens = torch.full((count, limit + 1), END_TOKEN, device=device)
@@ -91,7 +85,9 @@ def beam_search(
     section 6.1 (arXiv:1706.03762).
 
     Args:
-        model, source, limit: as in `greedy_search`.
+        model: model in evaluation mode.
+        source: molecules or sequences; None for a language model.
+        limit: largest number of tokens, without the end token.
         width: number k of prefixes that are kept and of sequences that are returned. With k = 1 and no penalty, beam
             search equals greedy search.
         penalty: length penalty \(\alpha\); with 0, sequences are ranked by probability alone.
