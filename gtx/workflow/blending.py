@@ -27,7 +27,7 @@ from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.task import is_numeric
 from gtx.training import TrainedEnsembleMember, TrainSettings
-from gtx.workflow.specs import add_learned_arguments, kernel_parts, kernel_spec
+from gtx.workflow.specs import add_learned_arguments, kernel_spec
 
 MIN_ROWS = 10
 """Smallest number of validation rows of a target on which a weight is fitted."""
@@ -210,7 +210,7 @@ def blend_with_kernel(
     if settings.blend == "no" or reason is not None or not is_numeric(task):
         usual = settings.blend == "no" or task.writes or task.level != "molecule"
         return calibrated(predictor, network, note=None if usual else f"the network alone: {reason}")
-    spec = kernel_spec(task, header.featuriser, header.features, parts=kernel_parts(settings, header.featuriser))
+    spec = kernel_spec(settings, header.featuriser, task, header.features)
     kernels = in_threads(partial(fitted_kernel, spec, task), trained)
     kernel_held_out = torch.zeros(len(store), task.objective.num_predictions, dtype=torch.float64)
     for kernel, rows in zip(kernels, networks, strict=True):
@@ -253,8 +253,7 @@ def kernel_baseline(
     task = header.task
     if blended.kernel is not None or not is_numeric(task) or closed_form_targets(task, rows) is None:
         return blended.kernel
-    parts = kernel_parts(settings, header.featuriser)
-    return fitted_kernel(kernel_spec(task, header.featuriser, header.features, parts=parts), task, rows)
+    return fitted_kernel(kernel_spec(settings, header.featuriser, task, header.features), task, rows)
 
 
 def fitted_kernel(spec: Mapping[str, Any], task: Task, molecules: MoleculeStore) -> KernelRidge:

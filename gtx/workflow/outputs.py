@@ -13,7 +13,6 @@ import numpy as np
 from gtx.data import TableWriter
 from gtx.data.row_log import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
-from gtx.data.splits import SPLIT_PARTS
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.data.targets import measure_noise
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
@@ -68,21 +67,6 @@ class RunResult:
     calibration: Sequence[str] = ()
     notes: Sequence[str] = ()
     was_finished: bool = False
-
-    @classmethod
-    def of_metrics(cls, out: Path, task: Task, metrics: Mapping[str, Any], units: Mapping[str, str]) -> Self:
-        """Make the result of a finished run from the content of its `metrics.json`."""
-        return cls(
-            out,
-            task,
-            {part: metrics[part] for part in SPLIT_PARTS},
-            metrics.get("folds", 1),
-            metrics.get("kernel_share"),
-            metrics.get("alone", {}),
-            Baselines(metrics.get("baseline", {}), {}),
-            units=units,
-            was_finished=True,
-        )
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -236,12 +220,12 @@ def further_names(dataset: Dataset) -> list[str]:
     return [f"{name}.csv" for name in names]
 
 
-def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers, held_out: str) -> dict[str, Any]:
-    """Return the rows and errors of the bands of the domain on test rows and, as `held_out`, on validation rows."""
+def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> dict[str, Any]:
+    """Return the rows and errors of the bands of the domain on validation and test rows."""
     domain, task = predictor.header.domain, predictor.task
     if domain is None or not isinstance(answers, Predictions):
         return {}
-    bands = {held_out: {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
+    bands = {"val": {band: (domain.rows[band], domain.errors[band]) for band in BANDS}}
     test = draw_rows(dataset.split["test"], MOST_MEASURED)
     if len(test):
         similarity = nearest_similarity(dataset.train, dataset.store.subset(test))
@@ -310,6 +294,6 @@ def run_report(
         baselines={name: named(scores) for name, scores in result.baselines.scores.items()},
         rivals=result.baselines.predictions,
         attainable=result.attainable,
-        domain=domain_errors(predictor, dataset, blended.answers, "folds" if result.folded else "val"),
+        domain=named(domain_errors(predictor, dataset, blended.answers)),
         footnotes=[f"Trained, scored and reported in {seconds:.0f} s.", *result.calibration],
     )

@@ -22,7 +22,7 @@ from gtx.data.columns import find_column
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import SPLIT_PARTS, write_split
 from gtx.models import build_model
-from gtx.prediction import ModelFileHeader, Predictor
+from gtx.prediction import ModelFileHeader
 from gtx.prediction.extent import TrainingExtent
 from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
 from gtx.prediction.loading import attach_foundation, reading_parts, with_embeddings
@@ -194,19 +194,15 @@ class Run:
                 folder = RunFolder(out)
                 resources.enter_context(locked_for_all(folder.path))
             data, settings, fine_tuning = prepare(data, settings, start, new_head)
-            if read is None:
-                molecules: LabelledMolecules = _read(data, folder.path, overwrite, settings.progress)
-            else:
-                molecules = read(data)
+            read = read or partial(_read, out=folder.path, overwrite=overwrite, progress=settings.progress)
+            molecules = read(data)
             settings = settings.resolved(molecules.task.epochs, machines())
             molecules = molecules.in_folds(settings.folds, data.split_settings)
-            task = molecules.fitted()
+            task = molecules.fitted() if fine_tuning is None else fine_tuning.adopted(molecules.fitted())
+            check_training_rows_option(task, settings)
             if fine_tuning is None:
-                check_training_rows_option(task, settings)
                 spec = make_model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)
             else:
-                task = fine_tuning.adopted(task)
-                check_training_rows_option(task, settings)
                 spec = fine_tuning.spec(task)
             check_rates(spec, settings)
             if (foundation := spec["arguments"].get("foundation")) is not None:
@@ -232,12 +228,25 @@ class Run:
     def earlier_result(self) -> RunResult | None:
         """Return the result of a finished run; None if it is not finished, or its `metrics.json` is damaged."""
         metrics = run_in_main_process(self._metrics)
-        return None if metrics is None else RunResult.of_metrics(self.folder.path, self.task, metrics, self.units)
+        if metrics is None:
+            return None
+        return RunResult(
+            self.folder.path,
+            self.task,
+            {part: metrics[part] for part in SPLIT_PARTS},
+            metrics.get("folds", 1),
+            metrics.get("kernel_share"),
+            metrics.get("alone", {}),
+            Baselines(metrics.get("baseline", {}), {}),
+            units=self.units,
+            was_finished=True,
+        )
 
     @distributed_group()
     def fit(self, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
         """Train in the folder or resume there, see `gtx.training.fit`; return the members and their header."""
         molecules, networks, fine_tuning = self.molecules, self.molecules.networks, self.fine_tuning
+        extent = TrainingExtent.of(self.task.labelled(molecules.train), self.data.features)
         used = np.union1d(molecules.split["train"], molecules.split["val"])
         train = molecules.store.subset(used)
         if are_several(self.settings.devices):
@@ -261,7 +270,7 @@ class Run:
             smiles_column=self.molecules.smiles_column,
             features=self.data.features,
             units=self.units,
-            extent=self._extent,
+            extent=extent if fine_tuning is None else extent | fine_tuning.header.extent,
             training=None if self.settings.training_rows is False else self._rows("train"),
             split={"how": self.molecules.split_summary, **self.molecules.sizes},
             settings=self.settings.decisive()
@@ -279,7 +288,9 @@ class Run:
         learned = None if header.training is None else partial(self._rows, "train", "val")
         store, split = self.molecules.store, self.molecules.split
         blended = blend_with_kernel(members, header, store, self.molecules.networks, self.settings, learned)
-        if len(split["test"]) and (self._starts_from_foundation or _reads_embeddings(blended.predictor)):
+        starts_there = self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
+        parts = filter(None, (blended.predictor.members[0], blended.predictor.kernel_member))
+        if len(split["test"]) and (starts_there or any(map(reading_parts, parts))):
             seen = describe_pretraining_overlap([self.molecules.smiles[i] for i in split["test"]])
             blended = blended.with_header(settings=blended.predictor.header.settings | {"seen": seen})
         task = blended.predictor.task
@@ -361,16 +372,6 @@ class Run:
         units = {} if self.fine_tuning is None else self.fine_tuning.header.units
         return {name: unit for name, unit in (units | self.data.units).items() if name in self.task.targets}
 
-    @property
-    def _starts_from_foundation(self) -> bool:
-        return self.fine_tuning is not None and self.fine_tuning.file == FOUNDATION_MODEL
-
-    @property
-    def _extent(self) -> TrainingExtent:
-        """Extent of the training rows, and of those of the model that training starts from."""
-        extent = TrainingExtent.of(self.task.labelled(self.molecules.train), self.data.features)
-        return extent if self.fine_tuning is None else extent | self.fine_tuning.header.extent
-
     def _rows(self, *parts: str) -> TrainingRows:
         """Collect the training rows that a model file stores: SMILES, row numbers, and cells of the targets."""
         index = np.unique(np.concatenate([self.molecules.split[part] for part in parts])).tolist()
@@ -414,11 +415,6 @@ def _log_unscorable(dataset: Dataset, task: Task) -> None:
 
 def _build(spec: dict[str, Any]) -> nn.Module:
     return attach_foundation(build_model(spec))
-
-
-def _reads_embeddings(predictor: Predictor) -> bool:
-    parts = [predictor.members[0], *([predictor.kernel_member] if predictor.kernel_member else [])]
-    return any(map(reading_parts, parts))
 
 
 def _report(task: Task, out: Path, dataset: Dataset, answers: Answers, facts: RunReport) -> list[str]:

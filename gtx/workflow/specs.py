@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from inspect import signature
 from typing import Any
@@ -137,8 +136,7 @@ def make_model_spec(
     if task.network:
         return {"name": task.network, "arguments": {"size": task.objective.out_channels, **sizes, **chosen}}
     if settings.model in CLOSED_FORM_MODELS:
-        parts = kernel_parts(settings, featuriser)
-        spec = kernel_spec(task, featuriser, features, settings.model, parts)
+        spec = kernel_spec(settings, featuriser, task, features, settings.model)
         return spec | {"arguments": spec["arguments"] | chosen}
     arguments: dict[str, Any] = {
         "out_channels": task.objective.out_channels,
@@ -197,14 +195,10 @@ def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, 
 
 
 def kernel_spec(
-    task: Task,
-    featuriser: Featuriser,
-    features: FeatureColumns | None,
-    name: str = "kernel",
-    parts: Sequence[str] = KERNEL_PARTS,
+    settings: TrainSettings, featuriser: Featuriser, task: Task, features: FeatureColumns | None, name: str = "kernel"
 ) -> dict[str, Any]:
-    """Return the `model_spec` of a kernel; of several molecules a row, it reads the descriptors of all side by side."""
-    sizes = input_sizes(featuriser)
+    """Make the specification of a kernel, which reads the descriptors of all molecules of a row side by side."""
+    sizes, parts = input_sizes(featuriser), kernel_parts(settings, featuriser)
     if "foundation" in parts:
         sizes["foundation"] = _foundation(featuriser)
     if name == "kernel" and "descriptors" in parts:

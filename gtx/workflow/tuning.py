@@ -7,7 +7,7 @@ import shutil
 import signal
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,11 +190,8 @@ class Search:
     starts: tuple[str, ...]
     models: tuple[str, ...]
     chosen: frozenset[str]
-
-    @cached_property
-    def tables(self) -> dict[tuple[str, str], Dataset]:
-        """Tables that were read, by the name of the study and the inputs of the model."""
-        return {}
+    tables: dict[tuple[str, str], Dataset] = field(default_factory=dict, init=False)
+    """Tables that were read, by the name of the study and the inputs of the model."""
 
     @cached_property
     def studies(self) -> dict[str, Study]:

@@ -127,7 +127,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     y = torch.tensor([[float(row["solvation_water"])] for row in rows], dtype=torch.float64)
     done = store([row["smiles"] for row in rows]).with_targets(y)
     part = np.array([row["split"] for row in rows])
-    spec = kernel_spec(both.task, both.header.featuriser, None)
+    spec = kernel_spec(TrainSettings(), both.header.featuriser, both.task, None)
     first, whole = (
         fitted_kernel(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
     )
