@@ -22,12 +22,7 @@ from gtx.base.errors import InputError, printable
 from gtx.base.files import LOCK, check_same, locked, read_plain, write_text
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter
 from gtx.prediction.predictor import Predictor
-from gtx.prediction.streaming import (
-    EVERY_ROW,
-    RowSelection,
-    TableOutcome,
-    predict_table,
-)
+from gtx.prediction.streaming import EVERY_ROW, RowSelection, TableOutcome, predict_table
 
 TABLES = (*TEXT_ENDINGS, ".smi", ".smiles", ".ism", ".sdf", ".sd")
 """File name extensions of tables beside those of Parquet; `.gz` may follow."""
@@ -203,11 +198,7 @@ def _checksum(predictor: Predictor) -> str:
 
 
 def _check_settings(out: Path, settings: dict[str, Any]) -> None:
-    """Record what the predictions in a folder depend on.
-
-    Raises:
-        InputError: the folder holds other predictions, or other files.
-    """
+    """Record what the predictions in a folder depend on; refuse one with other predictions, or other files."""
     file = out / SETTINGS
     if file.exists():
         check_same(read_plain(file), settings, f"{out} holds other predictions", "empty the folder")

@@ -25,29 +25,23 @@ _FOLDER = Path(__file__).with_name("foundation")
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """Return the path of a model file, given the path itself or the name of the foundation model.
-
-    Raises:
-        InputError: the file that comes with gtx is missing, or its checksum is wrong.
+    """Return the path of a model file, given the path itself or the name of the foundation model, whose file is
+    compared with its checksum.
     """
     if path != FOUNDATION_MODEL:
         return Path(path)
     file, expected = _FOLDER / "foundation.gtx", read_model_card()["sha256"]
     try:
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        actual = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as reason:
         raise InputError(f"the foundation is not in this installation of gtx: {reason}") from None
-    if found != expected:
-        raise InputError(f"{file} is damaged: its card says SHA-256 {expected}, it has {found}; install gtx again")
+    if actual != expected:
+        raise InputError(f"{file} is damaged: its card says SHA-256 {expected}, it has {actual}; install gtx again")
     return file
 
 
 def read_model_card() -> dict[str, Any]:
-    """Read the model card of the foundation model: its SHA-256 hash, and a text for each heading.
-
-    Raises:
-        InputError: the card is missing or damaged.
-    """
+    """Read the model card of the foundation model: its SHA-256 hash, and a text for each heading."""
     try:
         return json.loads((_FOLDER / "foundation.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as reason:
@@ -100,9 +94,6 @@ def identity(smiles: str) -> tuple[str, str]:
 def describe_pretraining_overlap(smiles: Iterable[str]) -> str:
     """Describe how many molecules of a table, and how many of their scaffolds, the foundation model has seen in
     pretraining; of reactions, how many of the molecules of both sides.
-
-    Raises:
-        InputError: the filter is missing or damaged.
     """
     from gtx.molecules.reactions import list_molecules
 

@@ -32,9 +32,6 @@ def as_frame(table: Any) -> Any:
 def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
     """List molecules, each unchanged: one SMILES or RDKit molecule; a list, an array, a column; or those of a table,
     whose column of molecules was called `usual` in training.
-
-    Raises:
-        InputError: the column is ambiguous, or there are no molecules; or `smiles` is the path of a table.
     """
     smiles = as_frame(smiles)
     if isinstance(smiles, (str, Path)) and str(smiles).lower().removesuffix(".gz").endswith(TABLES):
@@ -56,11 +53,7 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
 
 
 def component_rows(rows: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """List rows of K molecules, each unchanged: of a table with columns of these names, or of sequences of K SMILES.
-
-    Raises:
-        InputError: a column is missing, or a row has more or fewer molecules.
-    """
+    """List rows of K molecules, each unchanged: of a table with columns of these names, or of sequences of K SMILES."""
     rows = as_frame(rows)
     expected = f"expected rows of {len(names)} SMILES, {', '.join(names)}, or a table with columns of these names"
     if isinstance(rows, pd.DataFrame):

@@ -53,12 +53,12 @@ class KernelMember(nn.Module):
         Raises:
             InputError: a share is not from 0 to 1, or the counts of the kernel are not in order.
         """
-        found = super().load_state_dict(state_dict, strict, assign)
+        keys = super().load_state_dict(state_dict, strict, assign)
         wrong = self.share[(self.share < 0) | (self.share > 1)]
         if len(wrong):
             raise InputError(f"tensor partner.share: expected shares from 0 to 1, got {shown(float(wrong[0]))}")
         self.kernel.check()  # compiled loops go where its counts lead
-        return found
+        return keys
 
     def shares(self, task: NumericTask) -> dict[str, float]:
         """Return the share of the kernel in each target."""

@@ -290,7 +290,11 @@ class ModelFileHeader:
             made = plain["versions"]["gtx"]
             raise InputError(f"gtx {made} made it, which describes molecules differently: use that gtx, or train anew")
         features = FeatureColumns(**plain["features"]) if plain.get("features") else None
-        task = (kind or _find_task(plain["task"]["name"])).from_dict(plain["task"]).with_features(features)
+        name = plain["task"]["name"]
+        if kind is None and name not in TASKS:
+            known = ", ".join(TASKS)
+            raise InputError(f"task.name: expected one of {known}, got {shown(name)}; own: gtx.load(..., task=)")
+        task = (kind or TASKS[name].load()).from_dict(plain["task"]).with_features(features)
         values = {entry.name: plain[entry.name] for entry in fields(cls) if plain.get(entry.name) is not None}
         values |= {"featuriser": featuriser, "task": task, "features": features}
         if "training" in values:
@@ -306,14 +310,6 @@ class ModelFileHeader:
         if not own:
             _check_agreement(header)
         return header
-
-
-def _find_task(name: str) -> type[Task]:
-    """Return the class of one of gtx's own tasks."""
-    if name not in TASKS:
-        known = ", ".join(TASKS)
-        raise InputError(f"task.name: expected one of {known}, got {shown(name)}; own: gtx.load(..., task=)")
-    return TASKS[name].load()
 
 
 def _check_agreement(header: ModelFileHeader) -> None:
@@ -412,12 +408,8 @@ def read_model(
 ) -> tuple[list[nn.Module], ModelFileHeader, KernelMember | None]:
     """Read a model file: its members, on the CPU and in evaluation mode, its header, and the kernel of a blend.
 
-    Nothing is allocated before the header has been checked, also against the tensors of the file.
-
-    Args:
-        path: path of the file, or `foundation`, see `gtx.prediction.foundation`.
-        model: for a model of your own: a module of the same shape, or a function that makes one.
-        task: the class of a task of your own.
+    Nothing is allocated before the header has been checked, also against the tensors of the file. For the arguments see
+    `gtx.prediction.load_predictor`.
 
     Raises:
         InputError: there is no such file, or it is damaged, foreign or of another version; the message names the entry
@@ -505,13 +497,12 @@ def _text(plain: dict[str, Any]) -> str:
 
 
 def _read_header(metadata: dict[str, str] | None) -> dict[str, Any]:
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no number of JSON")
+
     if not metadata or "gtx" not in metadata:
         raise InputError("it is a safetensors file, but gtx did not write it")
     try:
-        return json.loads(metadata["gtx"], parse_constant=_refuse_constant)
+        return json.loads(metadata["gtx"], parse_constant=refuse)
     except (ValueError, RecursionError) as reason:
         raise InputError(f"its header is no JSON: {reason}") from None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")

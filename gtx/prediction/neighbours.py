@@ -107,11 +107,7 @@ class Overlap:
     """Number of molecules of a table that were training molecules of the model, counted while the table is predicted.
 
     For a blend, validation molecules count as training molecules too, because the kernel model is fitted to them.
-
-    Attributes:
-        training: training rows in the model file, all or a sample; None if the file contains none.
-        trained: number of molecules of the table that are among the training rows in the model file.
-        rows: number of molecules of the table that could be read.
+    `trained` of the `rows` molecules that could be read are among the training rows in the model file.
     """
 
     def __init__(self, training: TrainingRows | None, task: Task, columns: Sequence[str]) -> None:
@@ -239,12 +235,12 @@ def neighbour_lines(predictor: Any, smiles: str) -> list[str]:
     """Describe the training molecules that are most similar to one molecule, in lines of text."""
     if predictor.header.training is None:
         return ["similar training molecules: the model file keeps no training rows"]
-    found = predictor.neighbours([smiles])
-    if not (found["similarity"] > 0).any():
+    nearest = predictor.neighbours([smiles])
+    if not (nearest["similarity"] > 0).any():
         return ["similar training molecules: no training molecule shares a substructure with it"]
-    targets = [name for name in found if name not in ("smiles", "neighbour", "row", "similarity")]
+    targets = [name for name in nearest if name not in ("smiles", "neighbour", "row", "similarity")]
     table = ["most similar training molecules, by rows of the training table:"]
-    for row in found.to_dict("records"):
+    for row in nearest.to_dict("records"):
         values = ", ".join(f"{name} {_shown(row[name])}" for name in targets)
         table.append(f"  row {row['row']}, similarity {row['similarity']:.2f}, {values}: {row['neighbour']}")
     return table
@@ -290,11 +286,7 @@ class Domain:
     def measure(cls, task: NumericTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:
         """Choose the bands from n validation rows, and measure the error in each; None for fewer than `FEWEST` rows.
 
-        Args:
-            task: the task of the model.
-            similarity: similarity of each row to the nearest training row, `[n]`.
-            y: measured values, `[n, T]`, NaN for blanks.
-            prediction: predictions, `[n, P]`.
+        `similarity` `[n]` is that to the nearest training row; `y` is `[n, T]`, NaN for blanks; `prediction` `[n, P]`.
         """
         measured = ~np.isnan(y).all(axis=1)
         ordered = np.sort(similarity[measured])

@@ -126,21 +126,13 @@ class Model(Protocol):
 
 
 class ChunkAnswers(NamedTuple):
-    """Answers for a chunk of n texts.
+    """Answers for a chunk of n texts."""
 
-    Attributes:
-        errors: for each text the reason why it could not be read, or None.
-        warnings: warnings for each text.
-        good: int64 `[m]`, positions of the texts that could be read.
-        answers: their answers, in order.
-        smiles: for each text its canonical SMILES or None; all None unless requested.
-    """
-
-    errors: list[str | None]
+    errors: list[str | None]  # for each text the reason why it could not be read, or None
     warnings: list[tuple[str, ...]]
-    good: np.ndarray
-    answers: Answers
-    smiles: Sequence[str | None] = ()
+    good: np.ndarray  # positions of the texts that could be read, int64 [m]
+    answers: Answers  # of those, in order
+    smiles: Sequence[str | None] = ()  # for each text its canonical SMILES or None; all None unless requested
 
 
 def predict_chunk(predictor: Model, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:

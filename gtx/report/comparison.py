@@ -127,12 +127,8 @@ YARDSTICK, IN_UNITS = "mean", ("rmse", "mae")
 
 
 class Paired(NamedTuple):
-    """A paired comparison.
-
-    Attributes:
-        difference: mean difference over splits.
-        low, high: 95% confidence interval of the difference; None for a single split.
-        p: probability of a mean difference at least this large if the methods do not differ; None for a single split.
+    """A paired comparison: the mean difference over splits, and for several splits its 95% confidence interval and the
+    probability of a mean difference at least this large if the methods do not differ.
     """
 
     difference: float
@@ -175,13 +171,9 @@ def corrected_resampled_t(differences: Sequence[float], ratio: float) -> Paired:
 def compare(
     scores: Sequence[Mapping[str, Mapping[str, Any]]], ratio: float, metrics: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """All methods beside gtx, target by target and metric by metric.
+    """Compare all methods with gtx, target by target and metric by metric; `ratio` is of `corrected_resampled_t`.
 
-    Args:
-        scores: per split and method what `gtx.tasks.metrics.evaluate` gives; every split has the same methods and
-            targets.
-        ratio: ratio of test rows to other rows, see `corrected_resampled_t`.
-        metrics: names of the metrics to compare.
+    `scores` has per split and method what `gtx.tasks.metrics.evaluate` gives, the same methods and targets in each.
 
     Returns:
         Rows of plain values: `target`, `metric`, `method`, `mean`, `sd` (between splits), `splits` (where the metric is

@@ -52,16 +52,9 @@ class Attainable:
     def forecast(self, error: float, rows: float) -> Forecast:
         """Forecast the RMSE of the model on the same molecules after training on more rows like those it has.
 
-        The kernel's learning curve gives the ratio to the error now. No forecast is below the noise of the
-        measurements, unless the error is already.
-
-        Args:
-            error: RMSE of the model.
-            rows: number of training rows as a multiple of those now, 1 to 2. The interval is that of a doubling to the
-                power of log₂ of it.
-
-        Raises:
-            ValueError: there is no learning curve.
+        The kernel's learning curve gives the ratio to the error (RMSE) now. No forecast is below the noise of the
+        measurements, unless the error is already. `rows` is a multiple of those now, 1 to 2; the interval is that of a
+        doubling to the power of log₂ of it.
         """
         if self.curve is None:
             raise ValueError("expected a learning curve, got None")
@@ -267,7 +260,7 @@ def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
     num_atoms = np.diff(store.atom_ptr.numpy())
     molecule = np.repeat(np.arange(len(num_atoms)), num_atoms)
     once = np.unique(molecule * 256 + store.atoms[:, column].numpy())  # a molecule's element, however many its atoms
-    found, molecules = np.unique(once % 256, return_counts=True)
+    codes, molecules = np.unique(once % 256, return_counts=True)
     order = np.argsort(-molecules, kind="stable")
-    names = {int(code): name_code("atom", column, int(code)).removeprefix("element ") for code in found}
-    return num_atoms, {names[int(found[i])]: int(molecules[i]) for i in order}
+    names = {int(code): name_code("atom", column, int(code)).removeprefix("element ") for code in codes}
+    return num_atoms, {names[int(codes[i])]: int(molecules[i]) for i in order}

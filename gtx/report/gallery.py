@@ -6,7 +6,7 @@ import io
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from gtx.base.errors import InputError
 from gtx.report.kinds import count
@@ -56,11 +55,7 @@ LETTERS = 34  # of a label, that fit beside a panel in one line
 def panel(title: str, x: str, y: str, square: bool = False, height: float = 2.5) -> Iterator[Axes]:
     """Make axes in a figure of their own, see `figure_of`, to draw on inside the `with` block.
 
-    Args:
-        title: title above the axes, at the left.
-        x, y: labels.
-        square: whether both axes have one scale.
-        height: of a panel that is not square, in units of which a square one has 3.
+    Both axes of a `square` one have one scale; the height of others is in units of which a square one has 3.
     """
 
     def wrapped(label: str, letters: float) -> str:
@@ -86,15 +81,11 @@ def figure_of(axes: Axes) -> Figure:
 # --- A figure as an SVG element.
 
 
-def mark_molecules(dots: Line2D, keys: Iterable[str]) -> None:
-    """Give each marker, in order, the attribute `data-molecule` in the SVG."""
-    dots.set_gid("points " + " ".join(keys))
-
-
 def svg_content(figure: Figure, salt: str) -> tuple[str, str]:
     """Write a figure as SVG: its `viewBox`, and what stands inside the `<svg>` element, without style and group ids.
 
-    `salt` decides the other ids.
+    `salt` decides the other ids. Each marker of dots with the group id `points KEY KEY ...` gets its key, in order, as
+    the attribute `data-molecule`.
     """
 
     def marked(match: re.Match[str]) -> str:
@@ -136,27 +127,17 @@ def inline(figure: Figure, label: str) -> Markup:
 
 
 class Gallery:
-    """Drawer of the pictures of one page.
-
-    Attributes:
-        missing: labels of pictures that could not be drawn, by reason.
-    """
+    """Drawer of the pictures of one page."""
 
     def __init__(self) -> None:
-        self.missing: dict[str, list[str]] = {}
+        self.missing: dict[str, list[str]] = {}  # labels of pictures that could not be drawn, by reason
         self._panels: list[Markup] = []
 
     @contextmanager
     def panel(
         self, label: str, caption: str, title: str, x: str, y: str, square: bool = False, height: float = 2.5
     ) -> Iterator[Axes]:
-        """Add a panel to the page, which is drawn on the axes inside the `with` block.
-
-        Args:
-            label: short description of the picture, unique on the page.
-            caption: text below the picture.
-            title, x, y, square, height: as for `panel`.
-        """
+        """Add a `panel` with a caption to the page, drawn inside the `with` block; its label is unique on the page."""
         try:
             with panel(title, x, y, square, height) as axes:
                 yield axes

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gtx.tasks import BinaryClassification, FractionRegression, Task
-from gtx.tasks.calibration import LEVEL
 from gtx.tasks.classification import ZERO_ONE, listed
 
 # --- Numbers and names as a reader sees them.
@@ -201,11 +200,6 @@ def kind_of(task: Task) -> Numbers:
         return Numbers(task)
     of_molecules = isinstance(task, BinaryClassification) and task.level == "molecule"
     return (Probabilities if of_molecules else Labels)(task)
-
-
-def coverage_of(task: Task) -> float:
-    """Share of molecules whose true value should be inside their interval."""
-    return getattr(task, "coverage", LEVEL)
 
 
 def _of_each_class(prediction: np.ndarray) -> np.ndarray:

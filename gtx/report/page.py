@@ -55,18 +55,9 @@ def render(
     folder: Path = TEMPLATES,
     **more: Any,
 ) -> list[str]:
-    """Write a page that needs nothing beside it, light or dark; its script adds comforts alone.
+    """Write a page that needs nothing beside it, light or dark, from a template in a folder that extends `base.html`.
 
-    Args:
-        path: the file; it appears whole or not at all.
-        template: extends `base.html`.
-        report: the content.
-        gallery: that has drawn the pictures.
-        folder: of the template.
-        more: what else the template asks for.
-
-    Returns:
-        A line for each reason why a picture could not be drawn; the page has it too, in the picture's place.
+    Return a line for each reason why a picture of the gallery could not be drawn; the page has it in its place too.
     """
     environment = Environment(
         loader=FileSystemLoader([folder, TEMPLATES]),
@@ -145,17 +136,10 @@ def _target(report: NumericReport, t: int, gallery: Gallery, kinds: np.ndarray, 
 
 
 def write_run_report(task: Task, path: Path, dataset: Dataset, answers: Any, facts: RunReport) -> list[str]:
-    """Write the report of a run as `report.html`; if several tasks are learned jointly, write a page for each.
+    """Write the report of a run; if several tasks are learned jointly, write a page for each.
 
-    Args:
-        task: what was learned.
-        path: path of the page.
-        dataset: data set of the run.
-        answers: predictions of the model for all molecules of the data set.
-        facts: content that the reports of all tasks have in common.
-
-    Returns:
-        A line for each picture left out, and for each further page.
+    Return a line for each picture left out, and for each further page. `answers` are those for all molecules of the
+    data set, `facts` the content that the reports of all tasks have in common.
     """
     if task.page is not None:
         return import_module(task.page).write_run_report(task, path, dataset, answers, facts)

@@ -14,8 +14,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
 from gtx.report.context import Attainable, NumericReport, RunReport
-from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of, mark_molecules
-from gtx.report.kinds import PARTS, count, coverage_of, in_unit, number, score, sentence, signed, titles
+from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of
+from gtx.report.kinds import PARTS, count, in_unit, number, score, sentence, signed, titles
+from gtx.tasks.calibration import LEVEL
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""
@@ -163,7 +164,7 @@ def _intervals(report: NumericReport, t: int) -> Intervals | None:
         return None
     low, prediction, high = report.low[:, t], report.prediction[:, t], report.high[:, t]
     ordered = (low < prediction).all() and (prediction < high).all() and np.isfinite(high - low).all()
-    return Intervals(low, high, coverage_of(report.task)) if ordered else None
+    return Intervals(low, high, getattr(report.task, "coverage", LEVEL)) if ordered else None
 
 
 def parity(
@@ -204,7 +205,7 @@ def parity(
                 far = np.sort(np.argsort(-np.abs(prediction - y), kind="stable")[: MOST_VECTORS // 2])
                 (dots,) = axes.plot(y[far], prediction[far], "o", color=colour, alpha=0, ms=3.4, mew=0)
                 keys = [keys[i] for i in far]
-            mark_molecules(dots, keys)
+            dots.set_gid("points " + " ".join(keys))  # of which `svg_content` marks each with its key
         _agreement(axes, _range(y, prediction))
         words: dict[str, Any] = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
         axes.text(0.04, 0.97, corners[0], va="top", **words)

@@ -70,13 +70,9 @@ class Baselines(NamedTuple):
 def score_baselines(
     dataset: LabelledMolecules, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
 ) -> Baselines:
-    """Score the baselines on the rows of a data set.
+    """Score the baselines of a fitted task on the rows of a data set, see `predict_baselines`.
 
-    Args:
-        dataset: molecules, targets and split.
-        task: the fitted task; one that is not of numbers or classes of molecules has its own baselines, if any.
-        seed, kernel: see `predict_baselines`.
-        progress: print the current baseline on standard error.
+    A task that is not of numbers or classes of molecules has its own baselines, if any.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -128,12 +124,8 @@ def predict_baselines(
     On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer, as there
     are fewer trees then, and a random sample of at most 50,000 training rows.
 
-    Args:
-        dataset: molecules, targets and split.
-        task: the fitted task.
-        seed: seed of the forest and of the sample of rows.
-        progress: function that is called with a line of text for each step.
-        kernel: kernel fitted to the training rows; by default one is fitted.
+    `seed` is of the forest and of the sample of rows. `progress` is called with a line of text for each step. `kernel`
+    is fitted to the training rows; by default one is made.
     """
     y, store, train = dataset.y, dataset.store, dataset.split["train"]
     yield "mean", np.tile(_level(y[train], task), (len(y), 1)), {}
@@ -308,15 +300,8 @@ def score_alike(
 
 
 def means_of_alike(codes: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Average the training rows with the same codes; if none has a value, those with the same first code; else all.
-
-    Args:
-        codes: integers `[R, K]`.
-        y: `[R, T]`, NaN for blanks; every target has a value in training.
-        train: bool `[R]`.
-
-    Returns:
-        float64 `[R, T]`.
+    """Average, float64 `[R, T]`, the training rows with the same codes; if none has a value, those with the same first
+    code; else all. `codes` are `[R, K]`, `y` `[R, T]` with NaN for blanks and a value of each target in training.
     """
     means = np.broadcast_to(np.nanmean(y[train], axis=0), y.shape)
     known = pd.DataFrame(np.where(train[:, None], y, np.nan))

@@ -50,20 +50,13 @@ of gtx `seconds`, `parameters` and `batch_pairs` (of each member)."""
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold of a benchmark, which can run in a process of its own.
+    """One fold of a benchmark, which can run in a process of its own."""
 
-    Attributes:
-        molecules: molecules with the split of the fold.
-        data, settings: settings of its run; their seed is also that of the random forest.
-        folder: folder of its run.
-        marks: plain values that identify data and split.
-    """
-
-    molecules: LabelledMolecules
+    molecules: LabelledMolecules  # with the split of the fold
     data: DataSettings
-    settings: TrainSettings
+    settings: TrainSettings  # whose seed is also that of the random forest
     folder: Path
-    marks: dict[str, Any]
+    marks: dict[str, Any]  # plain values that identify data and split
 
     def load(self, folder: Path | None) -> Run:
         """Load its run, in its folder or a temporary one."""

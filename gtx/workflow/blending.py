@@ -306,7 +306,7 @@ def blend_weights(task: NumericTask, network: Tensor, kernel: Tensor, val: Molec
 
 
 def targets_of(store: MoleculeStore) -> Tensor:
-    """Return the targets of a store, float64 `[m, T]`; raise a `ValueError` if it has none."""
+    """Return the targets of a store, float64 `[m, T]`."""
     if store.y is None:
         raise ValueError("expected molecules with targets, got a store without")
     return store.y
