@@ -115,15 +115,10 @@ def feature_values(
 
 @dataclass(frozen=True)
 class TrainingExtent:
-    """Extent of the training rows of a model: the molecules of each component, and the ranges of the feature columns.
+    """Extent of the training rows of a model: molecules of each component, and ranges of the feature columns."""
 
-    Attributes:
-        molecules: extent of the molecules, one entry for each component of a row.
-        features: lowest and highest value of each feature column by name; without columns of blanks alone.
-    """
-
-    molecules: Sequence[MoleculeExtent]
-    features: dict[str, tuple[float, float]]
+    molecules: Sequence[MoleculeExtent]  # one for each component of a row
+    features: dict[str, tuple[float, float]]  # lowest and highest value by name; without columns of blanks alone
 
     @classmethod
     def of(cls, train: MoleculeStore, features: FeatureColumns | None = None) -> Self:

@@ -32,22 +32,13 @@ BEST = "top.csv"
 
 
 class Library:
-    """Tables in a folder and its subfolders; hidden files and folders are ignored.
-
-    Attributes:
-        files: names of the tables, relative to the folder `root`, sorted.
-        others: names of files that are no tables.
-        problems: for folders and tables that cannot be read, the reason by name.
-
-    Raises:
-        InputError: there is no such folder, or no table in it.
-    """
+    """Tables in a folder and its subfolders, one or more; hidden files and folders are ignored."""
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
         self.root = Path(source)
-        self.files: list[str] = []
-        self.others: list[str] = []
-        self.problems: dict[str, str] = {}
+        self.files: list[str] = []  # names of the tables, relative to the folder, sorted
+        self.others: list[str] = []  # names of files that are no tables
+        self.problems: dict[str, str] = {}  # for folders and tables that cannot be read, the reason by name
         if not self.root.is_dir():
             raise InputError(f"{source}: expected a folder of tables, and there is none")
         for folder, folders, names in os.walk(self.root, onerror=self._unread):

@@ -93,22 +93,14 @@ class FoundationEmbedding:
     It reads only codes of atoms and bonds, and leaves the result in the batch as `embeddings`, so that network and
     kernel of a blend compute it once. A copy or a pickle holds only the checksum; the network is loaded once per
     process and device.
-
-    Attributes:
-        sha256: checksum of the foundation's file.
-        sides: numbers of codes of reactions, whose two sides are then embedded, `[B, 2 width]`; None for molecules.
     """
 
-    sha256: str
-    sides: Sizes | None = None
+    sha256: str  # of the foundation's file
+    sides: Sizes | None = None  # numbers of codes of reactions, whose two sides are then embedded, [B, 2 width]
 
     @classmethod
     def of(cls, foundation: Mapping[str, Any]) -> FoundationEmbedding:
-        """Make the embedding that `foundation_spec` describes.
-
-        Raises:
-            InputError: the foundation is missing, damaged, or another one.
-        """
+        """Make the embedding that `foundation_spec` describes; refuse that of another foundation."""
         sides = foundation.get("sides")
         if foundation != (available := foundation_spec(sides)):
             raise InputError(

@@ -37,19 +37,12 @@ LONGEST_CELL = 100_000
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The n rows to which a model was fitted: training rows and, for a kernel model, validation rows.
+    """The n rows to which a model was fitted: training rows and, for a kernel model, validation rows."""
 
-    Attributes:
-        smiles: canonical SMILES of each row, with all molecules of the row.
-        rows: numbers of the rows in the table, from 1.
-        values: n cells of each target.
-        trained: number of rows before the random sample was drawn.
-    """
-
-    smiles: Sequence[str]
-    rows: Sequence[int]
-    values: Mapping[str, Sequence[str]]
-    trained: int
+    smiles: Sequence[str]  # canonical, of each row, with all molecules of the row
+    rows: Sequence[int]  # numbers of the rows in the table, from 1
+    values: Mapping[str, Sequence[str]]  # n cells of each target
+    trained: int  # number of rows before the random sample was drawn
 
     @classmethod
     def sample(
@@ -269,18 +262,14 @@ WRONG = "share of wrong classes"
 class Domain:
     """Bands of similarity to the nearest training row, with the error of the model on validation rows in each.
 
-    Attributes:
-        edges: two similarities. Molecules with a similarity below the first are outside, from the second on inside, and
-            between the two at the edge.
-        error: kind of error: the name of a metric of the task, or `WRONG` for classes.
-        rows: number of validation rows with a value, for each band and target.
-        errors: error for each band and target, in units of the metric; None for fewer than `FEWEST` rows.
+    Molecules with a similarity below the first of the edges are outside, from the second on inside, and between the two
+    at the edge.
     """
 
     edges: tuple[float, float]
-    error: str
-    rows: Mapping[str, Sequence[int]]
-    errors: Mapping[str, Sequence[float | None]]
+    error: str  # name of a metric of the task, or `WRONG` for classes
+    rows: Mapping[str, Sequence[int]]  # number of validation rows with a value, by band for each target
+    errors: Mapping[str, Sequence[float | None]]  # in units of the metric; None for fewer than `FEWEST` rows
 
     @classmethod
     def measure(cls, task: NumericTask, similarity: np.ndarray, y: np.ndarray, prediction: np.ndarray) -> Self | None:

@@ -104,17 +104,12 @@ class DatasetCard:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """Content that the reports of all runs have in common, for n molecules.
+    """Content that the reports of all runs have in common, for the n molecules that could be read.
 
-    Attributes:
-        smiles: SMILES of the n molecules that could be read, in the order of the arrays.
-        split: row indices of "train", "val" and "test"; of a model of several folds "folds" in place of "val".
-        scores: scores of the model for each part of the split, as in `metrics.json`; those of `baselines`, and of the
-            network and the kernel model of a blend `alone`, have the same form by name.
-        histories: of each network, a row per epoch, as `gtx.training.TrainedEnsembleMember.history`.
-        rivals: predictions of the baselines for numbers or classes of molecules, float `[n, P]`, by name.
-        domain: the domain of the model (`gtx.prediction.neighbours.Domain`) by part, validation and test, and band: the
-            number of rows with a value and the error of each target, None from too few rows.
+    `split` has "folds" in place of "val" for a model of several folds. `scores` are by part of the split, as in
+    `metrics.json`; those of `baselines`, and of the network and the kernel model of a blend `alone`, have the same form
+    by name. `domain` has by part, validation and test, and band of `gtx.prediction.neighbours.Domain` the number of
+    rows with a value and the error of each target, None from too few rows.
     """
 
     title: str  # short name of the data, the heading of the page
@@ -123,7 +118,7 @@ class RunReport:
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
     data: DatasetCard
-    histories: Sequence[Sequence[Mapping[str, float]]]
+    histories: Sequence[Sequence[Mapping[str, float]]]  # as `gtx.training.TrainedEnsembleMember.history`
     settings: Mapping[str, Any]  # possibly nested
     versions: Mapping[str, str]  # of the libraries
     model_file: str  # path, for the commands shown in the report
@@ -132,7 +127,7 @@ class RunReport:
     row_numbers: np.ndarray | None = None  # of the molecules in the table, int [n], from 1; None for 1 to n
     units: Mapping[str, str] = field(default_factory=dict)  # of targets, by name
     baselines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    rivals: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rivals: Mapping[str, np.ndarray] = field(default_factory=dict)  # predictions of baselines, float [n, P], by name
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
     attainable: Mapping[str, Attainable] = field(default_factory=dict)  # by target
@@ -186,25 +181,16 @@ class NumericReport(RunReport):
     """Content of the report of a run with T targets that are numbers or classes, for `write_report`.
 
     A row of the R rows is a molecule, or where the level of the task is another an atom or a bond.
-
-    Attributes:
-        task: task of the model, with its targets, metrics and level.
-        y: measured values in the targets' own units, or class numbers, `[R, T]`; NaN for blanks.
-        prediction: predictions of the model in the targets' own units, or probabilities, `[R, P]`.
-        std: predicted standard deviations, `[R, P]`, or None.
-        low, high: limits of the prediction interval, `[R, T]`, or None.
-        owner: molecule of each atom or bond, int `[R]`, ascending; None where a row is a molecule.
-        kinds: names of the kinds of atoms or bonds, `[R]` texts; None where a row is a molecule.
     """
 
     task: NumericTask
-    y: np.ndarray
-    prediction: np.ndarray
-    std: np.ndarray | None = None
-    low: np.ndarray | None = None
+    y: np.ndarray  # measured values in the targets' own units, or class numbers, [R, T]; NaN for blanks
+    prediction: np.ndarray  # in the targets' own units, or probabilities, [R, P]
+    std: np.ndarray | None = None  # predicted standard deviations, [R, P]
+    low: np.ndarray | None = None  # limits of the prediction interval, [R, T]
     high: np.ndarray | None = None
-    owner: np.ndarray | None = None
-    kinds: np.ndarray | None = None
+    owner: np.ndarray | None = None  # molecule of each atom or bond, int [R], ascending; None where a row is a molecule
+    kinds: np.ndarray | None = None  # names of the kinds of atoms or bonds, [R] texts; None where a row is a molecule
 
     def __post_init__(self) -> None:
         widths = dict.fromkeys(("y", "low", "high"), len(self.targets))

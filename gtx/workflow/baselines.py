@@ -55,16 +55,10 @@ class Method(NamedTuple):
 
 
 class Baselines(NamedTuple):
-    """Scores and predictions of the baselines.
+    """Scores and predictions of the baselines, by name."""
 
-    Attributes:
-        scores: scores of each baseline for `train`, `val` and `test`, see `NumericTask.evaluate`, and `settings`, as
-            JSON.
-        predictions: predictions of each baseline for all molecules, float64 `[n, P]`, for tasks of numbers or classes.
-    """
-
-    scores: dict[str, dict[str, Any]]
-    predictions: dict[str, np.ndarray]
+    scores: dict[str, dict[str, Any]]  # for train, val and test, see `NumericObjective.evaluate`, and settings, as JSON
+    predictions: dict[str, np.ndarray]  # for all molecules, float64 [n, P], for tasks of numbers or classes
 
 
 def score_baselines(

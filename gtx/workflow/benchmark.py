@@ -126,12 +126,8 @@ def _finite(prediction: np.ndarray) -> list[list[float | None]]:
 def run_all(folds: Sequence[Fold], jobs: int, progress: bool, task: NumericTask) -> list[Result]:
     """Run every fold that has no result yet, so many at a time, and return the results of all, in their order.
 
-    With several jobs, each fold runs in a process of its own. A fold that fails stops the rest, and so does Ctrl-C; if
-    this process is killed, its workers end too.
-
-    Raises:
-        InputError: a folder contains a run with other settings or data, which is checked before any training, or
-            training is impossible.
+    Folders are checked before any training. With several jobs, each fold runs in a process of its own. A fold that
+    fails stops the rest, and so does Ctrl-C; if this process is killed, its workers end too.
     """
     results = [fold.completed() for fold in folds]
     left = {i: fold for i, fold in enumerate(folds) if results[i] is None}

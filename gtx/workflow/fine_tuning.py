@@ -152,11 +152,7 @@ class PretrainedModel:
 def prepare(
     data: DataSettings, settings: TrainSettings, start: str | Path | None, new_head: bool = False
 ) -> tuple[DataSettings, TrainSettings, PretrainedModel | None]:
-    """Adapt the settings of data and training to the model, and open the model to start from.
-
-    Raises:
-        InputError: the model does not exist, or the settings do not suit it.
-    """
+    """Adapt the settings of data and training to the model, which they must suit, and open the model to start from."""
     fine_tuning = None
     if start is not None:
         check_machine(settings)

@@ -176,9 +176,6 @@ def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, 
 
     By default all that can be: the foundation reads neither rows of several molecules nor hydrogens as atoms. Its
     embeddings of both sides of reactions are compared only on demand.
-
-    Raises:
-        InputError: substructures are left out, or the foundation cannot read such molecules.
     """
     parts = settings.kernel_parts
     unread = "rows of several molecules" if featuriser.components else "molecules with hydrogens as atoms"

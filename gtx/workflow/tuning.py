@@ -61,21 +61,16 @@ MODELS = ("standard", "gps")
 class Tuned:
     """Outcome of a study.
 
-    Attributes:
-        out: folder of the study.
-        trials: trials that came to an end, by the name of their study.
-        best: trial with the best validation score.
-        scores: by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val" and
-            "test" of `metrics.json`; the test scores are not used for any choice.
-        was_finished, notes: whether the study was finished before; further notes, a line each.
+    `scores` are by study `{"tuned": ..., "default": ..., "default from foundation": ...}`, each with the parts "val"
+    and "test" of `metrics.json`; the test scores are not used for any choice.
     """
 
-    out: Path
-    trials: Mapping[str, Sequence[FrozenTrial]]
-    best: FrozenTrial
+    out: Path  # folder of the study
+    trials: Mapping[str, Sequence[FrozenTrial]]  # that came to an end, by the name of their study
+    best: FrozenTrial  # with the best validation score
     scores: Mapping[str, Mapping[str, Any]]
-    was_finished: bool = False
-    notes: Sequence[str] = ()
+    was_finished: bool = False  # before
+    notes: Sequence[str] = ()  # a line each
 
 
 def tune(
