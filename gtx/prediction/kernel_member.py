@@ -48,11 +48,7 @@ class KernelMember(nn.Module):
         return blend_outputs(outputs, self.kernel(batch).cpu(), self.share)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Load tensors as torch does, and check them.
-
-        Raises:
-            InputError: a share is not from 0 to 1, or the counts of the kernel are not in order.
-        """
+        """Load tensors as torch does, and check the shares and the counts of the kernel."""
         keys = super().load_state_dict(state_dict, strict, assign)
         wrong = self.share[(self.share < 0) | (self.share > 1)]
         if len(wrong):

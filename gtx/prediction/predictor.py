@@ -270,8 +270,8 @@ class Predictor:
     def answers(self, store: MoleculeStore, outputs: Any) -> Answers:
         """Decode the outputs of `outputs` to answers, and warn of what training did not have."""
         answers = self.task.answers.decode(outputs, store)
-        for remarks, found in zip(answers.warnings, self.header.warnings(store), strict=True):
-            remarks[:0] = found
+        for remarks, unseen in zip(answers.warnings, self.header.warnings(store), strict=True):
+            remarks[:0] = unseen
         columns = [column for further in self.further for column in further.values(self, store, outputs)]
         return ExtendedAnswers(answers, columns) if columns else answers
 
