@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
+from gtx.data.featurising import tracked
 from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, rows_of, widen
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, owners
 from gtx.graph.packing import alike
@@ -20,6 +22,7 @@ from gtx.graph.packing import alike
 # --- Features of a store's atoms and pairs that are the same in every epoch, computed once and sliced like the atoms.
 
 _AT_ONCE = 512  # molecules of a chunk
+SECONDS_WITHOUT_BAR = 2.0
 
 FixedValues = tuple[Tensor | None, Tensor | None]
 
@@ -52,6 +55,7 @@ def precompute_encodings(
     device: torch.device,
     room: int,
     needed: Sequence[str] = (),
+    progress: bool = False,
 ) -> PrecomputedEncodings:
     """Compute the encodings without learned weights once for all molecules of a store, as far as memory allows.
 
@@ -63,6 +67,7 @@ def precompute_encodings(
         device: where the result is stored.
         room: memory for the result, in bytes.
         needed: names of features that are stored even if `room` is too small.
+        progress: show a progress bar, if more than `SECONDS_WITHOUT_BAR` are to be expected.
     """
     rows = torch.arange(len(store), device=store.device)
     sizes = store.sizes
@@ -70,12 +75,16 @@ def precompute_encodings(
     share = len(store) / max(1, min(len(store), _AT_ONCE))
     total = 0.0
     chosen: list[str] = []
+    start = time.perf_counter()
     for name, values in features(store.batch(rows[:_AT_ONCE]), names).items():
         size = sum(_small(x).nbytes for x in values if x is not None) * share
         if name in needed or total + size <= room:
             total += size
             chosen.append(name)
-    chunks = [features(store.batch(some), chosen) for some in rows.split(_AT_ONCE)]
+    parts: Iterable[Tensor] = rows.split(_AT_ONCE)
+    if progress and (time.perf_counter() - start) * share > SECONDS_WITHOUT_BAR:
+        parts = tracked(parts, len(rows), "Computing encodings", len)
+    chunks = [features(store.batch(some), chosen) for some in parts]
 
     def joined(level: int) -> dict[str, Tensor]:
         tensors: dict[str, list[Tensor]] = {name: [] for name in chosen}

@@ -25,13 +25,7 @@ class SubstructureCounts:
 
     @classmethod
     def from_labels(cls, labels: Tensor, owner: Tensor, molecules: int) -> SubstructureCounts:
-        """Count the labels of each molecule.
-
-        Args:
-            labels: labels of substructures, int64 `[n]`, any numbers.
-            owner: molecule of each label, int64 `[n]`.
-            molecules: number of molecules.
-        """
+        """Count the labels, int64 `[n]`, of each molecule; `owner` is the molecule of each label, int64 `[n]`."""
         order = labels.argsort()
         order = order[owner[order].argsort(stable=True)]
         owner, kind = owner[order], labels[order]
@@ -86,12 +80,8 @@ def offsets(lengths: Tensor) -> Tensor:
 def intersections(counts: SubstructureCounts, inverted: SubstructureCounts, rows: int) -> Tensor:
     r"""Compute the size of the intersection of molecules with others: \(\sum_k \min(a_k, b_k)\), float64 `[B, rows]`.
 
-    The loops meet only kinds that both molecules have, so the work grows with the entries that match.
-
-    Args:
-        counts: counts of B molecules; every kind is below `len(inverted)`.
-        inverted: `SubstructureCounts.inverted` of the other molecules.
-        rows: number of the others.
+    The loops meet only kinds that both molecules have, so the work grows with the entries that match. `inverted` is
+    `SubstructureCounts.inverted` of the others, which are `rows`; every kind is below its length.
     """
     if counts.ptr.device.type == "cpu":
         from gtx.kernel.loops import add_intersections

@@ -53,23 +53,14 @@ class TanimotoKernel(nn.Module):
     cached_names: tuple[str, ...] = ("_inverted_index",)
     """Properties computed once from the counts of the references."""
 
-    def __init__(
-        self,
-        labels: Sequence[Mapping[str, Any]],
-        rows: int = 0,
-        kinds: int = 0,
-        entries: int = 0,
-    ) -> None:
+    def __init__(self, labels: Sequence[Mapping[str, Any]], rows: int = 0, kinds: int = 0, entries: int = 0) -> None:
         super().__init__()
         self.labels: list[dict[str, Any]] = [dict(one) for one in labels]
-        self._set("kind_label", torch.zeros(kinds, dtype=torch.long))
-        self._set("ptr", torch.zeros(rows + 1, dtype=torch.long))
-        self._set("kind", torch.zeros(entries, dtype=torch.int32))
-        self._set("count", torch.zeros(entries, dtype=torch.int16))
-        self._set("row", torch.zeros(rows, dtype=torch.long))
-
-    def _set(self, name: str, values: Tensor) -> None:
-        self.register_buffer(name, values)
+        self.register_buffer("kind_label", torch.zeros(kinds, dtype=torch.long))
+        self.register_buffer("ptr", torch.zeros(rows + 1, dtype=torch.long))
+        self.register_buffer("kind", torch.zeros(entries, dtype=torch.int32))
+        self.register_buffer("count", torch.zeros(entries, dtype=torch.int16))
+        self.register_buffer("row", torch.zeros(rows, dtype=torch.long))
 
     def check(self) -> None:
         """Raise an `InputError` unless the counts of the references are in order."""
@@ -104,11 +95,11 @@ class TanimotoKernel(nn.Module):
     def set_counts(self, counts: SubstructureCounts, rows: Tensor) -> None:
         """Set the references to these counts; `rows` are their indices among the training molecules."""
         kinds, kind = counts.kind.unique(return_inverse=True)
-        self._set("kind_label", kinds)
-        self._set("ptr", counts.ptr)
-        self._set("kind", kind.int())
-        self._set("count", counts.count.short())
-        self._set("row", rows)
+        self.register_buffer("kind_label", kinds)
+        self.register_buffer("ptr", counts.ptr)
+        self.register_buffer("kind", kind.int())
+        self.register_buffer("count", counts.count.short())
+        self.register_buffer("row", rows)
         self.check()
 
     def count_substructures(self, molecules: TrainingMolecules, rows: Tensor) -> SubstructureCounts:

@@ -45,32 +45,20 @@ class LearningCurve(NamedTuple):
 
 
 def leave_one_out_errors(kernel: Tensor, y: Tensor, ridge: float) -> Tensor:
-    r"""Compute the error of each molecule's prediction by all others, float64 `[n]`.
+    r"""Compute the error of each molecule's prediction by all others, float64 `[n]`, from K `[n, n]` and y `[n]`.
 
     \[ y_i - \hat y_i^{(-i)} = \frac{[(K + \lambda I)^{-1} (y - \bar y)]_i}{[(K + \lambda I)^{-1}]_{ii}} \]
-
-    Args:
-        kernel: K, float64 `[n, n]`.
-        y: values, float64 `[n]`.
-        ridge: \(\lambda\).
     """
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel + ridge * torch.eye(len(y), dtype=y.dtype)))
     return (inverse @ (y - y.mean())) / inverse.diagonal()
 
 
 def measure_learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningCurve | None:
-    """Measure the learning curve of a kernel with a constant ridge, by leaving out one molecule of each sample.
+    """Measure the learning curve of a kernel `[n, n]` and values `[n]`, by leaving out one molecule of each sample.
 
     The rows are divided at random into halves and into quarters. Of molecules that the kernel cannot distinguish, such
-    as repeated measurements, only the first takes part, because the others would predict it.
-
-    Args:
-        kernel: between the training molecules, float64 `[n, n]`, 1 between equal ones.
-        y: their values, float64 `[n]`, without blanks.
-        ridge: variance of the noise over that of the signal.
-
-    Returns:
-        The curve; None for fewer than `FEWEST` molecules, or without an error.
+    as repeated measurements, only the first takes part, because the others would predict it. None for fewer than
+    `FEWEST` molecules, or without an error.
     """
     first = (kernel > _SAME).int().argmax(1) == torch.arange(len(y))
     kernel, y = kernel[first][:, first], y[first]

@@ -103,10 +103,10 @@ class KernelRidge(TanimotoKernel):
         self.foundation: dict[str, Any] | None = None if foundation is None else dict(foundation)
         self.embeddings = None if foundation is None else DescriptorKernel(foundation["width"], rows)
         self.embed: Callable[[Batch], Tensor] | None = None
-        self._set("measured", torch.zeros(rows, out_channels, dtype=torch.bool))
-        self._set("dual", torch.zeros(rows, out_channels))
+        self.register_buffer("measured", torch.zeros(rows, out_channels, dtype=torch.bool))
+        self.register_buffer("dual", torch.zeros(rows, out_channels))
         for name in ("offset", "ridge", "scale"):
-            self._set(name, torch.zeros(out_channels))
+            self.register_buffer(name, torch.zeros(out_channels))
 
     @property
     def learned_arguments(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class KernelRidge(TanimotoKernel):
             kernel.scaler.observe(features[name])
         self._choose(molecules, drawn, y, features)
         left_out[drawn] = self._solve(self.count_substructures(molecules, drawn), features, y).left_out
-        self._set("row", drawn[self.row])
+        self.register_buffer("row", drawn[self.row])
         return left_out
 
     def _vectors(self, molecules: TrainingMolecules, embeddings: Tensor | None) -> dict[str, Tensor]:
@@ -246,15 +246,15 @@ class KernelRidge(TanimotoKernel):
         solution = solve_kernel_ridge(kernel, chosen, y)
         solved = {"dual": solution.dual, "offset": solution.centre, "ridge": solution.ridge, "scale": solution.scale}
         for name, values in solved.items():
-            self._set(name, values.float())
-        self._set("measured", ~y[chosen].isnan())
+            self.register_buffer(name, values.float())
+        self.register_buffer("measured", ~y[chosen].isnan())
         return solution
 
     def rescale(self, slope: Tensor, shift: Tensor) -> None:
         """Change the predictions to `slope * prediction + shift`, each `[C]`."""
-        self._set("dual", (self.dual.double() * slope).float())
-        self._set("offset", (self.offset.double() * slope + shift).float())
-        self._set("scale", (self.scale.double() * slope.square()).float())
+        self.register_buffer("dual", (self.dual.double() * slope).float())
+        self.register_buffer("offset", (self.offset.double() * slope + shift).float())
+        self.register_buffer("scale", (self.scale.double() * slope.square()).float())
 
     # prediction
 
@@ -401,8 +401,8 @@ class KernelRidge(TanimotoKernel):
             molecules: n of them.
             embeddings: `[n, width]`, for a kernel that compares embeddings.
         """
-        kernel, rows = deepcopy(self), torch.arange(len(molecules))
-        kernel.set_counts(kernel.count_substructures(molecules, rows), rows)
+        kernel = deepcopy(self)
+        kernel.set_references(molecules)
         for name, values in self._vectors(molecules, embeddings).items():
             kernel.feature_kernels[name].set_references(values)
         return kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -66,13 +66,9 @@ def solve_kernel_ridge(kernel: Tensor, chosen: Tensor, y: Tensor) -> KernelRidge
         y: targets, float64 `[n, C]`, NaN for blanks; every column has a value.
     """
     n, m = kernel.shape
-    solution = KernelRidgeSolution(
-        y.new_zeros(m, y.shape[1]),
-        y.nanmean(0),
-        y.new_ones(y.shape[1]),
-        y.new_zeros(y.shape[1]),
-        torch.full_like(y, torch.nan),
-    )
+    mean, left_out = y.nanmean(0), torch.full_like(y, torch.nan)
+    dual, ridge, scale = y.new_zeros(m, len(mean)), torch.ones_like(mean), torch.zeros_like(mean)
+    solution = KernelRidgeSolution(dual, mean, ridge, scale, left_out)
     root = None if m == n else _root(kernel[chosen])
     many = rows_of_equal_cost(MOST_SPECTRUM, y)
     for rows, columns in _patterns(~y.isnan()):
@@ -106,13 +102,11 @@ def draw(n: int, count: int) -> Tensor:
     return torch.randperm(n, generator=torch.Generator().manual_seed(0))[:count].sort().values
 
 
-def _patterns(measured: Tensor) -> list[tuple[Tensor, list[int]]]:
-    """List the patterns of blanks: the rows with a value, and the columns that have values in just these rows."""
+def _patterns(measured: Tensor) -> Iterator[tuple[Tensor, list[int]]]:
+    """Yield the patterns of blanks: the rows with a value, and the columns that have values in just these rows."""
     patterns, which = measured.unique(dim=1, return_inverse=True)
-    return [
-        (patterns[:, p].nonzero().flatten(), (which == p).nonzero().flatten().tolist())
-        for p in range(patterns.shape[1])
-    ]
+    for number, pattern in enumerate(patterns.T):
+        yield pattern.nonzero().flatten(), (which == number).nonzero().flatten().tolist()
 
 
 def _root(kernel: Tensor) -> Tensor:

@@ -151,9 +151,7 @@ class WholeStep:
         self.parameters: list[Tensor] = [p for group in optimiser.param_groups for p in group["params"]]
 
     def __call__(self, index: Tensor) -> Tensor:
-        self.optimiser.zero_grad(
-            set_to_none=True
-        )  # first, since the step before may have failed after its backward pass
+        self.optimiser.zero_grad()  # first, since the step before may have failed after its backward pass
         torch.clear_autocast_cache()  # cached casts of weights hold gradient nodes of another step
         batch = self.train.batch(index)
         loss = self.module.loss(batch) * (self.module.task.objective.share(batch) / self.usual_share)
@@ -162,7 +160,7 @@ class WholeStep:
             if self.module.settings.clip:
                 nn.utils.clip_grad_norm_(self.parameters, self.module.settings.clip)
             self.optimiser.step()
-            self.optimiser.zero_grad(set_to_none=True)
+            self.optimiser.zero_grad()
         return loss.detach()
 
 
@@ -185,22 +183,20 @@ class CapturedModule(TrainingModule):
         lr, capturable = torch.tensor(s.lr, device=self.device), self.device.type != "cpu"
         return adamw(self.model, lr, s.weight_decay, capturable=capturable, rates=s.rates)
 
-    def on_fit_start(self) -> None:
-        self.steps: Captured | None = None
-        self.validations: Captured | None = None
+    def on_train_start(self) -> None:
+        super().on_train_start()
+        (optimiser,) = self.trainer.optimizers
+        self.mean_share: Tensor = torch.ones((), device=self.device)
+        self.steps = Captured(WholeStep(self, self.data.examples["train"], optimiser, self.mean_share), _report)
+        shape = len(self.data.examples["val"]) + 1, self.task.objective.validation.channels
+        self.buffer: Tensor = torch.empty(shape, device=self.device)
+        self.validations = Captured(self._validate, _report)
 
     def on_train_epoch_start(self) -> None:
         super().on_train_epoch_start()
-        share = torch.tensor(float(self.usual_share), device=self.device)
-        if self.steps is None:
-            self.mean_share = share
-            (optimiser,) = self.trainer.optimizers
-            self.steps = Captured(WholeStep(self, self.data.examples["train"], optimiser, share), _report)
-        self.mean_share.copy_(share)
+        self.mean_share.fill_(float(self.usual_share))
 
     def training_step(self, index: Tensor, _: int) -> Tensor:
-        if self.steps is None:
-            raise RuntimeError("training_step was called before on_train_epoch_start")
         return self.steps(index).clone().requires_grad_()
 
     def backward(self, *_: Any) -> None:
@@ -214,15 +210,9 @@ class CapturedModule(TrainingModule):
             closure()  # the step
 
     def on_validation_epoch_start(self) -> None:
-        if self.validations is None:
-            shape = len(self.data.examples["val"]) + 1, self.task.objective.validation.channels
-            self.buffer: Tensor = torch.full(shape, -torch.inf, device=self.device)
-            self.validations = Captured(self._validate, _report)
         self.outputs: Tensor | None = self.buffer.fill_(-torch.inf)
 
     def validation_step(self, index: Tensor, _: int) -> None:
-        if self.validations is None:
-            raise RuntimeError("validation_step was called before on_validation_epoch_start")
         self.validations(index)
 
     def _validate(self, index: Tensor) -> Tensor:
@@ -262,16 +252,9 @@ missing molecule does not. In 16 bits the tolerance is 30 times as large."""
 def check_capture(
     module: CapturedModule, data: MoleculeDataModule, precision: Precision, device: torch.device
 ) -> str | None:
-    """Compare batches of constant shape and captured steps with plain ones, before a training.
+    """Compare batches of constant shape and captured steps with plain ones, and name the first difference or error.
 
-    Args:
-        module: module to be trained; it is moved to the device. Its weights and the random state are restored.
-        data: data module of the training, not yet moved to the device.
-        precision: precision of the training.
-        device: device of the training.
-
-    Returns:
-        The first difference or error, in a few words; None if all agree.
+    The module is moved to the device; its weights and the random state are restored.
     """
     try:
         precision.convert_module(module.to(device))
@@ -320,9 +303,8 @@ def _gradient(module: CapturedModule, batch: object) -> tuple[float, Tensor]:
     parameters = [p for p in module.parameters() if p.requires_grad]
     torch.clear_autocast_cache()
     loss = module.loss(batch)
-    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-    flat = [torch.zeros_like(p) if g is None else g for g, p in zip(gradients, parameters, strict=True)]
-    return float(loss.detach()), torch.cat([g.flatten() for g in flat])
+    gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
+    return float(loss.detach()), torch.cat([gradient.flatten() for gradient in gradients])
 
 
 def _compare_steps(module: CapturedModule, train: ConstantShapeStore, batches: list[Tensor]) -> str | None:

@@ -31,9 +31,6 @@ class History(Callback):
     Columns: `epoch` (from 1), `seconds`, `cpu_seconds`, `batch_pairs` (the budget of a batch), `lr`, `train_loss` and
     the scores that the module logged. The checkpoint contains the rows, so the file of a resumed run equals the file of
     an uninterrupted run.
-
-    Args:
-        file: the CSV file.
     """
 
     def __init__(self, file: Path) -> None:
@@ -61,19 +58,16 @@ class History(Callback):
         batches = {"batch_pairs": data_module(trainer).budget}
         self.rows.append({"epoch": trainer.current_epoch + 1, **spent, **batches, **logged, **validated})
         if trainer.is_global_zero:
-            self._write()
+            with whole_file(self.file, "w") as opened:
+                writer = csv.DictWriter(opened, self.rows[-1], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(self.rows)
 
     def state_dict(self) -> dict[str, Any]:
         return {"rows": self.rows}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rows = state["rows"]
-
-    def _write(self) -> None:
-        with whole_file(self.file, "w") as opened:
-            writer = csv.DictWriter(opened, self.rows[-1], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows)
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:

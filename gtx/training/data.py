@@ -144,12 +144,15 @@ class MoleculeDataModule(LightningDataModule):
         for part, own in self.examples.items():
             self.examples[part] = own.to(device)
             if stage == "fit" and part != "test":
-                self.fixed[part] = precomputed_encodings_of(model, own, device, self.constant)
+                shown = trainer.is_global_zero and trainer.progress_bar_callback is not None
+                self.fixed[part] = precomputed_encodings_of(model, own, device, self.constant, shown)
                 if self.constant:
                     self.examples[part] = ConstantShapeStore(self.examples[part], self.fixed[part], self.seed)
 
     def train_dataloader(self) -> Iterable[Any]:
-        self._call_before_batches()
+        call, self.before_batches = self.before_batches, None
+        if call is not None:
+            call()
         examples = self.examples["train"]
         sampler = self.sampler(examples, shuffle=True)
         sampler.set_epoch(self._trainer.current_epoch)
@@ -193,11 +196,6 @@ class MoleculeDataModule(LightningDataModule):
             raise InputError("the data module has no test molecules")
         return self.examples["test"]
 
-    def _call_before_batches(self) -> None:
-        call, self.before_batches = self.before_batches, None
-        if call is not None:
-            call()
-
     def _loader(self, part: str, indices: list[Tensor]) -> Batches:
         examples, fixed = self.examples[part], self.fixed.get(part)
         if isinstance(examples, ConstantShapeStore):
@@ -227,21 +225,15 @@ that free memory, which is another when a training resumes, must not decide whic
 
 
 def precomputed_encodings_of(
-    model: Any, examples: Any, device: torch.device, constant: bool
+    model: Any, examples: Any, device: torch.device, constant: bool, progress: bool = False
 ) -> PrecomputedEncodings | None:
     """Compute the fixed encodings of a model for some molecules, as far as memory allows; None if there are none.
 
-    Args:
-        model: the model.
-        examples: the molecules.
-        device: where the encodings are stored.
-        constant: whether they are for batches of constant shape, which some encodings cannot be computed from; a
-            quarter of the free memory is then theirs.
+    From batches of constant shape some encodings cannot be computed; for these, a quarter of the free memory is theirs.
+    With `progress`, a bar is shown if they take more than some two seconds.
     """
-    if not isinstance(model, MoleculeModel) or not isinstance(examples, MoleculeStore) or not model.fixed:
-        return None
-    if len(examples) == 0:
+    if not (isinstance(model, MoleculeModel) and isinstance(examples, MoleculeStore) and model.fixed and len(examples)):
         return None
     needed = [name for name, needs in model.fixed.items() if needs and constant]
     room = min(free_memory(device), free_memory(examples.device)) // 4 if constant else ROOM
-    return precompute_encodings(examples, model.compute_encodings, list(model.fixed), device, room, needed)
+    return precompute_encodings(examples, model.compute_encodings, list(model.fixed), device, room, needed, progress)

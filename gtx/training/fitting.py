@@ -107,13 +107,12 @@ def fit(
             target has no training value, there are no training molecules, the model, the precision or `keep_by` does
             not suit the task, or training diverged.
     """
-    problem = Problem(
-        model, task, train, val, settings.resolved(task.epochs, machines()), folds, start, transfer, watch
-    )
-    problem = problem.checked()
-    with locked_for_all(Path(folder)):
-        run = RunFolder(folder)
-        config = collect_run_config(problem.task, problem.settings, {"model": _name(model)} | (marks or {}))
+    settings = settings.resolved(task.epochs, machines())
+    problem = Problem(model, task, train, val, settings, folds, start, transfer, watch).checked()
+    run = RunFolder(folder)
+    with locked_for_all(run.path):
+        name = type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", repr(model))
+        config = collect_run_config(problem.task, settings, {"model": name} | (marks or {}))
         run.open(config, overwrite)
         return train_networks(problem, run)
 
@@ -128,25 +127,9 @@ def train_networks(problem: Problem, run: RunFolder) -> list[TrainedEnsembleMemb
         return [train_member(problem, k, run.member(k)) for k in range(settings.folds)]
 
 
-def _name(model: nn.Module | Callable[[], nn.Module]) -> str:
-    return type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", repr(model))
-
-
 @dataclass(frozen=True)
 class Problem:
-    """Inputs of the training of every network.
-
-    Attributes:
-        model: a module, or a function that makes one.
-        task: the fitted task.
-        train, val: molecules with targets in their own units; `val` may be empty.
-        settings: settings of the training.
-        folds: rows of `train` that train and validate each network, in place of `train` and `val`; or empty.
-        start: trained networks to start from, in fine-tuning.
-        transfer: selection of their weights.
-        watch: function that is called after every epoch.
-        bar: whether each network has a progress bar, if the settings want progress.
-    """
+    """Inputs of the training of every network, as in `fit`."""
 
     model: nn.Module | Callable[[], nn.Module]
     task: Task
@@ -157,7 +140,6 @@ class Problem:
     start: Sequence[TrainedEnsembleMember] = ()
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
-    bar: bool = True
 
     def checked(self) -> Problem:
         """Fit the task to the training molecules, and check that the settings suit it.
@@ -211,28 +193,24 @@ def describe_resumed(problem: Problem, run: RunFolder) -> str:
     """Describe what a training goes on from: finished members, complete epochs of the others; empty at the start and
     at the end.
     """
-    epochs, members, found = problem.settings.epochs, range(problem.settings.folds), []
+    epochs, members, states = problem.settings.epochs, range(problem.settings.folds), []
     if all((run.member(k) / "trained.pt").exists() for k in members):
         return ""
     for k in members:
         last = run.member(k) / "last.ckpt"
         if (run.member(k) / "trained.pt").exists():
-            found.append(f"{problem.title(k)} is trained")
+            states.append(f"{problem.title(k)} is trained")
         elif last.exists():
             with readable(last):
                 done = torch.load(last, map_location="cpu", weights_only=True)["epoch"] + 1
-            found.append(f"{problem.title(k)} goes on after epoch {done} of {epochs}")
-    return ", ".join(found)
+            states.append(f"{problem.title(k)} goes on after epoch {done} of {epochs}")
+    return ", ".join(states)
 
 
 def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsembleMember:
     """Train member `number`, resume it, or read it if it is finished.
 
-    Args:
-        problem: inputs of the training.
-        number: number of the member; its seed follows from it and that of the settings.
-        folder: folder for `log.csv`, for `last.ckpt` of the last complete epoch during training, and for `trained.pt`
-            afterwards.
+    Its folder contains `log.csv`, `last.ckpt` of the last complete epoch during training, and `trained.pt` afterwards.
     """
     settings = problem.settings
     seed = spread_seed(settings.seed, number)
@@ -255,7 +233,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
     except ValueError as reason:
         raise InputError(str(reason)) from None
     watch = None if problem.watch is None else partial(problem.watch, number)
-    trained = train_module(module, data, folder, problem.title(number), number == 0, watch, problem.bar)
+    trained = train_module(module, data, folder, problem.title(number), number == 0, watch)
     if is_main_process():
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
@@ -289,18 +267,14 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
 
     The networks are small, and threads speed up one training far less than they speed up several. On one thread the
     weights are the same to the last bit as without processes. Nothing is done on a GPU, for few epochs of few
-    molecules, or if torch has a single thread.
-
-    Args:
-        problem: inputs of the training; there are at most as many processes as torch has threads.
-        run: run folder, to which each process writes its result for `train_member`.
+    molecules, or if torch has a single thread. Each process writes its result to the run folder for `train_member`.
     """
     settings, threads = problem.settings, torch.get_num_threads()
     left = [k for k in range(settings.folds) if not (run.member(k) / "trained.pt").exists()]
     count = min(len(left), networks_at_a_time(settings, len(problem.train)))
     if count < 2 or problem.watch:
         return
-    alone = replace(problem, settings=replace(settings, threads=max(1, threads // count)), bar=False)
+    alone = replace(problem, settings=replace(settings, threads=max(1, threads // count), progress=False))
     epochs, titles = settings.epochs or 0, {k: problem.title(k) for k in left}
     with training_progress(settings.progress) as progress, open_process_pool(count) as pool:
         bars = {k: progress.add_task(title, total=epochs, visible=False, scores="") for k, title in titles.items()}
@@ -333,7 +307,6 @@ def train_module(
     title: str,
     verbose: bool = True,
     watch: Callable[[Sequence[dict[str, float]]], None] | None = None,
-    bar: bool = True,
 ) -> dict[str, Any]:
     """Train a module to the end, from the start or from its last complete epoch.
 
@@ -343,8 +316,7 @@ def train_module(
         folder: folder for `log.csv` and `last.ckpt`.
         title: title of the progress bar.
         verbose: print what the machine cannot do, on standard error.
-        watch: function that is called after every epoch with the rows of `log.csv`; an exception ends the training.
-        bar: show a progress bar, if the settings want progress.
+        watch: function of the rows of `log.csv`, as in `fit`.
 
     Returns:
         `weights` of the best epoch, `history` per epoch, `best_epoch` and `best_score`.
@@ -361,23 +333,22 @@ def train_module(
         average,
         history,
         best,
+        ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False),
     ]
-    callbacks.append(ModelCheckpoint(folder, "last", save_on_train_epoch_end=True, enable_version_counter=False))
     if watch is not None:
         callbacks.append(LambdaCallback(on_train_epoch_end=lambda *_: watch(history.rows)))
-    if settings.progress and bar:
+    if settings.progress:
         callbacks.append(TrainingBar(title, history))
     logger = make_logger(settings.logger, settings.logger_arguments, folder) if settings.logger else None
     if logger is not None:
         logger.log_hyperparams(settings.decisive())
-    limit = None if validated else 0
     trainer = _trainer(
         settings,
         callbacks=callbacks,
         logger=logger or False,
-        limit_val_batches=limit,
+        limit_val_batches=None if validated else 0,
         default_root_dir=folder,
-        enable_progress_bar=settings.progress and bar,
+        enable_progress_bar=settings.progress,
     )
     module = _captured(module, data, trainer, verbose)
     trainer.fit(module, datamodule=data, ckpt_path=last if resumed else None, weights_only=True)
@@ -412,16 +383,11 @@ STATES = 3
 class BatchTrial(Callback):
     """Trial of the batch with most pairs before training starts, which halves the budget of pairs until it fits.
 
-    The budget changes the result, so it is state of the checkpoint: a resumed run has the same batches.
-
-    Args:
-        verbose: print a smaller budget on standard error.
-
-    Attributes:
-        budget: pairs of a batch; None before training starts.
+    The budget (None before training starts) changes the result, so it is state of the checkpoint: a resumed run has the
+    same batches.
     """
 
-    def __init__(self, verbose: bool = True) -> None:
+    def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self.budget: int | None = None
 

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.training.checkpoints import History
-from gtx.training.optimise import best_row
+from gtx.training.optimise import best_epochs
 
 # --- Lightning's loggers, by name.
 
@@ -93,7 +93,7 @@ def epoch_scores(rows: Sequence[dict[str, float]], epochs: int) -> str:
     The score is the first that the module logs, by its name in `metrics.json`:
     `loss 0.4312, val roc_auc 0.812 (0.825 in epoch 7, kept so far)`.
     """
-    now, best = rows[-1], best_row(rows, epochs)
+    now, best = rows[-1], rows[best_epochs([row.get("val_score", math.inf) for row in rows], epochs)[-1]]
     scores = f"loss {now['train_loss']:.4f}"
     if shown := next((name for name in now if name.startswith("val_")), None):
         scores += f", {shown.replace('_', ' ', 1)} {now[shown]:.4g}"

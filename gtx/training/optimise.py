@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from pytorch_lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
@@ -117,15 +118,12 @@ class WeightAverage(Callback):
         self.average = state["average"]
 
 
-def best_row(rows: Sequence[dict[str, float]], epochs: int) -> dict[str, float]:
-    """Return the row of `log.csv` of the best epoch so far, by the rule of `BestEpoch`."""
-
-    def score(row: dict[str, float]) -> float:
-        value = row.get("val_score", math.inf)
-        return math.inf if math.isnan(value) else value
-
-    counted = rows[epochs // 2 :] or rows
-    return min(reversed(counted), key=score)
+def best_epochs(scores: Sequence[float], epochs: int) -> list[int]:
+    """Return the epochs so far that share the lowest score, by the rule of `BestEpoch`; NaN counts as infinite."""
+    start = epochs // 2 if len(scores) > epochs // 2 else 0
+    counted = np.array(scores[start:])
+    counted[np.isnan(counted)] = math.inf
+    return (np.flatnonzero(counted == counted.min()) + start).tolist()
 
 
 class BestEpoch(Callback):
@@ -143,43 +141,44 @@ class BestEpoch(Callback):
     Attributes:
         epoch: best epoch so far, -1 before the first.
         score: its `val_score`, infinite without validation.
+        scores: the `val_score` of each epoch.
         weights: its averaged weights.
-        waited: epochs since a score was lower than all before.
     """
 
     def __init__(self, average: WeightAverage, patience: int = 0) -> None:
         self.average = average
         self.patience = patience
-        self.score: float = math.inf
         self.epoch: int = -1
-        self.waited: int = 0
+        self.scores: list[float] = []
         self.weights: dict[str, Tensor] = {}
+
+    @property
+    def score(self) -> float:
+        score = self.scores[self.epoch]
+        return math.inf if math.isnan(score) else score
 
     def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
         self._stop(trainer)  # a run that was killed between its last epoch and its end
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        score = float(trainer.callback_metrics.get("val_score", math.inf))
-        score = math.inf if math.isnan(score) else score
-        half = (trainer.max_epochs or 0) // 2
-        anew = self.epoch < half <= trainer.current_epoch
-        self.waited = 0 if anew or score < self.score else self.waited + 1
-        if anew or score <= self.score:
-            self.score, self.epoch = score, trainer.current_epoch
+        self.scores.append(float(trainer.callback_metrics.get("val_score", math.inf)))
+        self.epoch = best_epochs(self.scores, trainer.max_epochs or 0)[-1]
+        if self.epoch == trainer.current_epoch:
             model = module.get_submodule("model")
             with self.average.in_place():
                 self.weights = {name: weight.detach().clone() for name, weight in model.state_dict().items()}
         self._stop(trainer)
 
     def _stop(self, trainer: Trainer) -> None:
-        trainer.should_stop |= 0 < self.patience <= self.waited
+        if self.scores and self.patience:
+            first = best_epochs(self.scores, trainer.max_epochs or 0)[0]  # no later score was lower
+            trainer.should_stop |= len(self.scores) - 1 - first >= self.patience
 
     def state_dict(self) -> dict[str, Any]:
-        return {"score": self.score, "epoch": self.epoch, "weights": self.weights, "waited": self.waited}
+        return {"epoch": self.epoch, "scores": self.scores, "weights": self.weights}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.score, self.epoch, self.weights = state["score"], state["epoch"], state["weights"]
-        self.waited = state["waited"]
+        self.epoch, self.scores, self.weights = state["epoch"], state["scores"], state["weights"]
 
 
 # --- The update of the weights: AdamW, with a warm-up and then a cosine.
@@ -189,11 +188,9 @@ ALL = "all"
 
 
 def rate_of(parameter: str, rates: Mapping[str, float]) -> float:
-    """Return the share of the learning rate of a parameter; 1 if none of its modules is named.
+    """Return the share of the learning rate of a parameter, such as `layers.0.norm.weight`.
 
-    Args:
-        parameter: name of the parameter, such as `layers.0.norm.weight`.
-        rates: shares by module or parameter, such as `layers` or `layers.0`, or `all`; the innermost one applies.
+    It is the share of the innermost module in `rates`, such as `layers.0`, `layers` or `all`; 1 if none is named.
     """
     named = [module for module in rates if module == ALL or f"{parameter}.".startswith(f"{module}.")]
     return rates[max(named, key=lambda module: (module != ALL, len(module)))] if named else 1.0
@@ -241,7 +238,7 @@ def adamw(
 
     Args:
         model: the model.
-        lr: learning rate, the peak of the schedule; a number, or a tensor `[]` on the device of the parameters.
+        lr: peak of the schedule; a number, or a tensor `[]` on the device of the parameters.
         weight_decay: decay per step, times the learning rate.
         fused: use one kernel for all parameters, on a CPU five times as fast as the alternatives; Lightning does not
             clip gradients with it in mixed precision.
@@ -266,11 +263,7 @@ def adamw(
 def adapt_to_device(optimiser: Optimizer, schedule: LRScheduler | None, device: torch.device, captured: bool) -> None:
     """Adapt AdamW to a device; its state may come from a checkpoint that was written on another.
 
-    Args:
-        optimiser: the optimiser; any other than AdamW is not changed.
-        schedule: schedule of its rate.
-        device: device of the parameters.
-        captured: put rates and step counts on the device, so that a captured step sees them change.
+    If the steps are captured, rates and step counts are put on the device, so that a captured step sees them change.
     """
     if not isinstance(optimiser, AdamW):
         return

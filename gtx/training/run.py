@@ -122,14 +122,9 @@ class RunFolder:
         self.config_file: Path = self.path / CONFIG
 
     def open(self, config: dict[str, Any], overwrite: bool = False) -> bool:
-        """Start a run, or resume it; a run without a complete epoch starts anew.
+        """Start a run, or resume it and return True; a run without a complete epoch starts anew.
 
-        Args:
-            config: plain values that determine the result: settings, data, split, model.
-            overwrite: delete the results of an earlier run.
-
-        Returns:
-            True if the folder already contains the run, which is then resumed.
+        The config has the plain values that determine the result: settings, data, split, model.
 
         Raises:
             InputError: the folder contains a run with another config, or files that gtx did not write.
@@ -146,7 +141,9 @@ class RunFolder:
             part.unlink(missing_ok=True)
         resumed = self._has_members() or self.finished
         if resumed:
-            self._compare(config)
+            recorded = self._read()
+            recorded.pop("finished", None)
+            check_same(recorded, config, f"{self.path} holds a run")
         else:
             self._write(config)
         return resumed
@@ -167,11 +164,6 @@ class RunFolder:
 
     def _has_members(self) -> bool:
         return any((self.path / MEMBERS).glob("*/*"))
-
-    def _compare(self, config: dict[str, Any]) -> None:
-        old = self._read()
-        old.pop("finished", None)
-        check_same(old, config, f"{self.path} holds a run")
 
     def _read(self) -> dict[str, Any]:
         try:
