@@ -148,12 +148,7 @@ def gps(out_channels: int, *, steps: int = 16, readout: Sequence[str] = ("sum",)
 
 @published
 def grit(
-    out_channels: int,
-    *,
-    bond_sizes: Sequence[int],
-    channels: int = 64,
-    steps: int = 16,
-    **arguments: Any,
+    out_channels: int, *, bond_sizes: Sequence[int], channels: int = 64, steps: int = 16, **arguments: Any
 ) -> GraphTransformer:
     """Make GRIT (Graph Inductive bias Transformer), whose pairs of atoms have states made from random-walk
     probabilities.

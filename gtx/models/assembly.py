@@ -15,14 +15,12 @@ from gtx.attention import Normaliser, Score
 from gtx.encodings import Encoding
 from gtx.encodings.sides import of_both_sides
 from gtx.graph import EdgeSelector
-from gtx.models.checks import check_arguments
 from gtx.models.embedding import MoleculeEmbedding
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.models.readouts import Level, LevelOutput, LevelReadout, make_head
 from gtx.nn import BondMessagePassing, EdgeAttention, GraphTransformerLayer, SubstructureCountEmbedding
 
-# --- Helpers of the constructors: copies of a module with fresh weights, and what a layer is made from.
-
+# --- What a layer is made from.
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -30,9 +28,7 @@ Module = TypeVar("Module", bound=nn.Module)
 def fresh(module: Module | None) -> Module | None:
     """Return a copy with initial weights of its own."""
     copy = deepcopy(module)
-    reset = getattr(copy, "reset_parameters", None)
-    if reset is not None:
-        reset()
+    getattr(copy, "reset_parameters", lambda: None)()
     return copy
 
 
@@ -60,11 +56,7 @@ class LayerSettings:
 
     @property
     def head_channels(self) -> int:
-        """Channels of each head.
-
-        Raises:
-            ValueError: the heads do not divide the channels.
-        """
+        """Channels of each head; a `ValueError` if the heads do not divide the channels."""
         if self.heads < 1 or self.channels % self.heads:
             raise ValueError(
                 f"expected heads that divide the channels, got {self.heads} heads and {self.channels} channels"
@@ -75,7 +67,7 @@ class LayerSettings:
         """Make an attention of these sizes from the nodes to the nodes.
 
         Args:
-            modules: score, normaliser and the like, as `gtx.nn.EdgeAttention` takes them, by name.
+            modules: further arguments of `gtx.nn.EdgeAttention`, by name: score, normaliser and the like.
         """
         return EdgeAttention(
             self.channels,
@@ -182,10 +174,9 @@ def graph_transformer(
     Raises:
         ValueError: arguments contradict each other, or `layer` would ignore an argument.
     """
-    check_arguments(locals(), signature(graph_transformer).parameters)
+    _check_arguments(locals())
     if reaction:
         encodings = of_both_sides(encodings, atom_sizes, bond_sizes)
-    embeds_pairs = layer is None or bond_tokens or any(encoding.pair for encoding in encodings)
     embedding = MoleculeEmbedding(
         atom_sizes,
         bond_sizes,
@@ -199,7 +190,7 @@ def graph_transformer(
         bond_tokens=bond_tokens,
         atom_features=atom_features,
         bond_features=bond_features,
-        bonds_as_pairs=embeds_pairs,
+        bonds_as_pairs=layer is None or bond_tokens or any(encoding.pair for encoding in encodings),
     )
     width = embedding.pair_width
 
@@ -231,6 +222,42 @@ def graph_transformer(
         other = make_readout(level, given=first.molecule_width)
         further[level] = LevelOutput(other, make_head(other.width, channels, outputs, dropout, zero_head))
     return GraphTransformer(embedding, stack, first, head, norm, further, edge_list)
+
+
+_MOST_LAYERS = 1000
+"""More would take minutes to make, and nobody has trained so many."""
+
+
+def _check_arguments(arguments: Mapping[str, Any]) -> None:
+    """Raise a `ValueError` that names an argument of `graph_transformer` at fault."""
+    for name in ("out_channels", "channels", "layers", "pair_channels"):
+        if arguments[name] is not None and arguments[name] < 1:
+            raise ValueError(f"expected {name} of at least 1, got {arguments[name]}")
+    if arguments["layers"] > _MOST_LAYERS:
+        raise ValueError(f"expected layers of at most {_MOST_LAYERS:,}, got {arguments['layers']}")
+    parameters = signature(graph_transformer).parameters
+    of_layers = ("score", "normaliser", "edge_value")
+    ignored = [name for name in of_layers if arguments[name] != parameters[name].default]
+    if ignored and arguments["layer"] is not None:
+        raise ValueError(f"layer makes the layers and decides {', '.join(ignored)} itself: leave them out")
+    for name, kind in (("score", Score), ("normaliser", Normaliser), ("substructures", SubstructureCountEmbedding)):
+        if arguments[name] is not None and not isinstance(arguments[name], kind):
+            home = kind.__module__.rpartition(".")[0]
+            raise ValueError(f"expected a {kind.__name__} of {home}, a module, got {arguments[name]!r}")
+    for name in ("edges", "layer"):
+        if arguments[name] is not None and not callable(arguments[name]):
+            raise ValueError(f"expected {name} that can be called, got {arguments[name]!r}")
+    per, also = arguments["per"], arguments["also"] or {}
+    if per not in ("molecule", "atom", "bond"):
+        raise ValueError(f'expected per of "molecule", "atom" or "bond", got {per!r}')
+    if unknown := set(also) - ({"atom", "bond"} - {per}):
+        raise ValueError(f'expected also of "atom" and "bond" beside per {per!r}, got {sorted(unknown)}')
+    for level, outputs in also.items():
+        if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
+            raise ValueError(f"expected a whole number of 1 or more outputs of each {level}, got {outputs!r}")
+    virtual_nodes, readout = arguments["virtual_nodes"], arguments["readout"]
+    if virtual_nodes < 0 or (not virtual_nodes and not readout):
+        raise ValueError(f"expected a readout or virtual nodes, got {list(readout)} and {virtual_nodes} of them")
 
 
 # --- Published models: settings that decide some of the arguments.

@@ -47,28 +47,14 @@ class Architecture(NamedTuple):
 
     @property
     def coordinates(self) -> str:
-        """Use of coordinates: "needed", "optional" or "none", see `gtx.models.graph_transformer.published`."""
+        """Use of coordinates: "needed", "optional" or "none", see `gtx.models.assembly.published`."""
         parameter = signature(self.make).parameters.get("coordinates")
         return "none" if parameter is None else "needed" if parameter.default else "optional"
 
 
 _MAKERS = (
-    standard,
-    transformer,
-    gat,
-    gatv2,
-    gaan,
-    mat,
-    rmat,
-    graphormer,
-    egt,
-    grit,
-    gps,
-    exphormer,
-    torchmd_net,
-    tgt,
-    transformer_m,
-    tokengt,
+    *(standard, transformer, gat, gatv2, gaan, mat, rmat, graphormer),
+    *(egt, grit, gps, exphormer, torchmd_net, tgt, transformer_m, tokengt),
 )
 ARCHITECTURES = {make.__name__: Architecture(make) for make in _MAKERS}
 """Network architectures by the names that `gtx train --model` takes."""
@@ -112,13 +98,9 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
 def _check(
     make: Callable[..., nn.Module], further: Callable[..., nn.Module], arguments: Mapping[str, Any], entry: str
 ) -> None:
-    """Check the type of each argument of a model; the model itself refuses an unknown one.
+    """Check the type of each argument of an `Architecture`; the model itself refuses an unknown one.
 
-    Args:
-        make: the model.
-        further: function or class that gets the arguments which `make` does not name.
-        arguments: by name.
-        entry: name of their section in the file, for messages.
+    `entry` names the section of the arguments in the file, for messages.
     """
     takes: Callable[..., Any] = further.__init__ if isinstance(further, type) else further  # type: ignore[misc]
     kinds = {**kinds_of(takes), **kinds_of(make)}

@@ -83,13 +83,8 @@ class MultiComponentModel(MoleculeModel):
 def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:
     """Return a batch of B rows as one of B K molecules, component by component within a row.
 
-    Args:
-        batch: of rows with `component_sizes` `[B, K]`.
-        count: K.
-        further: how many of the last columns of `u` are no component's; each of a row's gets them.
-
-    Raises:
-        InputError: the batch does not say which atoms are whose.
+    Each component of a row gets the last `further` columns of `u`. A batch without `component_sizes` `[B, K]` raises an
+    `InputError`.
     """
     component_sizes = getattr(batch, "component_sizes", None)
     if component_sizes is None or component_sizes.shape[1] != count:
@@ -104,10 +99,7 @@ def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:
         own, rest = batch.u.tensor_split([batch.u.shape[1] - further], 1)
         own = own.reshape(len(sizes), own.shape[1] // count)
         contents["u"] = torch.cat([own, rest.repeat_interleave(count, 0)], 1)
-    graph = torch.arange(len(sizes), device=sizes.device)
-    contents["batch"] = graph.repeat_interleave(sizes, output_size=len(batch.x))
-    contents["ptr"] = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    return Batch(_base_cls=Data, **contents)
+    return _make_batch(contents, sizes)
 
 
 def every_nth(batch: Batch, k: int, count: int) -> Batch:
@@ -121,10 +113,14 @@ def every_nth(batch: Batch, k: int, count: int) -> Batch:
         contents["edge_attr"] = batch.edge_attr[bonds]
     if "u" in batch:
         contents["u"] = batch.u[k::count]
-    contents["batch"] = batch.batch[taken] // count
-    sizes = batch.ptr.diff()[k::count]
-    contents["ptr"] = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    return Batch(_base_cls=Data, **contents)
+    return _make_batch(contents, batch.ptr.diff()[k::count])
+
+
+def _make_batch(contents: dict[str, Tensor], sizes: Tensor) -> Batch:
+    """Make a batch of molecules of these numbers of atoms, int64 `[B]`."""
+    batch = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes, output_size=len(contents["x"]))
+    ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    return Batch(_base_cls=Data, batch=batch, ptr=ptr, **contents)
 
 
 # --- Several conformers of a molecule, pooled to one vector.

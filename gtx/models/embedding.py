@@ -21,22 +21,12 @@ from gtx.nn.features import TrainingMolecules, UserFeatureProjection
 
 
 class Vocabularies(nn.Module):
-    """Codes of atoms and bonds that occur in training; other codes become 0, "other".
-
-    Args:
-        atom_sizes: number of codes of each column of `batch.x`.
-        bond_sizes: number of codes of each column of `batch.edge_attr`.
-    """
+    """Codes of atoms and bonds that occur in training; other codes become 0, "other"."""
 
     def __init__(self, atom_sizes: Sequence[int], bond_sizes: Sequence[int]) -> None:
         super().__init__()
         self.atoms: CategoryVocabulary = CategoryVocabulary(atom_sizes)
         self.bonds: CategoryVocabulary = CategoryVocabulary(bond_sizes)
-
-    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
-        """Record which codes occur in the TRAINING molecules, see `gtx.nn.MoleculeModel.observe`."""
-        self.atoms.observe(molecules.atoms, more)
-        self.bonds.observe(molecules.bond_codes, more)
 
 
 # --- The embedding of a batch.
@@ -66,19 +56,11 @@ class MoleculeEmbedding(nn.Module):
     """Embedding of a batch of molecules: codes of atoms and bonds, encodings of nodes and pairs, additional nodes.
 
     Args:
-        atom_sizes: number of codes of each column of `batch.x`; code 0 means "other".
-        bond_sizes: number of codes of each column of `batch.edge_attr`; code 0 means "other".
-        channels: width of the nodes.
-        encodings: position and distance encodings.
-        pair_channels: width of the pair embeddings; None to concatenate the values of the encodings.
-        pair_mlp: whether an MLP follows the sum of the pair embeddings.
-        edges: rule that decides which pairs are edges; by default all pairs.
+        atom_sizes, bond_sizes, channels, encodings, pair_channels, pair_mlp, edges: as of
+            `gtx.models.graph_transformer`.
         bonds: whether bonds are embedded, for messages over bonds.
-        virtual_nodes: number of virtual nodes per molecule.
-        bond_tokens: whether bonds are nodes too, see `gtx.nn.AddBondNodes`.
-        atom_features: number of extra features of each atom in `batch.atom_features`.
-        bond_features: number of extra features of each bond in `batch.bond_features`, added to the embeddings of bonds.
-        bonds_as_pairs: whether these features are also those of pairs.
+        virtual_nodes, bond_tokens, atom_features, bond_features: as of `gtx.models.graph_transformer`.
+        bonds_as_pairs: whether the features of bonds are also those of pairs.
 
     Raises:
         ValueError: the arguments contradict each other.
@@ -137,11 +119,6 @@ class MoleculeEmbedding(nn.Module):
     def more_nodes(self) -> bool:
         """True if there are nodes beside the atoms."""
         return self.tokens is not None or self.virtual is not None
-
-    @property
-    def reads_bonds(self) -> bool:
-        """True if the codes of the bonds are embedded."""
-        return self.bonds is not None or self.tokens is not None
 
     def graph(self, batch: Batch) -> CompleteGraph:
         """Return the graph of the atoms of a batch, with the edges of the model."""
@@ -216,9 +193,11 @@ class MoleculeEmbedding(nn.Module):
 
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Record the codes of the TRAINING molecules, and fit the scales of the user's features."""
-        self.vocabularies.observe(molecules, more)
-        for given in (self.atom_features, self.bond_features) if not more else ():
-            given.observe(molecules)
+        self.vocabularies.atoms.observe(molecules.atoms, more)
+        self.vocabularies.bonds.observe(molecules.bond_codes, more)
+        if not more:
+            self.atom_features.observe(molecules)
+            self.bond_features.observe(molecules)
 
 
 def _as(feature: Tensor, x: Tensor) -> Tensor:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from gtx.base.errors import InputError
 from gtx.graph import CompleteGraph
-from gtx.models.checks import check_batch
-from gtx.models.embedding import EmbeddedMolecules, MoleculeEmbedding
+from gtx.models.embedding import EmbeddedMolecules, MoleculeEmbedding, Vocabularies
 from gtx.models.readouts import LevelOutput, LevelReadout
 from gtx.nn import BondMessagePassing, GraphTransformerLayer, MoleculeModel
 from gtx.nn.features import TrainingMolecules
@@ -146,8 +147,9 @@ class GraphTransformer(MoleculeModel):
         self, batch: Batch, graph: CompleteGraph | None, weights: list[Tensor] | None = None
     ) -> tuple[Tensor, EmbeddedMolecules]:
         """Compute all nodes after the last layer, and return the embedding that the layers read."""
-        bonds = self.embedding.reads_bonds or "bond" in (self.per, *self.also)
-        check_batch(batch, self.embedding.vocabularies, bonds, self.readout.num_descriptors)
+        reads_bonds = self.embedding.bonds is not None or self.embedding.tokens is not None
+        bonds = reads_bonds or "bond" in (self.per, *self.also)
+        _check_batch(batch, self.embedding.vocabularies, bonds, self.readout.num_descriptors)
         graph = self.graph(batch) if graph is None else graph
         edge_list = self.edge_list or weights is not None
         chunked = all(type(each) is GraphTransformerLayer and each.edge_update is None for each in self.layers)
@@ -166,13 +168,56 @@ class GraphTransformer(MoleculeModel):
         return readout(atoms, molecules, batch, self.embedding.bond_inputs(batch) if readout.level == "bond" else None)
 
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
-        """Record which codes occur in the TRAINING molecules, and fit the scaling of the descriptors.
-
-        Args:
-            molecules: the training molecules.
-            more: whether the model was trained before; new codes are then added to the recorded codes, and the scaling
-                of descriptors does not change.
-        """
+        """Record which codes occur in the TRAINING molecules, and fit the scaling of the descriptors."""
         self.embedding.observe(molecules, more)
         if not more:
             self.readout.observe(molecules)
+
+
+# --- Check of a batch before it is read.
+
+_MADE_BY = "as gtx.molecules.Featuriser makes them; gtx.data.from_pyg translates data of PyG that have a SMILES"
+
+
+def _check_batch(batch: Batch, vocabularies: Vocabularies, bonds: bool, descriptors: int) -> None:
+    """Raise an `InputError` that names the attribute and the column if a batch does not suit a model.
+
+    Codes of bonds are needed if the model reads `bonds`. Codes are compared with their sizes on a CPU alone: on a GPU
+    the answer would have to be waited for.
+    """
+    if getattr(batch, "batch", None) is None:
+        raise InputError(
+            f"expected a batch of molecules, got a {type(batch).__name__} without an attribute batch; "
+            "torch_geometric.data.Batch.from_data_list makes one out of several Data"
+        )
+    _check_codes("x", "atom", batch.x, vocabularies.atoms.sizes)
+    if bonds or getattr(batch, "edge_attr", None) is not None:
+        _check_codes("edge_attr", "directed bond", getattr(batch, "edge_attr", None), vocabularies.bonds.sizes)
+    if descriptors:
+        u = getattr(batch, "u", None)
+        if u is None or u.dim() != 2 or u.shape[1] != descriptors:
+            raise InputError(
+                f"batch.u: expected {descriptors} descriptors for each molecule, [B, {descriptors}], {_MADE_BY}; "
+                f"got {_shown(u)}"
+            )
+
+
+def _check_codes(name: str, of: str, codes: Tensor | None, sizes: Sequence[int]) -> None:
+    if codes is None or codes.dim() != 2 or codes.shape[1] != len(sizes) or codes.is_floating_point():
+        raise InputError(
+            f"batch.{name}: expected {len(sizes)} codes for each {of}, integers [n, {len(sizes)}], {_MADE_BY}; "
+            f"got {_shown(codes)}"
+        )
+    if codes.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    wrong = (codes < 0) | (codes >= codes.new_tensor(sizes))
+    if wrong.any():
+        row, column = wrong.nonzero()[0].tolist()
+        raise InputError(
+            f"batch.{name}: expected codes from 0 to {sizes[column] - 1} in column {column}, {_MADE_BY}; "
+            f"got {int(codes[row, column])} in row {row}"
+        )
+
+
+def _shown(tensor: Tensor | None) -> str:
+    return "none" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"

@@ -18,17 +18,13 @@ Level = Literal["molecule", "atom", "bond"]
 
 
 class PretrainedEmbedding(nn.Module):
-    """Embedding of molecules by a pretrained network that is not trained further, as clipped z-scores.
+    """Embedding of molecules `[B, width]` by a pretrained network that is not trained further, as clipped z-scores.
+
+    `gtx.prediction.loading.attach_foundation` sets `embed`, a function from a batch to `[B, width]`, which is not part
+    of the state dict. Batches with `embeddings` do not need it.
 
     Args:
         foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`.
-
-    Attributes:
-        embed: function from a batch of B molecules to `[B, width]`, which `gtx.prediction.loading.attach_foundation`
-            sets; not part of the state dict. Batches with `embeddings` do not need it.
-
-    Shapes:
-        a batch to `[B, width]`.
     """
 
     def __init__(self, foundation: Mapping[str, Any]) -> None:
@@ -143,18 +139,18 @@ class LevelReadout(nn.Module):
             batch: the molecules.
             bonds: codes and features of the bonds, for the level "bond".
         """
-        counted = [] if self.substructures is None else [self.substructures(batch)]
-        whole = [*molecules, *counted]
+        if self.substructures is not None:
+            molecules = [*molecules, self.substructures(batch)]
         if self.level == "molecule":
             pooled = [] if self.pool is None else [self.pool(atoms, batch.batch, batch.num_graphs)]
-            return torch.cat([*pooled, *whole], -1)
+            return torch.cat([*pooled, *molecules], -1)
         if self.level == "atom" or bonds is None or self.pool is None:
             own, molecule = [atoms], batch.batch
         else:
             codes, features = bonds
             own = [self.pool(atoms, batch.edge_index, codes), *([] if features is None else [features])]
             molecule = batch.batch[batch.edge_index[0]]
-        return torch.cat([*own, *(part[molecule] for part in whole)], -1)
+        return torch.cat([*own, *(part[molecule] for part in molecules)], -1)
 
 
 class LevelOutput(nn.Module):

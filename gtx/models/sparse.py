@@ -41,11 +41,7 @@ def gat(out_channels: int, **arguments: Any) -> GraphTransformer:
 
 @published
 def gatv2(
-    out_channels: int,
-    *,
-    bond_sizes: Sequence[int],
-    pair_channels: int = 32,
-    **arguments: Any,
+    out_channels: int, *, bond_sizes: Sequence[int], pair_channels: int = 32, **arguments: Any
 ) -> GraphTransformer:
     r"""Make GATv2: additive attention along the bonds, whose ranking of the senders depends on the receiver.
 

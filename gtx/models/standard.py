@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from gtx.base.schema import Text, check, entries, whole
@@ -95,9 +96,7 @@ def standard(
         )
     counted = None
     if substructures is not None:
-        for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
-            if wrong := [i for i in substructures.get(columns) or () if not 0 <= i < len(sizes)]:
-                raise ValueError(f"substructures: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
+        _check_columns("substructures", substructures, atom_sizes, bond_sizes)
         counted = SubstructureCountEmbedding(channels, **substructures)
     if foundation is not None:
         check(dict(foundation), FOUNDATION, "foundation")
@@ -147,22 +146,29 @@ def kernel_ridge(
         ValueError: `labels` has an unknown column or an unknown argument; `foundation` reads other codes.
     """
     elements = {"atoms": [0], "bonds": [0]}
+    sides = [list(atom_sizes or ()), list(bond_sizes or ())] if reaction else None
     if reaction and not labels:
-        changes = {"sides": [list(atom_sizes or ()), list(bond_sizes or ())]}
+        changes = {"sides": sides}
         types = {"atoms": [0], "bonds": [0, len(bond_sizes or ()) // 2]}
         labels = [[{"radius": r, **types}, {"radius": 1}, {"radius": r, **elements, **changes}] for r in (2, 3)]
     labels = labels or [[{"radius": 2, **elements}], [{"radius": 3, **elements}, {"radius": 1}]]
-    for one in (one for alternative in labels for one in alternative):
+    for one in chain.from_iterable(labels):
         if unknown := set(one) - {"radius", "atoms", "bonds", "sides"}:
             raise ValueError(f"labels: expected radius, atoms and bonds, got {sorted(unknown)}")
         if not 0 <= one["radius"] <= FARTHEST:
             raise ValueError(f"labels: expected a radius from 0 to {FARTHEST}, got {one['radius']}")
-        for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
-            if sizes and (wrong := [i for i in one.get(columns) or () if not 0 <= i < len(sizes)]):
-                raise ValueError(f"labels: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")
+        _check_columns("labels", one, atom_sizes, bond_sizes)
     if foundation is not None:
         check(dict(foundation), FOUNDATION, "foundation")
-        sides = [list(atom_sizes or ()), list(bond_sizes or ())] if reaction else None
         if foundation.get("sides") != sides:
             raise ValueError(f"foundation: expected sides {sides}, got {foundation.get('sides')}")
     return KernelRidge(out_channels, labels, num_descriptors, rows, kinds, entries, foundation)
+
+
+def _check_columns(
+    entry: str, labels: Mapping[str, Any], atom_sizes: Sequence[int] | None, bond_sizes: Sequence[int] | None
+) -> None:
+    """Raise a `ValueError` if labels of substructures are of columns that are not there; None for unknown columns."""
+    for columns, sizes in (("atoms", atom_sizes), ("bonds", bond_sizes)):
+        if sizes and (wrong := [i for i in labels.get(columns) or () if not 0 <= i < len(sizes)]):
+            raise ValueError(f"{entry}: expected {columns} columns from 0 to {len(sizes) - 1}, got {wrong}")

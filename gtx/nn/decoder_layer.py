@@ -13,6 +13,7 @@ from gtx.attention.receivers import CompleteGraphAggregator
 from gtx.encodings.sinusoidal import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
+from gtx.nn.mlp import add_residual
 
 # --- Tokens as vectors, and vectors as scores of tokens.
 
@@ -93,18 +94,13 @@ class KeyValueCache:
 
     @classmethod
     def empty(cls, attention: EdgeAttention, rows: int, limit: int, like: Tensor | None = None) -> KeyValueCache:
-        """Room for `limit` senders of each of `rows` rows.
+        """Make room for `limit` senders of each of `rows` rows, in the precision and on the device of `like`.
 
-        Args:
-            attention: attention layer whose keys and values are cached.
-            rows: R.
-            limit: S.
-            like: a tensor of their type, on their device; default a parameter of the attention.
+        By default these are those of the attention whose keys and values are cached.
         """
         like = next(attention.parameters()) if like is None else like
-        H = attention.heads
-        key = like.new_empty(rows, H, limit, attention.key_channels)
-        return cls(key, like.new_empty(rows, H, limit, attention.out_channels), length=0)
+        key = like.new_empty(rows, attention.heads, limit, attention.key_channels)
+        return cls(key, like.new_empty(rows, attention.heads, limit, attention.out_channels), length=0)
 
     def append(self, key: Tensor, value: Tensor) -> None:
         """Append one sender to each row: `[R, H, C]` and `[R, H, D]`."""
@@ -123,12 +119,7 @@ class KeyValueCache:
         return KeyValueCache(of(self.key), of(self.value), None if self.absent is None else self.absent[rows], n)
 
     def attend(self, attention: EdgeAttention, target: Tensor) -> Tensor:
-        """Let one receiver in each row attend to the cached senders: `[R, *]` to `[R, width]`.
-
-        Args:
-            attention: the layer whose keys and values these are.
-            target: the receivers.
-        """
+        """Let one receiver in each row attend to the cached senders of this layer: `[R, *]` to `[R, width]`."""
         query = attention.queries(target).unsqueeze(1)  # [R, 1, H, C]
         key, value = (kept[:, :, : self.length].transpose(1, 2) for kept in (self.key, self.value))  # [R, S, H, C]
         out, _, _ = attend_receivers(query, key, value, attention.rule(), self.into)
@@ -255,5 +246,5 @@ class DecoderLayer(nn.Module):
         """Apply attention, cross-attention if there is any, and the MLP, each as a residual."""
         every: list[Branch] = [*branches, self.mlp]
         for norm, branch in zip(self.norms, every, strict=True):
-            x = x + self.dropout(branch(norm(x))) if self.norm_first else norm(x + self.dropout(branch(x)))
+            x = add_residual(x, branch, norm, self.dropout, self.norm_first)
         return x

@@ -47,7 +47,7 @@ class CategoricalEmbedding(nn.Module):
         nn.init.normal_(self.table, std=len(self.sizes) ** -0.5)
         if self.silent_first:
             with torch.no_grad():
-                self.table[self.offsets] = 0.0
+                self.table[self.offsets[:-1]] = 0.0
 
     def forward(self, codes: Tensor) -> Tensor:
         embedded = embed_features([self], None, [codes]) if codes.dim() == 2 else None
@@ -55,7 +55,7 @@ class CategoricalEmbedding(nn.Module):
             return embedded
         # one-hot codes times the table: for the small tables of molecules quicker than looking rows up
         ones = self.table.new_zeros(*codes.shape[:-1], len(self.table))
-        return ones.scatter_(-1, codes + self.offsets, 1.0) @ self.table
+        return ones.scatter_(-1, codes + self.offsets[:-1], 1.0) @ self.table
 
     def __repr__(self) -> str:
         return f"CategoricalEmbedding({list(self.sizes)}, {self.table.shape[1]})"
@@ -69,13 +69,7 @@ def make_embedding(feature: Feature, channels: int) -> nn.Module:
 
 
 class CategoryVocabulary(nn.Module):
-    """Set of the codes that occur in training; any other code is replaced by code 0, "other".
-
-    Before `observe` is called, every code is treated as seen.
-
-    Args:
-        sizes: codes of each column; code 0 of each means "other".
-    """
+    """Set of the codes that occur in training, all before `observe`; any other code is replaced by code 0, "other"."""
 
     seen: Tensor
     offsets: Tensor
@@ -90,11 +84,11 @@ class CategoryVocabulary(nn.Module):
         """Record codes, integers `[*, len(sizes)]`, as seen; with `more`, codes seen before remain seen."""
         if not more:
             self.seen.zero_()
-        self.seen[(codes.long() + self.offsets).flatten()] = True
+        self.seen[(codes.long() + self.offsets[:-1]).flatten()] = True
 
     def unseen(self, codes: Tensor) -> Tensor:
         """Mark the codes not seen in training, bool `[*, len(sizes)]`."""
-        return ~self.seen[codes + self.offsets]
+        return ~self.seen[codes + self.offsets[:-1]]
 
     def forward(self, codes: Tensor) -> Tensor:
         return codes.masked_fill(self.unseen(codes), 0)
@@ -104,7 +98,8 @@ class CategoryVocabulary(nn.Module):
 
 
 def _offsets(sizes: Sequence[int]) -> Tensor:
-    return torch.tensor([0, *accumulate(sizes)][:-1], dtype=torch.long)
+    """Return where the rows of each column begin in a table, and the end, int64 `[F + 1]`."""
+    return torch.tensor([0, *accumulate(sizes)], dtype=torch.long)
 
 
 # --- From the pair features of several encodings to one vector per pair.
@@ -179,15 +174,7 @@ class PairEmbedding(nn.Module):
 
 
 class ChunkedPairEmbedding(NamedTuple):
-    """Embedding of pairs of nodes that is computed for some receivers at a time, to save memory.
-
-    Attributes:
-        graph: graph whose pairs are embedded.
-        embedding: embedding of the pairs.
-        features: features of all pairs.
-        dtype: precision of the embedding.
-        most: largest number of pairs of a portion.
-    """
+    """Embedding of pairs of nodes that is computed for some receivers, at most `most` pairs, at a time."""
 
     graph: CompleteGraph
     embedding: PairEmbedding

@@ -1,6 +1,8 @@
-"""MLP of nodes and edges."""
+"""MLP of nodes and edges, and the residual that adds it or another branch."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -36,3 +38,10 @@ class MLP(nn.Sequential):
         hidden = 2 * channels if hidden is None else hidden
         between = [GELU()] if dropout is None else [GELU(), nn.Dropout(dropout)]
         super().__init__(nn.Linear(channels, hidden), *between, nn.Linear(hidden, channels))
+
+
+def add_residual(
+    x: Tensor, branch: Callable[[Tensor], Tensor], norm: nn.Module, dropout: nn.Module, norm_first: bool
+) -> Tensor:
+    """Add a branch with its norm first, `x + branch(norm(x))`, or last, `norm(x + branch(x))`."""
+    return x + dropout(branch(norm(x))) if norm_first else norm(x + dropout(branch(x)))

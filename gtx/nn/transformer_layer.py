@@ -7,7 +7,7 @@ from torch_geometric.utils import degree
 
 from gtx.graph import CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.mlp import MLP
+from gtx.nn.mlp import MLP, add_residual
 from gtx.nn.readout import LearnedDegreeScaling
 
 # --- The state of an edge, updated layer by layer.
@@ -54,9 +54,7 @@ class EdgeStateUpdate(nn.Module):
         self.dropout: nn.Dropout = nn.Dropout(dropout)
         self.triplets = triplets
         self.norm_triplets: nn.Identity | nn.LayerNorm = nn.Identity() if triplets is None else nn.LayerNorm(channels)
-        self.mlp: MLP | None = None
-        if hidden:
-            self.mlp = MLP(channels, hidden)
+        self.mlp: MLP | None = MLP(channels, hidden) if hidden else None
         self.norm_mlp: nn.LayerNorm | nn.Identity = (
             nn.LayerNorm(channels) if hidden and not norm_first else nn.Identity()
         )
@@ -64,17 +62,14 @@ class EdgeStateUpdate(nn.Module):
     def forward(self, edge_attr: Tensor, states: Tensor, edges: Tensor | CompleteGraph | None = None) -> Tensor:
         e = edge_attr + self.dropout(self.lin_state(states))
         e = e if self.norm_first else self.norm(e)
-        if self.triplets is not None:
+        triplets = self.triplets
+        if triplets is not None:
             if edges is None:
                 raise ValueError("triplets are made of edges: expected an edge list or a complete graph, got None")
-            normed = self.norm_triplets(e) if self.norm_first else e
-            e = e + self.dropout(self.triplets(normed, edges))
-            e = e if self.norm_first else self.norm_triplets(e)
+            e = add_residual(e, lambda e: triplets(e, edges), self.norm_triplets, self.dropout, self.norm_first)
         if self.mlp is None:
             return e
-        if self.norm_first:
-            return e + self.dropout(self.mlp(self.norm(e)))
-        return self.norm_mlp(e + self.dropout(self.mlp(e)))
+        return add_residual(e, self.mlp, self.norm if self.norm_first else self.norm_mlp, self.dropout, self.norm_first)
 
 
 # --- One layer of a graph transformer: attention, bond messages and an MLP, each a residual.
@@ -175,11 +170,8 @@ class GraphTransformerLayer(nn.Module):
         if self.local is not None:
             mixed = mixed + self.local(normed, bond_index, bond_attr)
         x = x + self.dropout(mixed)
-        if not self.norm_first:
-            x = self.norm_attention(x)
-        x = x + self.dropout(self.mlp(self.norm_mlp(x) if self.norm_first else x))
-        if not self.norm_first:
-            x = self.norm_mlp(x)
+        x = x if self.norm_first else self.norm_attention(x)
+        x = add_residual(x, self.mlp, self.norm_mlp, self.dropout, self.norm_first)
         return x, edge_attr if self.edge_update is None else self.edge_update(edge_attr, states, edge_index)
 
 

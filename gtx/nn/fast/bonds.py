@@ -34,19 +34,18 @@ def sum_messages(
         x: nodes, `[N, C]`.
         edge_index: int64 `[2, E]`.
         codes: of the bonds, int64 `[E, F]`.
-        offsets: int64 `[F]`, where each column's rows begin in the table.
+        offsets: int64 `[F + 1]`, where each column's rows begin in the table, and the end.
         table, bias: T, `[*, C]`, and b, `[C]`.
         scale: 1 + epsilon.
     """
     if not can_sum(x, table, bias):
         return None
-    first = torch.cat([offsets, offsets.new_tensor([len(table)])])
-    bonds = *edge_index.contiguous(), codes.long().contiguous(), first
+    bonds = *edge_index.contiguous(), codes.long().contiguous(), offsets
     return _Messages.apply(bonds, scale, x.contiguous(), table.contiguous(), bias)
 
 
 def definition(bonds: tuple[Tensor, ...], scale: float, x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
-    """Compute the same in plain torch; `bonds` are senders, receivers, codes and offsets of each column's rows."""
+    """Compute the same in plain torch; `bonds` are senders, receivers, codes and offsets."""
     sender, receiver, codes, first = bonds
     message = x[sender] + bias + table[codes + first[:-1]].sum(1)
     return (scale * x).index_add(0, receiver, message.relu())

@@ -50,9 +50,8 @@ def embed_features(
             tables.append(module.weight.t().contiguous())
             read.append((feature, None))
         else:
-            table = module.get_parameter("table")
-            tables.append(table)
-            read.append((feature.long().contiguous(), _first(module.get_buffer("offsets"), table)))
+            tables.append(module.get_parameter("table"))
+            read.append((feature.long().contiguous(), module.get_buffer("offsets")))
     return _Embedding.apply(read, are_learned(*weights), base, weight, bias, *tables)
 
 
@@ -128,10 +127,6 @@ def _part(feature: Tensor, first: Tensor | None, table: Tensor, d_table: Tensor 
     codes, values = (None, feature) if first is None else (feature, None)
     pointers = _pointer(first), table.data_ptr(), _pointer(d_table)
     return _Part(_pointer(codes), _pointer(values), *feature.stride(), feature.shape[1], *pointers)
-
-
-def _first(offsets: Tensor, table: Tensor) -> Tensor:
-    return torch.cat([offsets, offsets.new_tensor([len(table)])])
 
 
 def _pointer(x: Tensor | None) -> int | None:
