@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 from gtx.base.errors import InputError
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import MoleculeModel
+from gtx.nn.embedding import has_coordinates
 from gtx.nn.features import TrainingMolecules
 
 # --- Rows of several molecules, such as a solute and a solvent: an embedding of each, and one head.
@@ -165,16 +166,13 @@ class MultiConformerModel(MoleculeModel):
 
     @property
     def constant_shapes(self) -> bool:
-        """True if the wrapped model can read batches of constant shape."""
         return self.model.constant_shapes
 
     @property
     def fixed(self) -> dict[str, bool]:
-        """Fixed encodings of the wrapped model, which do not depend on coordinates."""
         return self.model.fixed
 
     def compute_encodings(self, batch: Batch, names: Sequence[str]) -> dict[str, tuple[Tensor | None, Tensor | None]]:
-        """Compute fixed encodings of the wrapped model."""
         return self.model.compute_encodings(batch, names)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -196,8 +194,7 @@ class MultiConformerModel(MoleculeModel):
             one = copy(batch)
             one.pos = place
             each.append(self.model.embed(one))
-            placed = torch.zeros(batch.num_graphs, dtype=torch.long, device=pos.device)
-            known.append(placed.index_add_(0, batch.batch, place.isfinite().all(1).long()) > 0)
+            known.append(has_coordinates(place, batch.batch, batch.num_graphs))
         vectors, there = torch.stack(each, 1), torch.stack(known, 1)
         there = torch.cat([there[:, :1] | ~there.any(1, keepdim=True), there[:, 1:]], 1)
         score = vectors.new_zeros(there.shape) if self.weigh is None else self.weigh(vectors).squeeze(-1)

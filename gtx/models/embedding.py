@@ -13,7 +13,7 @@ from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.nn import AddBondNodes, AddVirtualNodes, CategoricalEmbedding, PairEmbedding
 from gtx.nn.bonds import LazyBondEmbedding, OriginalAndVirtualNodes
-from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, make_embedding
+from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, as_real, make_embedding
 from gtx.nn.fast.bonds import can_sum
 from gtx.nn.features import TrainingMolecules, UserFeatureProjection
 
@@ -145,7 +145,7 @@ class MoleculeEmbedding(nn.Module):
         """
         x, features = self._features(batch, graph)
         at_once = edge_list and not self.more_nodes
-        features = [_as(graph.select(feature) if at_once else feature, x) for feature in features]
+        features = [as_real(graph.select(feature) if at_once else feature, x.dtype) for feature in features]
         in_chunks = chunked and not (edge_list or self.more_nodes)
         pairs = self.pairs.chunked(graph, features, x.dtype) if in_chunks else self.pairs(features)
         nodes = OriginalAndVirtualNodes(torch.arange(graph.num_nodes, device=x.device), None)
@@ -179,7 +179,7 @@ class MoleculeEmbedding(nn.Module):
         for i, (name, encoding) in enumerate(self.named_encodings.items()):
             node, pair = fixed[name] if name in fixed else encoding(batch, graph)
             if node is not None:
-                x = x + self.nodes[str(i)](_as(node, x))
+                x = x + self.nodes[str(i)](as_real(node, x.dtype))
             if pair is not None:
                 pairs.append(pair)
         if self.bonds_as_pairs:
@@ -198,8 +198,3 @@ class MoleculeEmbedding(nn.Module):
         if not more:
             self.atom_features.observe(molecules)
             self.bond_features.observe(molecules)
-
-
-def _as(feature: Tensor, x: Tensor) -> Tensor:
-    """Real features in the precision of the nodes; codes as they are."""
-    return feature.to(x.dtype) if feature.is_floating_point() else feature

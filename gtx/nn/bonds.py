@@ -21,12 +21,7 @@ from gtx.nn.mlp import MLP
 
 @dataclass(frozen=True)
 class LazyBondEmbedding:
-    """Bond features as codes with their embedding, which is computed only where it is needed.
-
-    Attributes:
-        codes: codes of the bonds, int64 `[E, F]`.
-        embedding: embedding of the codes.
-    """
+    """Codes of bonds, int64 `[E, F]`, with their embedding, which is computed only where it is needed."""
 
     codes: Tensor
     embedding: CategoricalEmbedding
@@ -76,10 +71,6 @@ class BondVectorFromAtoms(nn.Module):
     \[ \left[\, v_s + v_r,\; |v_s - v_r|,\; E(c) \,\right] \]
 
     The embedding E is learned. The vector is symmetric in s and r, so both directions of a bond have the same.
-
-    Args:
-        channels: width of the nodes.
-        bond_sizes: number of codes of each bond column; code 0 means "other".
 
     Shapes:
         x `[N, channels]`, bond_index int64 `[2, E]`, codes int64 `[E, F]`, to `[E, width]`, `width = 3 * channels`.
@@ -136,8 +127,7 @@ class AddVirtualNodes(nn.Module):
         self, graph: CompleteGraph, x: Tensor, pairs: Tensor | None
     ) -> tuple[CompleteGraph, OriginalAndVirtualNodes, Tensor, Tensor | None]:
         larger, nodes, virtual, old_pairs = add_virtual_nodes(graph, len(self.node))
-        everything = x.new_empty(larger.num_nodes, x.shape[1])
-        everything = everything.index_copy(0, nodes, x)
+        everything = x.new_empty(larger.num_nodes, x.shape[1]).index_copy(0, nodes, x)
         everything = everything.index_copy(0, virtual, self.node.to(x.dtype).repeat(graph.num_graphs, 1))
         if pairs is not None:
             if self.pair is None:
@@ -219,12 +209,8 @@ class AddBondNodes(nn.Module):
         u, t = larger.pair_index
         shared = (one[t] == one[u]) | (one[t] == other[u]) | (other[t] == one[u]) | (other[t] == other[u])
         common = self.common.to(x.dtype)[6 * kind[t] + 3 * kind[u] + shared.long() + (t == u)]
-        return (
-            larger,
-            OriginalAndVirtualNodes(atoms, None),
-            everything,
-            common if pairs is None else common.index_add(0, old_pairs, pairs),
-        )
+        common = common if pairs is None else common.index_add(0, old_pairs, pairs)
+        return larger, OriginalAndVirtualNodes(atoms, None), everything, common
 
     def __repr__(self) -> str:
         return f"AddBondNodes({len(self.kind)}, {self.common.shape[1]})"

@@ -260,9 +260,7 @@ class EdgeAttention(MessagePassing):
     def keys_and_values(self, source: Tensor, query: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Project senders `[M, *]` to keys `[M, H, C]` and values `[M, H, D]`.
 
-        Args:
-            source: the senders.
-            query: the queries of the same nodes, if known; they are the keys where one projection serves both.
+        The queries of the same nodes, if known, are the keys where one projection serves both.
         """
         if self.lin_key is not None:
             key = self._split(self.lin_key(source))
@@ -343,15 +341,12 @@ class EdgeAttention(MessagePassing):
             raise ValueError(f"expected x [N, {'C' if channels == -1 else channels}], got {list(x.shape)}")
         weight = next(self.parameters(), None)
         dtype = torch.get_default_dtype() if weight is None else weight.dtype
-        if not x.is_floating_point() or (weight is not None and x.dtype != dtype and not _casts(x)):
+        casts = weight is None or torch.is_autocast_enabled(x.device.type)
+        if not x.is_floating_point() or (x.dtype != dtype and not casts):
             raise ValueError(f"expected x of {dtype}, as the weights are, got {x.dtype}")
 
     def _check(
-        self,
-        source: Tensor,
-        target: Tensor,
-        edge_index: Tensor | CompleteGraph,
-        edge_attr: Tensor | None,
+        self, source: Tensor, target: Tensor, edge_index: Tensor | CompleteGraph, edge_attr: Tensor | None
     ) -> None:
         sides = self.in_channels if isinstance(self.in_channels, tuple) else (self.in_channels, self.in_channels)
         for x, channels in zip((source, target), sides, strict=True):
@@ -392,7 +387,3 @@ class EdgeAttention(MessagePassing):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"
-
-
-def _casts(x: Tensor) -> bool:
-    return torch.is_autocast_enabled(x.device.type)

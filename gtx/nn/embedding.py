@@ -68,6 +68,17 @@ def make_embedding(feature: Feature, channels: int) -> nn.Module:
     return nn.Linear(feature.channels, channels)
 
 
+def as_real(feature: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return real features in a precision, and codes as they are."""
+    return feature.to(dtype) if feature.is_floating_point() else feature
+
+
+def has_coordinates(pos: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
+    """Return which molecules have an atom with finite coordinates, bool `[B]`."""
+    placed = torch.zeros(num_graphs, dtype=torch.long, device=pos.device)
+    return placed.index_add_(0, batch, pos.isfinite().all(-1).long()) > 0
+
+
 class CategoryVocabulary(nn.Module):
     """Set of the codes that occur in training, all before `observe`; any other code is replaced by code 0, "other"."""
 
@@ -157,13 +168,7 @@ class PairEmbedding(nn.Module):
     def chunked(
         self, graph: CompleteGraph, features: Sequence[Tensor], dtype: torch.dtype
     ) -> Tensor | ChunkedPairEmbedding | None:
-        """Embed the pairs; on a CPU, where they are many and no gradient is wanted, some at a time.
-
-        Args:
-            graph: graph whose pairs have these features.
-            features: as for `forward`.
-            dtype: precision of the embedding.
-        """
+        """Embed the pairs of a graph; on a CPU, where they are many and no gradient is wanted, in portions."""
         if torch.is_grad_enabled() or torch.compiler.is_compiling() or graph.ptr.device.type != "cpu":
             return self(features)
         size = dtype.itemsize * (self.width or 0)  # of a pair
@@ -261,12 +266,10 @@ class TransformerMPairEncoding(Encoding):
 
     def switches(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
         """Select the molecules that use each channel, graph and space, bool `[B]` each; drawn in training."""
-        placed = data.pos.isfinite().all(-1)
-        known = torch.zeros(graph.num_graphs, dtype=torch.long, device=placed.device)
-        known = known.index_add_(0, graph.batch, placed.long()) > 0
+        known = has_coordinates(data.pos, graph.batch, graph.num_graphs)
         if not self.training:
             return torch.ones_like(known), known
-        drawn = torch.rand(graph.num_graphs, device=placed.device)
+        drawn = torch.rand(graph.num_graphs, device=known.device)
         only_flat, only_space = drawn < self.modes[0], (drawn >= self.modes[0]) & (drawn < sum(self.modes[:2]))
         return ~(known & only_space), known & ~only_flat
 
@@ -286,11 +289,7 @@ class _Channel(nn.Module):
         self.pairs = PairEmbedding([e.pair for e in encodings if e.pair], pair_channels, mlp)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
-        precision = next(self.parameters()).dtype
-
-        def real(feature: Tensor | None) -> Tensor | None:
-            return feature if feature is None or not feature.is_floating_point() else feature.to(precision)
-
-        given = [tuple(map(real, encoding(data, graph))) for encoding in self.encodings]
-        node = sum(self.nodes[str(i)](node) for i, (node, _) in enumerate(given) if node is not None)
-        return node, self.pairs([pair for _, pair in given if pair is not None])
+        dtype = next(self.parameters()).dtype
+        nodes, pairs = zip(*(encoding(data, graph) for encoding in self.encodings), strict=True)
+        embedded = [self.nodes[str(i)](as_real(node, dtype)) for i, node in enumerate(nodes) if node is not None]
+        return sum(embedded), self.pairs([as_real(pair, dtype) for pair in pairs if pair is not None])

@@ -201,12 +201,7 @@ class GPSLayer(nn.Module):
     """
 
     def __init__(
-        self,
-        attention: EdgeAttention,
-        local: nn.Module,
-        channels: int,
-        hidden: int | None = None,
-        dropout: float = 0.0,
+        self, attention: EdgeAttention, local: nn.Module, channels: int, hidden: int | None = None, dropout: float = 0.0
     ) -> None:
         super().__init__()
         if attention.width != channels:

@@ -98,18 +98,11 @@ class TripletAttention(nn.Module):
 
 
 def _attend(query: Tensor, hole: Tensor | None, key: Tensor, value: Tensor, bias: Tensor, gate: Tensor) -> Tensor:
-    """Inward, in a bucket of b graphs of n nodes.
+    """Attend inward in a bucket of b graphs of n nodes, to `[b, i, j, H, d]`.
 
-    Args:
-        query: `[b, i, j, H, d]`.
-        hole: `[b, j, k, 1]`, which pairs are no edges, or None where padding alone is absent, of which the bias knows.
-        key: `[b, j, k, H, d]`.
-        value: the same; 0 where a pair is no edge.
-        bias: `[b, i, k, H]`; very negative there.
-        gate: the same; 0 there.
-
-    Returns:
-        `[b, i, j, H, d]`.
+    The query is `[b, i, j, H, d]`, key and value `[b, j, k, H, d]`, bias and gate `[b, i, k, H]`. Where a pair is no
+    edge, value and gate are 0 and the bias is very negative. `hole` `[b, j, k, 1]` marks these pairs; it is None where
+    padding alone is absent, of which the bias knows.
     """
     b, n, _, heads, _ = query.shape
     key, value = key.permute(0, 1, 3, 4, 2), value.permute(0, 1, 3, 2, 4)  # [b, j, H, d, k] and [b, j, H, k, d]

@@ -71,9 +71,18 @@ class EquivariantAttentionLayer(nn.Module):
 
         Bonds are ignored; edge features are returned unchanged.
         """
-        (sender, receiver), edges = _edges(edge_index, edge_attr)
+        edges = edge_attr
+        if isinstance(edge_index, CompleteGraph):
+            if edge_index.mask is not None:  # even NaN there has no effect
+                edges = edges.masked_fill(~edge_index.mask[:, None], 0.0)
+            edge_index = edge_index.pair_index
+        sender, receiver = edge_index
         radial, along, near = edges.split([self.radial, 3, 1], -1)
-        x, vectors = self._parts(x)
+        if x.shape[1] == self.channels:
+            vectors = x.new_zeros(len(x), 3, self.channels)
+        else:
+            x, flat = x.split([self.channels, 3 * self.channels], -1)
+            vectors = flat.unflatten(-1, (3, self.channels))
         normed = self.norm(x)
 
         def heads(channels: Tensor) -> Tensor:
@@ -100,20 +109,5 @@ class EquivariantAttentionLayer(nn.Module):
         vectors = vectors + collect(near[:, :, None] * messages) + of_vectors[:, None] * third
         return torch.cat([out, vectors.flatten(1)], -1), edge_attr
 
-    def _parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Channels `[N, C]` and vectors `[N, 3, C]`."""
-        if x.shape[1] == self.channels:
-            return x, x.new_zeros(len(x), 3, self.channels)
-        channels, vectors = x.split([self.channels, 3 * self.channels], -1)
-        return channels, vectors.unflatten(-1, (3, self.channels))
-
     def __repr__(self) -> str:
         return f"EquivariantAttentionLayer({self.channels}, heads={self.heads}, radial={self.radial})"
-
-
-def _edges(edge_index: Tensor | CompleteGraph, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
-    """Senders and receivers, `[2, E]`, with features that are 0 where a pair is no edge."""
-    if not isinstance(edge_index, CompleteGraph):
-        return edge_index, edge_attr
-    absent = edge_index.mask
-    return edge_index.pair_index, edge_attr if absent is None else edge_attr.masked_fill(~absent[:, None], 0.0)

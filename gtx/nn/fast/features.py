@@ -66,13 +66,7 @@ def definition(read: Read, base: Tensor, weight: Tensor | None, bias: Tensor | N
 class _Embedding(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        read: Read,
-        learned: bool,
-        base: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        *tables: Tensor,
+        ctx: Any, read: Read, learned: bool, base: Tensor, weight: Tensor | None, bias: Tensor | None, *tables: Tensor
     ) -> Tensor | None:
         turned = None if weight is None else weight.t().contiguous()
         out = base.new_empty(len(read[0][0]), len(base))
