@@ -113,6 +113,11 @@ def graphormer(
 # --- GPS: general, powerful, scalable graph transformers.
 
 
+def gps_layer(of: LayerSettings, **modules: Any) -> GPSLayer:
+    """Make a layer of GINE and attention, with further arguments of the attention by name."""
+    return GPSLayer(of.attention(**modules), BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
+
+
 @published
 def gps(out_channels: int, *, steps: int = 16, readout: Sequence[str] = ("sum",), **arguments: Any) -> GraphTransformer:
     """Make GPS (general, powerful, scalable graph transformer) with the settings for ZINC: GINE and attention over all
@@ -129,16 +134,12 @@ def gps(out_channels: int, *, steps: int = 16, readout: Sequence[str] = ("sum",)
         steps: number of steps of the random walks.
         arguments: further arguments of `graph_transformer`, by name.
     """
-
-    def layer(of: LayerSettings) -> GPSLayer:
-        return GPSLayer(of.attention(), BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
-
     return graph_transformer(
         out_channels,
         encodings=[RandomWalkProbabilities(steps, pairs=False)],
         norm_first=False,
         readout=readout,
-        layer=layer,
+        layer=gps_layer,
         **arguments,
     )
 

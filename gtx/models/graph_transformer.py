@@ -58,8 +58,7 @@ class GraphTransformer(MoleculeModel):
         head: module that maps these vectors to predictions.
         norm: norm of the nodes after the last layer; default: none.
         also: readouts and heads of further levels, "atom" or "bond".
-        edge_list: whether attention is computed on an edge list instead of a complete graph; useful for few edges
-            (bonds), explainers and checks.
+        edge_list: as of `gtx.models.graph_transformer`.
 
     Shapes:
         a batch as `gtx.data.MoleculeStore.batch` gives it (`x` `[N, A]`, `edge_index` `[2, E]`, `edge_attr` `[E, F]`,

@@ -63,12 +63,8 @@ class LevelReadout(nn.Module):
         level: "molecule", "atom" or "bond".
         channels: width of the nodes.
         pooling: kinds of pooling of the atoms of a molecule, see `gtx.nn.Readout`; may be empty.
-        bond_sizes: number of codes of each bond column.
-        bond_features: number of the user's features of each bond.
+        bond_sizes, bond_features, virtual_nodes, substructures, foundation: as of `gtx.models.graph_transformer`.
         descriptors: number D of descriptors of a molecule, in `batch.u`.
-        virtual_nodes: number of virtual nodes of a molecule.
-        substructures: module of counts of substructures, or None.
-        foundation: pretrained network whose embedding of the molecule is read, see `PretrainedEmbedding`; or None.
         given: width of m if it is given, in place of that of descriptors, embedding and virtual nodes.
 
     Shapes:
@@ -117,9 +113,7 @@ class LevelReadout(nn.Module):
     def of_molecules(self, virtual: Tensor | None, batch: Batch) -> list[Tensor]:
         """List what every level reads of a molecule, `[B, *]` each: virtual nodes, descriptors, embedding.
 
-        Args:
-            virtual: states of the virtual nodes, molecule by molecule, `[B * count, channels]`, or None.
-            batch: the molecules.
+        The states of the virtual nodes, `[B * count, channels]`, are given molecule by molecule.
         """
         parts = []
         if virtual is not None and self.virtual_width:

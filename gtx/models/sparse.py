@@ -10,10 +10,10 @@ from torch import nn
 from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate, ScaledDotScore
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
 from gtx.graph import BondEdges, ExpanderEdges
-from gtx.models.all_pairs import layer_with_biases
+from gtx.models.all_pairs import gps_layer, layer_with_biases
 from gtx.models.assembly import LayerSettings, graph_transformer, published
 from gtx.models.graph_transformer import GraphTransformer
-from gtx.nn import BondMessagePassing, EdgeAttention, GPSLayer, GraphTransformerLayer
+from gtx.nn import EdgeAttention, GPSLayer, GraphTransformerLayer
 
 # --- Graph attention over the bonds: GAT, GATv2 and GaAN.
 
@@ -136,8 +136,7 @@ def exphormer(
 
     def layer(of: LayerSettings) -> GPSLayer:
         score = EdgeModulatedDotScore(of.heads, of.head_channels, pair_channels, clip=5.0)
-        attention = of.attention(score=score, edge_bias=False)
-        return GPSLayer(attention, BondMessagePassing(of.channels), of.channels, dropout=of.dropout)
+        return gps_layer(of, score=score, edge_bias=False)
 
     return graph_transformer(
         out_channels,

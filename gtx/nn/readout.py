@@ -40,8 +40,6 @@ class LearnedDegreeScaling(nn.Module):
 
 # --- Readouts: from nodes to one vector per molecule.
 
-KINDS = ("sum", "mean", "max", "attention")
-
 
 class Readout(nn.Module):
     r"""Readout from nodes to molecules: sum, mean, maximum or attention pooling, or several of them concatenated.
@@ -59,14 +57,15 @@ class Readout(nn.Module):
 
     def __init__(self, channels: int, kinds: Sequence[str] = ("sum", "mean", "max")) -> None:
         super().__init__()
-        if not kinds or (wrong := [kind for kind in kinds if kind not in KINDS]):
-            raise ValueError(f"expected readouts out of {', '.join(KINDS)}, got {list(kinds) and wrong}")
         make = {
             "sum": SumAggregation,
             "mean": MeanAggregation,
             "max": MaxAggregation,
             "attention": lambda: AttentionalAggregation(nn.Linear(channels, 1)),
         }
+        unknown = [kind for kind in kinds if kind not in make]
+        if unknown or not kinds:
+            raise ValueError(f"expected readouts out of {', '.join(make)}, got {unknown}")
         self.kinds: tuple[str, ...] = tuple(kinds)
         self.parts: nn.ModuleList = nn.ModuleList(make[kind]() for kind in kinds)
         self.width: int = len(kinds) * channels
