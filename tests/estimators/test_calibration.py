@@ -36,7 +36,9 @@ def test_intervals_hold_other_molecules_where_each_has_several_rows(table: pd.Da
     train, new = table.iloc[rows], table[100:]
     y = train.gap + np.random.default_rng(1).normal(0, 0.02, len(rows))
     spellings = [Chem.MolToSmiles(Chem.MolFromSmiles(text), doRandom=True) for text in train.smiles]
-    estimator = gtx.MoleculeRegressor(model="kernel", workers=0, validation_fraction=0.3).fit(spellings, y)
+    settings = {"kernel_parts": ["substructures"]}
+    estimator = gtx.MoleculeRegressor(model="kernel", workers=0, validation_fraction=0.3, settings=settings)
+    estimator.fit(spellings, y)
     low, high = estimator.predict_interval(new.smiles).T
     assert 0.8 < ((low <= new.gap) & (new.gap <= high)).mean() < 1
     assert estimator.predictor_.header.split["how"] == "random, seed 0, each repeated molecule in one part"

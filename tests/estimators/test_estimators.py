@@ -45,6 +45,11 @@ def fitted(table: pd.DataFrame) -> gtx.MoleculeRegressor:
     return regressor(epochs=25).fit(table.smiles, table.gap)
 
 
+@pytest.fixture(scope="module")
+def labels(table: pd.DataFrame) -> gtx.MoleculeClassifier:
+    return classifier(epochs=1).fit(table.smiles[:30], table.gap[:30] > table.gap[:30].median())
+
+
 def test_parameters_and_clones() -> None:
     estimator = regressor(lr=0.01)
     assert estimator.get_params()["lr"] == 0.01
@@ -103,10 +108,9 @@ ALIKE = ["CC(O)F", "CC(N)F", "CCCO", "CCCN", "CC(O)Cl", "CC(N)Cl", "CCOC", "CCNC
 )
 def test_rows_that_the_model_reads_as_one_molecule_are_held_out_together(arguments: dict, X: object) -> None:
     options = {"epochs": 1, "settings": SETTINGS | {"blend": "no"}, "validation_fraction": 0.5}
-    for state in range(3):
-        fitted = regressor(**options, **arguments, random_state=state).fit(X, np.arange(16))
-        train = [row - 1 for row in fitted.predictor_.header.training.rows]
-        assert len(train) == 8 and sorted(train) == sorted((row + 8) % 16 for row in train)
+    fitted = regressor(**options, **arguments).fit(X, np.arange(16))
+    train = [row - 1 for row in fitted.predictor_.header.training.rows]
+    assert len(train) == 8 and sorted(train) == sorted((row + 8) % 16 for row in train)  # 0.5 % by chance
 
 
 @pytest.mark.parametrize(("molecules", "held_out"), [(1, 0), (2, 1), (5, 1)])
@@ -121,12 +125,11 @@ def test_few_molecules_with_weights(molecules: int, held_out: int) -> None:
 
 
 def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
-    first, again, other = (
-        regressor(random_state=state).fit(table.smiles[:30], table.gap[:30]).predict(["CCO"]) for state in (1, 1, 2)
+    first, again, other, drawn, drawn_again = (
+        regressor(epochs=1, random_state=state).fit(table.smiles[:30], table.gap[:30]).predict(["CCO"])
+        for state in (1, 1, 2, np.random.RandomState(0), np.random.RandomState(0))
     )
-    assert first == again != other
-    drawn = [regressor(random_state=np.random.RandomState(0)).fit(table.smiles[:30], table.gap[:30]) for _ in range(2)]
-    assert drawn[0].predict(["CCO"]) == drawn[1].predict(["CCO"])
+    assert first == again != other and drawn == drawn_again
 
 
 def test_numbers_of_numpy_are_parameters_too(table: pd.DataFrame, tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_numbers_of_numpy_are_parameters_too(table: pd.DataFrame, tmp_path: Path
 
 def test_fits_in_threads_are_those_one_after_the_other(table: pd.DataFrame) -> None:
     def fitted(seed: int) -> float:
-        return float(regressor(random_state=seed).fit(table.smiles[:40], table.gap[:40]).predict(["CCO"])[0])
+        return float(regressor(epochs=2, random_state=seed).fit(table.smiles[:40], table.gap[:40]).predict(["CCO"])[0])
 
     at_once = joblib.Parallel(2, backend="threading")(joblib.delayed(fitted)(seed) for seed in range(2))
     assert at_once == [fitted(seed) for seed in range(2)]
@@ -175,29 +178,27 @@ def test_it_survives_joblib_and_becomes_a_model_file(
 
 
 def test_conformers_are_made_to_fit_and_to_predict(table: pd.DataFrame) -> None:
-    estimator = regressor(conformers=True).fit(table.smiles[:30], table.gap[:30])
+    estimator = regressor(epochs=1, conformers=True).fit(table.smiles[:20], table.gap[:20])
     assert estimator.predictor_.header.model["arguments"]["coordinates"]
     one, other, impossible = estimator.predict(["CCO", "OCC", "C[C@]12C[C@@]1(C)C2"])
     assert one == pytest.approx(other, abs=1e-4) and np.isfinite(impossible)
 
 
-def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
+def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, labels: gtx.MoleculeClassifier) -> None:
     with pytest.raises(ValueError, match=r"2 of 4 SMILES .*is number 1.*'C1CC'.*unclosed ring"):
         regressor().fit(["C", "C1CC", "CC", ""], [1, 2, 3, 4])
     for bad in ("C1CC", "", None, np.nan, pd.NA, pd.NaT, 5):
         with pytest.warns(UserWarning, match="1 of 3 SMILES cannot be used; the first is number 1.*NaN is returned"):
             predicted = fitted.predict(["C", bad, "CC"])
         assert np.isnan(predicted).tolist() == [False, True, False]
-    labels = classifier().fit(table.smiles[:30], table.gap[:30] > table.gap[:30].median())
     with pytest.warns(UserWarning, match="NaN is returned"):
         assert np.isnan(labels.predict_proba(["C1CC", "C"])).tolist() == [[True, True], [False, False]]
     with pytest.raises(ValueError, match="number 0"):  # no class says that there is none
         labels.predict(["C1CC", "C"])
 
 
-def test_warnings_name_the_line_of_the_user(fitted: gtx.MoleculeRegressor, table: pd.DataFrame) -> None:
-    wide = table.gap[:30] > table.gap[:30].median()
-    labels, unseen = classifier().fit(table.smiles[:30], wide), ["C[SiH3]", "CC"]
+def test_warnings_name_the_line_of_the_user(fitted: gtx.MoleculeRegressor, labels: gtx.MoleculeClassifier) -> None:
+    unseen = ["C[SiH3]", "CC"]
     calls = [
         lambda: fitted.predict(unseen),
         lambda: fitted.score(unseen, [1.0, 2.0]),
@@ -242,14 +243,11 @@ def test_bad_parameters_are_named_at_fit() -> None:
 
 def test_it_works_inside_scikit_learn(table: pd.DataFrame) -> None:
     smiles, gap = table.smiles[:45], table.gap[:45]
-    scores = cross_val_score(regressor(), smiles, gap, cv=2, error_score="raise")
-    assert scores.shape == (2,) and np.isfinite(scores).all()
     labels = (gap > gap.median()).to_numpy()
-    assert np.isfinite(cross_val_score(classifier(), list(smiles), labels, cv=2, scoring="roc_auc")).all()
+    scores = cross_val_score(classifier(epochs=1), list(smiles), labels, cv=2, scoring="roc_auc")
+    assert scores.shape == (2,) and np.isfinite(scores).all()
     strip = FunctionTransformer(lambda texts: [text.strip("*") for text in texts])
-    pipeline = make_pipeline(strip, regressor()).fit([f"*{text}*" for text in smiles], gap)
-    assert np.isfinite(pipeline.predict(["*CCO*"])).all()
-    grid = {"moleculeregressor__lr": [1e-3, 1e-2]}
-    search = GridSearchCV(make_pipeline(strip, regressor()), grid, cv=2, error_score="raise").fit(smiles, gap)
+    grid, pipeline = {"moleculeregressor__lr": [1e-3, 1e-2]}, make_pipeline(strip, regressor(epochs=1))
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit([f"*{text}*" for text in smiles], gap)
     assert search.best_params_["moleculeregressor__lr"] in (1e-3, 1e-2)
-    assert search.predict(["CCO"]).shape == (1,)
+    assert np.isfinite(search.predict(["*CCO*"])).all()

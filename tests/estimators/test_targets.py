@@ -47,18 +47,36 @@ def blanks(table: pd.DataFrame) -> pd.DataFrame:
     return y
 
 
+@pytest.fixture(scope="module")
+def regressor(table: pd.DataFrame, blanks: pd.DataFrame) -> gtx.MoleculeRegressor:
+    return gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, blanks)
+
+
+@pytest.fixture(scope="module")
+def bits(blanks: pd.DataFrame) -> pd.DataFrame:
+    return (blanks > blanks.median()).astype(float).where(blanks.notna())
+
+
+@pytest.fixture(scope="module")
+def classifier(table: pd.DataFrame, bits: pd.DataFrame) -> gtx.MoleculeClassifier:
+    return gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, bits)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_blanks_of_every_kind_are_left_out(kind: str, table: pd.DataFrame, blanks: pd.DataFrame) -> None:
-    y, expected = KINDS[kind](blanks), gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, blanks)
+def test_blanks_of_every_kind_are_left_out(
+    kind: str, table: pd.DataFrame, blanks: pd.DataFrame, regressor: gtx.MoleculeRegressor
+) -> None:
+    y = KINDS[kind](blanks)
     estimator = gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
-    np.testing.assert_allclose(estimator.predict(table.smiles), expected.predict(table.smiles))
-    assert estimator.score(table.smiles, y) == pytest.approx(expected.score(table.smiles, blanks))
+    np.testing.assert_allclose(estimator.predict(table.smiles), regressor.predict(table.smiles))
+    assert estimator.score(table.smiles, y) == pytest.approx(regressor.score(table.smiles, blanks))
 
 
 @pytest.mark.parametrize("kind", list(KINDS)[:3])
-def test_so_are_those_of_classes(kind: str, table: pd.DataFrame, blanks: pd.DataFrame) -> None:
-    bits = (blanks > blanks.median()).astype(float).where(blanks.notna())
-    y, expected = KINDS[kind](bits), gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, bits)
+def test_so_are_those_of_classes(
+    kind: str, table: pd.DataFrame, bits: pd.DataFrame, classifier: gtx.MoleculeClassifier
+) -> None:
+    y, expected = KINDS[kind](bits), classifier
     estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
     np.testing.assert_allclose(estimator.predict_proba(table.smiles), expected.predict_proba(table.smiles))
     assert estimator.score(table.smiles, y) == pytest.approx(expected.score(table.smiles, bits))
@@ -91,9 +109,8 @@ def test_bounds_in_y_are_learned(table: pd.DataFrame) -> None:
         gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
 
 
-def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: pd.DataFrame) -> None:
-    y = blanks.to_numpy()
-    estimator = gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
+def test_scores_leave_blanks_out(table: pd.DataFrame, blanks: pd.DataFrame, regressor: gtx.MoleculeRegressor) -> None:
+    y, estimator = blanks.to_numpy(), regressor
     predicted, known = estimator.predict(table.smiles), ~np.isnan(y[:, 1])
     each = [r2_score(y[:, 0], predicted[:, 0]), r2_score(y[known, 1], predicted[known, 1])]
     assert estimator.score(table.smiles, y) == pytest.approx(np.mean(each))
@@ -133,7 +150,7 @@ def test_messages_speak_of_python(table: pd.DataFrame) -> None:
 
 # --- Classes: their spelling, their order, the positive one.
 
-PAIRS = [("inactive", "active"), ("non-mutagen", "mutagen"), ("BBB-", "BBB+"), (False, True), (0.0, 1.0), (-1, 1)]
+PAIRS = [("non-mutagen", "mutagen"), ("BBB-", "BBB+"), (False, True), (0.0, 1.0), (-1, 1)]
 
 
 @pytest.mark.parametrize(("low", "high"), [*PAIRS, ("0", "1.0")])
