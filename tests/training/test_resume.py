@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -90,10 +89,7 @@ def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["trained.pt", "last.ckpt"])
-@pytest.mark.parametrize("damage", [lambda whole: whole[:-99], lambda whole: b"x" * 99])
-def test_a_damaged_file_is_named_with_what_to_do(
-    name: str, damage: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "members" / "0" / name
     with monkeypatch.context() as patch:
         if name == "last.ckpt":
@@ -102,11 +98,12 @@ def test_a_damaged_file_is_named_with_what_to_do(
                 train(tmp_path, epochs=1)
         else:
             train(tmp_path, epochs=1)
-    file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(InputError) as error:
-        train(tmp_path, epochs=1)
-    assert str(error.value).startswith(f"{file} is damaged") and "--overwrite" in str(error.value)
-    assert "torch" not in str(error.value) and "weights_only" not in str(error.value)
+    for damaged in (file.read_bytes()[:-99], b"x" * 99):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError) as error:
+            train(tmp_path, epochs=1)
+        assert str(error.value).startswith(f"{file} is damaged") and "--overwrite" in str(error.value)
+        assert "torch" not in str(error.value) and "weights_only" not in str(error.value)
     file.unlink()
     assert len(train(tmp_path, epochs=1)) == 1
 

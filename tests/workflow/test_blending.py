@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from safetensors.torch import load_file, save
 
 import gtx
 from gtx.base.errors import InputError
-from gtx.cli import main
 from gtx.data import MoleculeStore
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import blend_outputs
@@ -28,7 +25,7 @@ from gtx.workflow import train_model
 from gtx.workflow.blending import blend_weights, fitted_kernel, obstacle_to_blend
 from gtx.workflow.specs import kernel_spec
 from tests.molecules_for_tests import store
-from tests.tables import TINY, molecules, read, write
+from tests.tables import ALONE, TINY, molecules, read, write
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +42,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def learn(table: Path, out: Path, target: str = "solvation_water", **options):
     options |= {"training_rows": None if options.get("blend") != "no" else False}
-    sizes, report = options.pop("sizes", (0.7, 0.15, 0.15)), options.pop("report", False)
+    sizes, more = options.pop("sizes", (0.7, 0.15, 0.15)), {name: options.pop(name, False) for name in ALONE}
     data = DataSettings(str(table), (target,), split_sizes=sizes, workers=0)
-    return train_model(data, TrainSettings(**TINY | options), out, baselines=False, report=report)
+    return train_model(data, TrainSettings(**TINY | options), out, **more)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +52,7 @@ def runs(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     """The same training, mixed and not."""
     folder = tmp_path_factory.mktemp("runs")
     for blend in ("kernel", "no"):
-        learn(table, folder / blend, blend=blend, report=blend == "kernel")
+        learn(table, folder / blend, blend=blend, report=blend == "kernel", baselines=True)
     return {blend: folder / blend / "model.gtx" for blend in ("kernel", "no")}
 
 
@@ -121,6 +118,12 @@ def test_a_blend_is_both_and_describes_itself(runs: dict[str, Path], table: Path
     assert kept.rows == [i for i, part in enumerate(parts, 1) if part != "test"] and kept.trained == len(kept)
 
 
+def test_the_kernel_baseline_is_the_same_with_and_without_a_blend(runs: dict[str, Path]) -> None:
+    blended, alone = (json.loads((path.parent / "metrics.json").read_text()) for path in runs.values())
+    for part in ("val", "test"):
+        assert blended["baseline"]["kernel"][part] == alone["baseline"]["kernel"][part]
+
+
 def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs: dict[str, Path]) -> None:
     both, network = (gtx.load(path, device="cpu") for path in runs.values())
     rows = read(runs["kernel"].parent / "predictions.csv")
@@ -148,20 +151,6 @@ def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
     expected = gtx.load(runs["no"], device="cpu").predict(["CCO", "c1ccccc1O"])
     assert alone["solvation_water_pred"].tolist() == expected["solvation_water_pred"].tolist()
     assert "partner" not in load_file(runs["no"]) and (runs["no"].stat().st_size < runs["kernel"].stat().st_size)
-
-
-def test_it_predicts_alike_from_the_command_line_and_unpickled(
-    runs: dict[str, Path], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["predict", str(runs["kernel"]), str(table), "--out", str(tmp_path / "out.csv")]
-    assert main([*words, "--workers=0", "--device=cpu"]) == 0
-    predictor = gtx.load(runs["kernel"], device="cpu")
-    given = pickle.loads(pickle.dumps(predictor)).predict(TABLE["smiles"].tolist(), workers=0)["solvation_water_pred"]
-    found = [float(row["solvation_water_pred"]) for row in read(tmp_path / "out.csv")]
-    np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-5)
-    assert main(["info", str(runs["kernel"])]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"blend +\d+% network \+ \d+% kernel, kernel fitted to 102 molecules", said)
 
 
 @pytest.mark.parametrize(

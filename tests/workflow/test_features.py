@@ -79,7 +79,7 @@ def test_a_target_that_depends_on_the_column_is_learned_with_it_alone(
 
 
 def test_columns_are_found_by_name_and_a_row_alone_is_answered_as_among_others(
-    table: Path, predictor: Predictor, tmp_path: Path
+    table: Path, predictor: Predictor
 ) -> None:
     frame = pd.read_csv(table).head(6)
     said = predictor.predict(frame)["y_pred"]
@@ -87,9 +87,6 @@ def test_columns_are_found_by_name_and_a_row_alone_is_answered_as_among_others(
     alone = [predictor.predict(frame.iloc[[i]])["y_pred"].item() for i in range(6)]
     assert np.allclose(said, turned) and np.allclose(said, alone, rtol=1e-5)
     assert not np.allclose(said, predictor.predict(frame.assign(temperature=300))["y_pred"], rtol=1e-3)
-    frame.to_csv(tmp_path / "few.csv", index=False)
-    predictor.predict_table(tmp_path / "few.csv", tmp_path / "out.csv")
-    assert np.allclose([float(row["y_pred"]) for row in read(tmp_path / "out.csv")], said, rtol=1e-5)
     assert not np.allclose(predictor.embed(frame)[:, -2:], predictor.embed(frame.assign(temperature=300))[:, -2:])
 
 

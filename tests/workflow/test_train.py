@@ -26,6 +26,7 @@ from tests.tables import ALONE, TINY, molecules, read, write
 pytestmark = pytest.mark.slow
 
 HEADER = ["id", "structure SMILES", "gap", "dipole"]
+SHORT = TrainSettings(**TINY | {"epochs": 1})
 
 
 def table(path: Path, count: int = 120) -> Path:
@@ -122,7 +123,7 @@ def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None
     cells = [[s, i, part] for part in ("train", "test") for i, s in enumerate(molecules(10)["smiles"])]
     file = write(tmp_path / "data.csv", cells, ["smiles", "y", "split"])
     data = DataSettings(str(file), ("y",), split_column="split", workers=0)
-    outcome = train_model(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
+    outcome = train_model(data, SHORT, tmp_path / "out", **ALONE)
     assert any("10 molecules stand in both train and test" in note for note in outcome.notes)
     rows = read(tmp_path / "out" / "predictions.csv")
     assert [row["split1"] for row in rows] == [row["split"] for row in rows] == ["train"] * 10 + ["test"] * 10
@@ -169,9 +170,7 @@ def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         parts.append(str(write(tmp_path / name, frame[part::3], names)))
     data = DataSettings(parts[0], (names[1],), val=parts[1], test=parts[2], workers=0)
-    outcome = train_model(
-        data, TrainSettings(**TINY), tmp_path / "out"
-    )  # baselines name the target in a rich status line
+    outcome = train_model(data, SHORT, tmp_path / "out")  # baselines name the target in a rich status line
     for name, rows in (("predictions-data.v1.csv", frame[1::3]), ("predictions-data.v11.csv", frame[2::3])):
         assert [row["smiles"] for row in read(tmp_path / "out" / name)] == [smiles for smiles, _ in rows]
     row_numbers = re.findall(r"row (\d+)", (outcome.out / "report.html").read_text())
@@ -190,19 +189,9 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
     frame = molecules(60)
     frame[["smiles", "gap", "coordinates"]].to_parquet(tmp_path / "data.parquet")
     data = DataSettings(str(tmp_path / "data.parquet"), ("gap",), featuriser=Featuriser(coordinates=True), workers=0)
-    train_model(data, TrainSettings(**TINY), tmp_path / "out", **ALONE)
+    train_model(data, SHORT, tmp_path / "out", **ALONE)
     model = gtx.load(tmp_path / "out" / "model.gtx")
     assert "coordinates" in model.predict(["CCO"])["error"][0]
-
-
-def test_a_model_trained_with_conformers_is_tuned_with_them(tmp_path: Path) -> None:
-    cells = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
-    table = str(write(tmp_path / "data.csv", cells, ["smiles", "gap"]))
-    made = DataSettings(table, ("gap",), featuriser=Featuriser(conformers=True), workers=0)
-    train_model(made, TrainSettings(**TINY), tmp_path / "out", **ALONE)
-    plain, settings = DataSettings(table, ("gap",), workers=0), TrainSettings(**TINY | {"model_arguments": {}})
-    train_model(plain, settings, tmp_path / "tuned", start=tmp_path / "out" / "model.gtx", **ALONE)
-    assert gtx.load(tmp_path / "tuned" / "model.gtx").header.featuriser == Featuriser(conformers=True)
 
 
 def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, RunResult], tmp_path: Path) -> None:
@@ -237,9 +226,6 @@ def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path:
     }
     with pytest.raises(InputError, match=message):
         train_model(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
-
-
-SHORT = TrainSettings(**TINY | {"epochs": 1})
 
 
 def test_a_run_ends_well_where_molecules_cannot_be_drawn(tmp_path: Path, undrawable: None) -> None:
