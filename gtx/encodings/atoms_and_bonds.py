@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from gtx.encodings.edges import check_edges, ragged
 from gtx.encodings.encoding import CategoricalFeatureSpec, Encoding
-from gtx.encodings.neighbours import check_edges, ragged
 from gtx.graph import CompleteGraph
 
 # --- Atom types as codes.

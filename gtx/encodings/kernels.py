@@ -88,12 +88,12 @@ def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths)
     longest = counts.shape[1]
     node, place = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
     for graph in range(first, last):
-        begin, found = ptr[graph], 0
+        begin, number = ptr[graph], 0
         n = ptr[graph + 1] - begin
         on_path = np.zeros(n, np.bool_)
         for r in range(n):
             depth, node[0], place[0], on_path[r] = 0, r, start[begin + r], True
-            while depth >= 0 and found <= most:
+            while depth >= 0 and number <= most:
                 at = place[depth]
                 if depth == longest or at == start[begin + node[depth] + 1]:
                     on_path[node[depth]] = False
@@ -103,7 +103,7 @@ def simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths)
                 s = sender[at] - begin
                 if not on_path[s]:
                     depth += 1
-                    found += 1
+                    number += 1
                     node[depth], place[depth], on_path[s] = s, start[begin + s], True
                     counts[pair_ptr[graph] + r * n + s, depth - 1] += 1
-        paths[graph] = found
+        paths[graph] = number

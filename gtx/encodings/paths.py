@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.base.threads import run_in_threads
+from gtx.encodings.edges import check_edges, compiled, ragged
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
-from gtx.encodings.neighbours import check_edges, compiled, ragged
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
 

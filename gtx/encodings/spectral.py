@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
+from gtx.encodings.edges import check_edges
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
-from gtx.encodings.neighbours import check_edges
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency
 

@@ -61,13 +61,13 @@ def label_environments(batch: Data, schemes: Sequence[Mapping[str, Any]]) -> lis
         schemes: arguments of `hash_atom_environments` by name, and `sides`: the numbers of codes of atom and of bond
             columns, as `split_sides` takes them.
     """
-    found = []
+    labels = []
     for number, scheme in enumerate(schemes):
         own = {name: value for name, value in scheme.items() if name != "sides"}
         if "sides" not in scheme:
-            found.append(hash_atom_environments(batch, **own) + number)
+            labels.append(hash_atom_environments(batch, **own) + number)
             continue
         before, after = (hash_atom_environments(side, **own) + number for side in split_sides(batch, *scheme["sides"]))
         same = before == after
-        found += [before.masked_fill(same, UNCHANGED), mixed(after + 1).masked_fill(same, UNCHANGED)]
-    return found
+        labels += [before.masked_fill(same, UNCHANGED), mixed(after + 1).masked_fill(same, UNCHANGED)]
+    return labels

@@ -16,7 +16,7 @@ from gtx.encodings import (
     ShortestPathOneHot,
     SimplePathCounts,
 )
-from gtx.encodings.neighbours import compiled
+from gtx.encodings.edges import compiled
 from gtx.graph import CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser

@@ -1,4 +1,4 @@
-"""Rows of unequal length, and checks before compiled loops run over the bonds of a batch."""
+"""The edges of a batch: whether they are within molecules, whether compiled loops read them, rows of unequal length."""
 
 from __future__ import annotations
 
