@@ -22,11 +22,14 @@ from experiments.runs import read_set
 from experiments.summary import TITLES, ModelRuns, markdown
 from experiments.tables import RESULTS
 
-PAGE, COVERED = RESULTS / "folds.md", RESULTS / "folds.csv"
+PAGE, COVERED, BEFORE = RESULTS / "folds.md", RESULTS / "folds.csv", RESULTS / "before.csv"
 SETS = [each.folder for recipe in (scaffold, mat, moleculeace) for each in recipe.SETS.values()]
 COVERAGE = {"xtb9": "gap", "scaffold/esol": "y", "moleculeace/CHEMBL204_Ki": "y"}
 DRAWS = {50: 16, 200: 8, 1000: 2}
-HEADS = "set | metric | default | runs | `--folds 5` | runs | its network | its kernel | validation | kernel's weight"
+HEADS = (
+    "set | metric | default before | runs | default | its network | its kernel | runs | `--folds 5` | its network | "
+    "its kernel | runs | out-of-fold | kernel's weight"
+)
 
 
 def coverage(name: str, rows: int) -> float:
@@ -44,36 +47,48 @@ def coverage(name: str, rows: int) -> float:
 
 def scores() -> list[list[str]]:
     """Write a line for each set that was run with folds: mean scores over its runs."""
-    lines = []
+    lines, before = [], pd.read_csv(BEFORE, index_col="set")
     for folder in SETS:
         runs = tables.runs(RESULTS, folder=folder)
-        folds = [run for run in runs if run["model"] == "gtx-folds"]
+        usual, folds = ([run for run in runs if run["model"] == f"gtx-{name}"] for name in ("default", "folds"))
         if not folds:
             continue
-        usual = ModelRuns(folder, "gtx-default", [run for run in runs if run["model"] == "gtx-default"])
-        ours = ModelRuns(folder, "gtx-folds", folds)
-        alone = [
-            np.mean([run["alone"][name] for run in folds if "alone" in run] or [np.nan])
-            for name in ("network", "kernel")
+        metric = ModelRuns(folder, "gtx-folds", folds).metric
+        columns = [
+            f"{before['score'][folder]:.3f}",
+            str(before["runs"][folder]),
+            *_beside_parts(usual, metric),
+            *_beside_parts(folds, metric),
+            f"{np.mean([run['val'][metric] for run in folds]):.3f}",
+            f"{np.mean([np.mean([*run.get('kernel_share', {'': 0.0}).values()]) for run in folds]):.0%}",
         ]
-        share = np.mean([np.mean([*run.get("kernel_share", {"": 0.0}).values()]) for run in folds])
-        values = [usual.mean() if usual.results else None, ours.mean(), *alone, ours.mean("val")]
-        default, mean, *rest = ["" if value is None or np.isnan(value) else f"{value:.3f}" for value in values]
-        counts = [str(len(usual.results)), str(len(folds))]
-        lines.append([folder, TITLES[ours.metric], default, counts[0], mean, counts[1], *rest, f"{share:.0%}"])
+        lines.append([folder, TITLES[metric], *columns])
     return lines
+
+
+def _beside_parts(runs: list[tables.Record], metric: str) -> list[str]:
+    """Write the mean test score of runs, of their networks and their kernels alone, and the number of runs."""
+    if not runs:
+        return ["", "", "", "0"]
+    alone = [
+        np.mean([run["alone"][name] for run in runs if "alone" in run] or [np.nan]) for name in ("network", "kernel")
+    ]
+    means = [np.mean([run["test"][metric] for run in runs]), *alone]
+    return [*("" if np.isnan(mean) else f"{mean:.3f}" for mean in means), str(len(runs))]
 
 
 def page() -> str:
     """Write both tables."""
-    lines, every = scores(), {run["folder"] for run in tables.runs(RESULTS) if run["model"] == "gtx-default"}
+    lines = scores()
     parts = ["# Folds", "", str(__doc__).split("\n\n")[0], ""]
     parts += [
-        f"Test scores on {len(lines)} of {len(every & set(SETS))} sets; on the others `--folds 5` was not run. The "
-        "predictions of its validation rows are out-of-fold.",
+        f"Test scores on {len(lines)} of {len(pd.read_csv(BEFORE))} sets; on the others `--folds 5` was not run. "
+        "*Before* is the default whose network read no embedding and whose kernel had no prior (commit 10af63ae). "
+        "*Out-of-fold* is the score of the split's validation rows, each by the network and the kernel that did not "
+        "learn it.",
         "",
     ]
-    parts += [*markdown(HEADS, "llrrrrrrrr", lines), ""] if lines else []
+    parts += [*markdown(HEADS, "ll" + "r" * 12, lines), ""] if lines else []
     covered = pd.read_csv(COVERED)
     cells = [
         [row["set"], str(row["rows"]), str(DRAWS[row["rows"]]), f"{row['coverage']:.3f}"]
