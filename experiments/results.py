@@ -46,7 +46,7 @@ FRONT_ROWS = {
 }
 FRONT_COLUMNS = {
     "`gtx train`": ("gtx-default",),
-    "without embeddings": ("gtx-mix",),
+    "`--folds 5`": ("gtx-folds",),
     "chemprop": ("chemprop", "chemprop-rdkit"),
     "GPS": ("gps",),
     "random forest": ("forest-counts", "forest-descriptors"),
