@@ -380,10 +380,9 @@ class EdgeAttention(MessagePassing):
         if self.edge_dim is None:
             if edge_attr is not None:
                 raise ValueError(f"edge features {list(edge_attr.shape)} came, but this layer has edge_dim=None")
-        elif edge_attr is None:
-            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got None")
-        elif edge_attr.dim() != 2 or edge_attr.size(0) != edges or edge_attr.size(1) != self.edge_dim:
-            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got {list(edge_attr.shape)}")
+        elif edge_attr is None or edge_attr.shape != (edges, self.edge_dim):
+            shape = None if edge_attr is None else list(edge_attr.shape)
+            raise ValueError(f"expected edge features [{edges}, {self.edge_dim}], got {shape}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"

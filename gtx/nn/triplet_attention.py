@@ -138,7 +138,7 @@ def _triplets(receiver: Tensor, sender: Tensor, first: Tensor, second: Tensor) -
     of = torch.repeat_interleave(many)
     to = order[start[of] + torch.arange(len(of), device=of.device) - (many.cumsum(0) - many)[of]]
     keys, place = (first * nodes + second).sort()
-    wanted = receiver[of] * nodes + second[to]
-    found = torch.searchsorted(keys, wanted).clamp(max=max(0, len(keys) - 1))
-    there = keys[found] == wanted
-    return of[there], to[there], place[found[there]]
+    third = receiver[of] * nodes + second[to]
+    row = torch.searchsorted(keys, third).clamp(max=max(0, len(keys) - 1))
+    there = keys[row] == third
+    return of[there], to[there], place[row[there]]

@@ -28,15 +28,8 @@ def sum_messages(
     r"""\((1 + \epsilon) x_r + \sum_{s \to r} \mathrm{ReLU}(x_s + b + \sum_c T_c[\mathrm{code}_c])\).
 
     The backward pass is compiled too. None where it cannot run (see `can_sum`), and where there is no such code or
-    node.
-
-    Args:
-        x: nodes, `[N, C]`.
-        edge_index: int64 `[2, E]`.
-        codes: of the bonds, int64 `[E, F]`.
-        offsets: int64 `[F + 1]`, where each column's rows begin in the table, and the end.
-        table, bias: T, `[*, C]`, and b, `[C]`.
-        scale: 1 + epsilon.
+    node. Nodes x are `[N, C]`, edge_index int64 `[2, E]`, codes of the bonds int64 `[E, F]`, T `[*, C]`, b `[C]`, and
+    the scale 1 + epsilon; offsets, int64 `[F + 1]`, are where each column's rows begin in the table, and the end.
     """
     if not can_sum(x, table, bias):
         return None

@@ -27,13 +27,9 @@ def embed_features(
 ) -> Tensor | None:
     """Compute `gtx.nn.CategoricalEmbedding` or `gtx.nn.PairEmbedding` in compiled loops, in single precision.
 
+    Each feature has a module, a `CategoricalEmbedding` or a linear map; the MLP is a GELU, a linear map, a GELU.
     Gradients of the weights are compiled too. Returns None where the values need a gradient, without a C compiler,
     and where a code is not in its table.
-
-    Args:
-        modules: for each feature a `CategoricalEmbedding` or a linear map.
-        mlp: a GELU, a linear map, a GELU; or None.
-        features: what they embed, one or more.
     """
     modules = list(modules)
     weights = [weight for module in (*modules, mlp or nn.Identity()) for weight in module.parameters()]
