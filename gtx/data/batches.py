@@ -57,21 +57,14 @@ def precompute_encodings(
     needed: Sequence[str] = (),
     progress: bool = False,
 ) -> PrecomputedEncodings:
-    """Compute the encodings without learned weights once for all molecules of a store, as far as memory allows.
+    """Compute the encodings without learned weights once for all molecules of a store, and keep them on a device.
 
-    Args:
-        store: the molecules; the features are computed on its device.
-        features: function that takes a batch and names, and returns for each name the features of atoms `[n, *]` and of
-            pairs `[num_pairs, *]`, either of them or None.
-        names: names of the features, in order of priority.
-        device: where the result is stored.
-        room: memory for the result, in bytes.
-        needed: names of features that are stored even if `room` is too small.
-        progress: show a progress bar, if more than `SECONDS_WITHOUT_BAR` are to be expected.
+    For a batch and names, `features` returns by name the features of atoms `[n, *]` and of pairs `[num_pairs, *]`,
+    either of them or None. As many are kept as there is `room` for, in bytes, those named first and the `needed` ones.
+    With `progress` there is a progress bar, if more than `SECONDS_WITHOUT_BAR` are to be expected.
     """
     rows = torch.arange(len(store), device=store.device)
-    sizes = store.sizes
-    pair_ptr = torch.cat([sizes.new_zeros(1), sizes.square().cumsum(0)])
+    pair_ptr = torch.cat([store.atom_ptr.new_zeros(1), store.sizes.square().cumsum(0)])
     share = len(store) / max(1, min(len(store), _AT_ONCE))
     total = 0.0
     chosen: list[str] = []
@@ -87,11 +80,8 @@ def precompute_encodings(
     chunks = [features(store.batch(some), chosen) for some in parts]
 
     def joined(level: int) -> dict[str, Tensor]:
-        tensors: dict[str, list[Tensor]] = {name: [] for name in chosen}
-        for chunk in chunks:
-            for name in chosen:
-                if (values := chunk[name][level]) is not None:
-                    tensors[name].append(_small(values))
+        every = {name: [chunk[name][level] for chunk in chunks] for name in chosen}
+        tensors = {name: [_small(x) for x in several if x is not None] for name, several in every.items()}
         return {name: torch.cat(several).to(device) for name, several in tensors.items() if several}
 
     return PrecomputedEncodings(joined(0), joined(1), pair_ptr.to(device))
@@ -149,15 +139,12 @@ class EpochSampler(Sampler[Tensor]):
 
     def __iter__(self) -> Iterator[Tensor]:
         batches = self.batches()
-        for i in range(self.rank, self._each(batches) * self.replicas, self.replicas):
+        each = -(-len(batches) // self.replicas)
+        for i in range(self.rank, each * self.replicas, self.replicas):
             yield batches[i % len(batches)]
 
     def __len__(self) -> int:
-        return self._each(self.batches())
-
-    def _each(self, batches: list[Tensor]) -> int:
-        """Return the number of batches of each rank."""
-        return -(-len(batches) // self.replicas)
+        return -(-len(self.batches()) // self.replicas)
 
 
 @dataclass(eq=False)
@@ -219,12 +206,9 @@ class PairBudgetSampler(EpochSampler):
 
 
 class ConstantShapeStore:
-    """Store whose batches all have the same tensor shapes, as a CUDA graph requires.
+    """Store whose batches all have the same tensor shapes, as a CUDA graph requires, on the device of the molecules.
 
-    Args:
-        store: the molecules, on the device where batches are used.
-        fixed: precomputed features, on the same device.
-        seed: seed of the random batches from which the batch shape is chosen.
+    The seed is that of the random batches from which the batch shape is chosen.
     """
 
     def __init__(self, store: MoleculeStore, fixed: PrecomputedEncodings | None = None, seed: int = 0) -> None:
@@ -281,16 +265,10 @@ def make_constant_shape_batch(
     molecules do not use, with code 0 for all of them, and no descriptors, features, positions, targets or weights.
     Targets of empty slots are NaN, so the loss ignores empty slots.
 
-    Args:
-        store: the molecules.
-        index: indices of the molecules, int64 `[batch_shape.molecules]` on the device of the store, with the largest
-            molecule first, as `ConstantShapeSampler` returns them; -1 for an empty slot.
-        batch_shape: maximum numbers of molecules, atoms, pairs and bonds in the batch.
-        fixed: precomputed features of atoms and pairs.
-
-    Returns:
-        As `MoleculeStore.batch`, with `num_graphs` of `batch_shape.molecules + 1`, `row` -1 for empty slots and the
-        ghost, and `graph`, the `ConstantShapeGraph`, `molecules`, their number, int64 `[]`, and `fixed` by name.
+    The `index`, int64 `[batch_shape.molecules]` on the device of the store, has the largest molecule first, and -1 for
+    an empty slot. The batch is as of `MoleculeStore.batch`, with `num_graphs` of `batch_shape.molecules + 1`, `row` -1
+    for empty slots and the ghost, and `graph`, the `ConstantShapeGraph`, `molecules`, their number, int64 `[]`, and
+    `fixed` by name.
     """
     taken = index >= 0
     which = index.clamp(min=0)
@@ -345,14 +323,8 @@ class ConstantShapeSampler(EpochSampler):
     """Sampler of random batches that never exceed a given batch shape (a maximum of molecules, atoms, pairs and bonds).
 
     The sampler adds shuffled molecules to a batch until a molecule does not fit. A molecule that is only too large for
-    the remaining slots of its size group goes into the next batch.
-
-    Args:
-        sizes, bonds: atoms and directed bonds per molecule, int64 `[M]`.
-        batch_shape: maximum numbers of molecules, atoms, pairs and bonds in a batch, see `choose_batch_shape`.
-        shuffle: if False, every epoch has the same batches.
-        seed: seed of the order of molecules, which differs between epochs.
-        rank, replicas: rank of the process and number of processes, as in `EpochSampler`.
+    the remaining slots of its size group goes into the next batch. Without `shuffle`, every epoch has the same batches.
+    The `sizes` and `bonds` are the atoms and directed bonds per molecule, int64 `[M]`.
     """
 
     sizes: Tensor

@@ -68,9 +68,6 @@ def scaffold_split(scaffolds: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) 
     Each group goes to the first of train, val and test that has room for it, or to test. (Scaffolds: Bemis & Murcko
     1996, https://doi.org/10.1021/jm9602928; the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break ties
     by position.)
-
-    Raises:
-        InputError: for bad sizes, or fewer scaffolds than parts.
     """
     groups, parts = _members(scaffolds), _count_parts(sizes)
     if len(groups) < parts:
@@ -81,11 +78,7 @@ def scaffold_split(scaffolds: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) 
 
 
 def time_split(when: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Split by time: the oldest rows train, the next validate, the newest are test; rows of equal time stay together.
-
-    Raises:
-        InputError: for bad sizes, or fewer different times than parts.
-    """
+    """Split by time: the oldest rows train, the next validate, the newest are test; equal times stay together."""
     groups, counts, parts = _members(when), split_counts(len(when), sizes), _count_parts(sizes)
     if len(groups) < parts:
         raise InputError(f"a split needs at least {parts} different times, and there are {len(groups)}")
@@ -171,16 +164,10 @@ def _count_parts(sizes: Sequence[float]) -> int:
 def split_by_column(
     values: Sequence[str], row_log: RowLog | None = None, column: str = "split", numbers: Sequence[int] | None = None
 ) -> Split:
-    """Read the split from a column of the table; a part that the column does not name is empty.
+    """Read the split from the cells of a column: train, test, or one of val, valid, validation and dev, in any case.
 
-    Args:
-        values: cells of the column: train, test, or one of val, valid, validation and dev, in upper or lower case.
-        row_log: row log that gets a message for each row with any other cell; such a row is in no part.
-        column: name of the column, for messages.
-        numbers: numbers of the rows, for messages; by default from 1.
-
-    Raises:
-        InputError: no row has the part train.
+    A part that the column does not name is empty; it is an `InputError` if train is. A row with any other cell is in no
+    part, and gets a message with its number, by default from 1.
     """
     parts: dict[str, list[int]] = {name: [] for name in SPLIT_PARTS}
     for i, value in enumerate(values):
@@ -197,12 +184,7 @@ def split_by_column(
 
 
 def count_shared_molecules(smiles: Sequence[str | None], split: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
-    """Count the molecules that two parts of a split have in common (data leakage), for each pair of parts with any.
-
-    Args:
-        smiles: canonical SMILES of each row; None or an empty text for a row without a molecule.
-        split: row indices of each part.
-    """
+    """Count the molecules, by canonical SMILES, that two parts of a split have in common (data leakage), if any."""
     parts = {name: {smiles[i] for i in rows if smiles[i]} for name, rows in split.items()}
     shared = {(a, b): len(parts[a] & parts[b]) for a, b in combinations(parts, 2)}
     return {pair: count for pair, count in shared.items() if count}
@@ -263,11 +245,7 @@ def assign_folds(
 
 
 def time_folds(when: np.ndarray, folds: int) -> list[np.ndarray]:
-    """Divide rows into folds of consecutive times, of similar size, the oldest first; equal times stay together.
-
-    Raises:
-        InputError: fewer different times than folds.
-    """
+    """Divide rows into folds of consecutive times, of similar size, the oldest first; equal times stay together."""
     groups = _members(when)
     if len(groups) < folds:
         raise InputError(f"{folds} folds need as many different times, and there are {len(groups)}")
@@ -437,11 +415,7 @@ SPLIT_METHODS = {
 
 
 def get_split_method(name: str) -> SplitMethod:
-    """Return the split method with a given name, such as "scaffold".
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the split method with a given name, such as "scaffold"; `InputError` if there is none."""
     if name not in SPLIT_METHODS:
         hint = did_you_mean(name, SPLIT_METHODS)
         raise InputError(f"split: expected one of {', '.join(SPLIT_METHODS)}, got {name!r}{hint}")
@@ -549,15 +523,8 @@ class SplitSettings:
     ) -> tuple[np.ndarray, RowsToSplit]:
         """Select the rows that the method can divide: their indices, int64, and their molecules and values.
 
-        Args:
-            cells: cells of the column `by`, one per row; empty if the method reads no column.
-            numbers: numbers of the rows, from 1.
-            smiles: canonical SMILES of each row.
-            row_log: row log that gets a message for each row whose cell cannot be used; such a row is in no part of the
-                split.
-
-        Raises:
-            InputError: no cell can be used, or too few.
+        The `cells` are those of the column `by`; none if the method reads no column. A row whose cell cannot be used is
+        in no part of the split, and gets a message with its number; it is an `InputError` if too few can be used.
         """
         method, rows, values = self.method, np.arange(len(smiles)), np.zeros(0)
         if method.reads is not None:
@@ -590,15 +557,11 @@ class SplitSettings:
         A random split distributes each class, int `[n]`, evenly over the folds.
         """
         self.check_cross_validation()
-        groups, classes = self.method.groups(rows), classes if self.method.spreads else None
-        return repeated_cross_validation_splits(groups, folds, repeats, self.seed, classes)
+        classes = classes if self.method.spreads else None
+        return repeated_cross_validation_splits(self.method.groups(rows), folds, repeats, self.seed, classes)
 
     def folds(self, rows: RowsToSplit, count: int, classes: np.ndarray | None = None) -> list[np.ndarray]:
-        """Divide rows into two folds or more by the rule of the split; times are consecutive.
-
-        Raises:
-            InputError: there are fewer groups of rows than folds.
-        """
+        """Divide rows into two folds or more by the rule of the split; times are consecutive."""
         if self.method.in_order:
             return time_folds(rows.values, count)
         return assign_folds(self.method.groups(rows), count, self.seed, classes if self.method.spreads else None)

@@ -253,8 +253,7 @@ class MoleculeStore:
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return the tensors of this store by name."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+        return {name: value for name, value in self.__getstate__().items() if isinstance(value, Tensor)}
 
     def _counts(self, level: str, index: Tensor) -> Tensor:
         """Return the number of atoms or bonds of each of the molecules `index`, int64 `[B]`."""
@@ -263,14 +262,12 @@ class MoleculeStore:
 
     def _rows(self, index: Tensor) -> dict[str, Tensor]:
         """Select the rows of the molecules `index` in all tensors of `LEVELS`, by name."""
-        rows = {"molecule": index}
-        for level, ptr in (("atom", self.atom_ptr), ("bond", self.bond_ptr)):
-            rows[level] = rows_of(ptr, index)
-        values = {name: getattr(self, name) for name in LEVELS}
+        rows = {"molecule": index, "atom": rows_of(self.atom_ptr, index), "bond": rows_of(self.bond_ptr, index)}
+        tensors = self._tensors()
         return {
-            name: one.index_select(1 if name == "bonds" else 0, rows[LEVELS[name]])
-            for name, one in values.items()
-            if one is not None
+            name: tensors[name].index_select(1 if name == "bonds" else 0, rows[level])
+            for name, level in LEVELS.items()
+            if name in tensors
         }
 
 
