@@ -267,15 +267,9 @@ def first_side(name: str | None) -> str | None:
 
 
 def join_sides(table: Table, requested: str | None, usual: str | None) -> Table:
-    """Return a table whose texts are those of two columns, the sides of reactions, if it is such a table.
+    """Return a table whose texts are those of two columns, the sides of reactions, `reactants>>products` by name.
 
-    Args:
-        table: table whose texts are those of the first column.
-        requested: `reactants>>products`, or another name.
-        usual: name in training, which counts if none is requested and the table has both columns.
-
-    Raises:
-        InputError: the table lacks a requested column, or has several of that name.
+    The usual name, that of training, counts if none is requested and the table has both columns.
     """
     names = (requested or usual or "").split(ARROW)
     if len(names) < 2 or not (requested or set(names) <= set(table.columns)):

@@ -99,11 +99,7 @@ LIMIT = f"a target lies between -{LARGEST:g} and {LARGEST:g}; leave the cell emp
 
 
 def too_large(y: np.ndarray) -> tuple[int, int] | None:
-    """Return the row and the column of the first target beyond the limit; None if there is none.
-
-    Args:
-        y: targets, `[n, T]`, NaN for blanks.
-    """
+    """Return the row and the column of the first target of `[n, T]` beyond the limit; None if there is none."""
     rows, columns = np.nonzero(np.abs(y) > LARGEST)
     return (int(rows[0]), int(columns[0])) if len(rows) else None
 
@@ -162,11 +158,7 @@ def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[
     """Yield the cells of each record, and its error or None; a blank line has no cells.
 
     A quote that is never closed, or closed amid a cell, is an error of its own line, whose cells have the quotes
-    unchanged; reading continues with the next line. A line above the limit is an error too.
-
-    Args:
-        lines: text with its line ends; None for a line that was too long.
-        delimiter: one character.
+    unchanged; reading continues with the next line. A line above the limit, which is None, is an error too.
     """
     lines = iter(lines)
     ahead: deque[str | None] = deque()

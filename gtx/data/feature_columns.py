@@ -129,19 +129,12 @@ def attach_lists(
     per: Literal["atom", "bond"],
     items: tuple[str, str] = ("number", "numbers"),
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Concatenate the lists of M molecules into one array with a row per atom or per directed bond.
+    """Concatenate the lists of M molecules, by column, into an array with a row per atom or per directed bond.
 
-    Args:
-        lists: lists of each molecule by the name of the column; a name may be absent.
-        names: names of the T columns.
-        ptr: int64 `[M + 1]`, of a `gtx.data.MoleculeStore`; molecule m has the rows `ptr[m]` to `ptr[m + 1]`, a bond
-            one in each direction.
-        per: level of the values.
-        items: singular and plural of what the lists contain, for messages.
+    Molecule m has the rows `ptr[m]` to `ptr[m + 1]` (int64 `[M + 1]`); `items` are words for what the lists contain.
 
-    Returns:
-        float64 `[R, T]`, NaN without a value; and, by the number of the molecule, the name of a list whose length is
-        not that of the atoms or bonds, and the reason. Such a molecule has no values.
+    Returns float64 `[R, T]`, NaN without a value; and, by the number of the molecule, the name of a list whose length
+    is not that of the atoms or bonds, and the reason. Such a molecule has no values.
     """
     each = 2 if per == "bond" else 1
     values, errors = np.full((int(ptr[-1]), len(names)), np.nan), {}

@@ -81,17 +81,11 @@ def map_in_workers(function: Callable[..., Result], chunks: Iterable[Chunk], wor
 
     If a worker dies, each submitted chunk is computed again in a single process. If the single process dies too, each
     row of the chunk is tried alone. A text that kills a process is left out, and its entry in the `errors` of the
-    result is `DEADLY`.
+    result is `DEADLY`; it is an `InputError` if processes end that have begun nothing, or at a chunk of which no row is
+    the cause, or whose result has no `errors`.
 
-    Args:
-        function: function of the entries of a chunk; the function and its results can be pickled.
-        chunks: tuples of sequences with an entry for each row, or None; texts come first. Only a few are taken from the
-            iterator before they are needed, so memory is bounded.
-        workers: number of processes, 1 or more.
-
-    Raises:
-        InputError: processes end that have begun nothing; or they end at a chunk, and no row is the cause or the result
-            has no `errors`.
+    Chunks are tuples of sequences with an entry for each row, or None; texts come first. Only a few are taken from the
+    iterator before they are needed, so memory is bounded.
     """
     chunks = iter(chunks)
     single = _SingleWorker()

@@ -130,11 +130,10 @@ def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, width: int) -> int
 def _weight(column: pa.Array) -> np.ndarray:
     """Estimate the memory of each cell when unpacked, in bytes; int64 `[n]`."""
     kind = column.type
-    if types.is_dictionary(kind) and _is_text(kind.value_type):
-        lengths = pc.binary_length(column.dictionary).take(column.indices)
+    packed = types.is_dictionary(kind) and _is_text(kind.value_type)
+    if packed or _is_text(kind):
+        lengths = pc.binary_length(column.dictionary).take(column.indices) if packed else pc.binary_length(column)
         return lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    if _is_text(kind):
-        return pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     if types.is_struct(kind):
         return sum(map(_weight, column.flatten()), np.zeros(len(column), np.int64))
     if types.is_map(kind):

@@ -98,8 +98,6 @@ def _moleculenet(name: str, about: str, targets: tuple[str, ...], file: str, **m
     )
 
 
-_CC_BY = "CC BY 4.0"
-
 PUBLIC_DATASETS: dict[str, PublicDataset] = {
     entry.name: entry
     for entry in (
@@ -128,7 +126,7 @@ PUBLIC_DATASETS: dict[str, PublicDataset] = {
             "SAMPL.csv",
             units={"expt": "kcal/mol"},
             sha256="ab5895d914ee87cb563bd7b9611e869527bba45bec6b014d34dc495a0f9dcb72",
-            licence=_CC_BY,
+            licence="CC BY 4.0",
         ),
         _moleculenet(
             "lipo",

@@ -100,11 +100,7 @@ def draw_attention(
 
 
 def drawing_library() -> ModuleType:
-    """Import RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks.
-
-    Raises:
-        InputError: the libraries cannot be loaded; the message names what to install.
-    """
+    """Import RDKit's drawing functions, which need libraries of the X Window System that a bare server lacks."""
     try:
         from rdkit.Chem.Draw import rdMolDraw2D
     except ImportError as error:

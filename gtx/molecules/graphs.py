@@ -52,9 +52,7 @@ class FeaturisedMolecules(NamedTuple):
     smiles: list[str | None]  # canonical; None where the text could not be read, or none was asked for
     errors: list[str | None]  # why it could not be read
     warnings: list[tuple[str, ...]]
-    component_sizes: np.ndarray | None = (
-        None  # int64 [m, K], atoms of each component; None where a text is one molecule
-    )
+    component_sizes: np.ndarray | None = None  # int64 [m, K], atoms of each component; None for single molecules
 
     @classmethod
     def of(cls, molecule: Molecule) -> FeaturisedMolecules:
@@ -244,27 +242,18 @@ _BOND_CODES: dict[str, Callable[[Chem.Bond], object]] = {
 
 
 def encode_atoms(mol: Chem.Mol) -> np.ndarray:
-    """Encode the features of each atom as integer codes: uint8 `[n, len(ATOM_FEATURE_VALUES)]`.
-
-    The chirality is the label that `assign_stereo_labels` has set.
-    """
+    """Encode the atoms, uint8 `[n, len(ATOM_FEATURE_VALUES)]`; chirality is the label of `assign_stereo_labels`."""
     rows = [[atom_code(name, _ATOM_CODES[name](atom)) for name in ATOM_FEATURE_VALUES] for atom in mol.GetAtoms()]
     return np.array(rows, np.uint8).reshape(-1, len(ATOM_FEATURE_VALUES))
 
 
 def bond_edge_index(mol: Chem.Mol) -> np.ndarray:
-    """Return the edge index of the bonds, in both directions: int32 `[2, 2m]`, bond k in the columns 2k and 2k + 1.
-
-    Row 0 holds the senders, row 1 the receivers.
-    """
+    """Return the senders and receivers of the bonds, int32 `[2, 2m]`, both ways of bond k in columns 2k and 2k + 1."""
     ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
     return np.array([way for i, j in ends for way in ((i, j), (j, i))], np.int32).reshape(-1, 2).T
 
 
 def encode_bonds(mol: Chem.Mol) -> np.ndarray:
-    """Encode the features of each directed bond as integer codes: uint8 `[2m, len(BOND_FEATURE_VALUES)]`.
-
-    The order is that of `bond_edge_index`.
-    """
+    """Encode the directed bonds, uint8 `[2m, len(BOND_FEATURE_VALUES)]`, in the order of `bond_edge_index`."""
     rows = [[bond_code(name, _BOND_CODES[name](bond)) for name in BOND_FEATURE_VALUES] for bond in mol.GetBonds()]
     return np.array(rows, np.uint8).reshape(-1, len(BOND_FEATURE_VALUES)).repeat(2, axis=0)

@@ -15,13 +15,7 @@ import numpy as np
 from rdkit import Chem
 
 from gtx.base.annexes import additions
-from gtx.molecules.coordinates import (
-    Conformer,
-    make_conformer,
-    restore_hydrogens,
-    with_coordinates,
-    without_hydrogens,
-)
+from gtx.molecules.coordinates import Conformer, make_conformer, restore_hydrogens, with_coordinates, without_hydrogens
 from gtx.molecules.descriptors import DESCRIPTOR_NAMES, compute_descriptors, missing_descriptors, with_molecule_features
 from gtx.molecules.graphs import (
     ATOM_INDEX,
@@ -153,9 +147,8 @@ def _featurise_reactions(
 ) -> FeaturisedMolecules:
     """Featurise texts of which the first of each row is a reaction, and others are molecules."""
     each_row = max(1, len(featuriser.components))
-    return _collect(
-        featuriser, len(texts), lambda i: describe_reaction(featuriser, texts[i], i % each_row == 0, smiles)
-    )
+    first = [i % each_row == 0 for i in range(len(texts))]
+    return _collect(featuriser, len(texts), lambda i: describe_reaction(featuriser, texts[i], first[i], smiles))
 
 
 # --- The order of atoms and bonds, in which lists of their values are written.

@@ -78,9 +78,8 @@ def describe_reaction(settings: Settings, text: str, first: bool, smiles: bool) 
     there = reaction.places >= 0
     for k, side in enumerate(sides):
         atoms[k, there[k]] = side.atoms[reaction.places[k, there[k]]]
-    element = ATOM_INDEX["element"]
+    columns = slice(None) if balanced else ATOM_INDEX["element"]
     for k in (0, 1):
-        columns = slice(None) if balanced else element
         atoms[k, ~there[k], columns] = atoms[1 - k, ~there[k], columns]
     bonds, bond_codes = _union_bonds(sides, reaction.places, balanced)
     named = all(
@@ -126,7 +125,6 @@ def _union_bonds(sides: Sequence[_Side], places: np.ndarray, balanced: bool) -> 
             if balanced and (places[1 - k, [i, j]] < 0).all():
                 both[1 - k] = code
     ends = np.array(list(codes), np.int32).reshape(-1, 2)
-
     bonds = np.stack([ends, ends[:, ::-1]], 1).reshape(-1, 2).T
     shape = (len(codes), 2, len(BOND_FEATURE_VALUES))
     table = np.array(list(codes.values()), np.uint8).reshape(shape).transpose(1, 0, 2)

@@ -53,11 +53,7 @@ def is_reaction(text: str) -> bool:
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """Split a reaction SMILES into reactants, agents and products, and its extension.
-
-    Raises:
-        MoleculeError: it is no reaction.
-    """
+    """Split a reaction SMILES into reactants, agents and products, and its extension; `MoleculeError` if it is none."""
     smiles, extension = split_extension(text.strip())
     parts = [part.strip() for part in _ARROW.split(smiles)]
     if not smiles:
@@ -116,7 +112,9 @@ def read_reaction(text: str, agents: bool = False) -> Reaction:
         beside = _without_lone_hydrogens(_read_side(between, "agents"), Chem.Mol())
         own = np.arange(beside.GetNumAtoms())
         shifts = np.array([[before.GetNumAtoms()], [after.GetNumAtoms()]])
-        before, after = (_sanitised(Chem.CombineMols(side, beside)) for side in (before, after))
+        before, after = Chem.CombineMols(before, beside), Chem.CombineMols(after, beside)
+        Chem.SanitizeMol(before)
+        Chem.SanitizeMol(after)
         return Reaction((before, after), np.concatenate([places, own + shifts], 1), "", tuple(warnings))
     if between:
         warnings.append(f"{AGENTS}{shortened(between)}")
@@ -149,11 +147,6 @@ def _without_lone_hydrogens(mol: Chem.Mol, other: Chem.Mol) -> Chem.Mol:
     return mol
 
 
-def _sanitised(mol: Chem.Mol) -> Chem.Mol:
-    Chem.SanitizeMol(mol)
-    return mol
-
-
 def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
     """Match the atoms of two sides by their numbers: places `[2, n]` as in `Reaction`, and warnings."""
     mols, numbers = (before, after), (map_numbers(before), map_numbers(after))
@@ -182,9 +175,8 @@ def _match(before: Chem.Mol, after: Chem.Mol) -> tuple[np.ndarray, list[str]]:
         if one.GetAtomicNum() != other.GetAtomicNum():
             elements = f"{one.GetSymbol()} in the reactants and {other.GetSymbol()} in the products"
             raise MoleculeError(f"has the map number {numbers[0][i]} on {elements}")
-    return np.array([*pairs, *((i, -1) for i in alone[0]), *((-1, j) for j in alone[1])], int).reshape(
-        -1, 2
-    ).T, warnings
+    places = [*pairs, *((i, -1) for i in alone[0]), *((-1, j) for j in alone[1])]
+    return np.array(places, int).reshape(-1, 2).T, warnings
 
 
 def _match_spectators(mols: Sequence[Chem.Mol], numbers: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
@@ -288,12 +280,8 @@ def read_graph(text: str, agents: bool = False) -> Chem.Mol:
 
 
 class DrawnSides(NamedTuple):
-    """What is drawn of a molecule: itself; of a reaction its two sides.
-
-    Attributes:
-        molecules: the molecules.
-        atoms: of each atom of each molecule, its number in the graph.
-        agents: agents over the arrow.
+    """What is drawn of a molecule: itself, or the two sides of a reaction, with the number of each atom in the graph;
+    and the agents over the arrow.
     """
 
     molecules: Sequence[Chem.Mol]
@@ -302,11 +290,9 @@ class DrawnSides(NamedTuple):
 
 
 def drawn_sides(graph: Chem.Mol, count: int | None = None) -> DrawnSides:
-    """Return what is drawn of a molecule that `read_graph` has read.
+    """Return what is drawn of a molecule that `read_graph` has read, of which `count` atoms have a value.
 
-    Args:
-        graph: the molecule.
-        count: number of atoms with a value; None for none, and then hydrogens of reactions are not drawn.
+    If None have, hydrogens of reactions are not drawn.
     """
     if not graph.HasProp(REACTION):
         return DrawnSides([graph], [range(graph.GetNumAtoms())])

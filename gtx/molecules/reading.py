@@ -286,9 +286,8 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
     except (RuntimeError, ValueError) as error:
         raise MoleculeError.because("cannot be read", error) from None
     finished = "@" not in text and not extension
-    if (
-        hydrogens or extension or "/" in text or "\\" in text or (numbered and not finished)
-    ):  # numbers on atoms may make a centre
+    edited = hydrogens or extension or "/" in text or "\\" in text
+    if edited or (numbered and not finished):  # numbers on atoms may make a centre
         clean_stereo(mol)
         finished = True
     if numbered:

@@ -28,16 +28,6 @@ MOST = 10
 """Limit on the components of a row."""
 
 
-def check_components(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of components: none, or two to `MOST` that differ."""
-    names = tuple(names)
-    if len(names) == 1 or len(names) > MOST:
-        raise InputError(f"several molecules a row: expected 2 to {MOST} columns, got {len(names)}")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"component {twice[0]!r} is named twice")
-    return names
-
-
 def flatten_components(
     names: Sequence[str], rows: Sequence[Text], coordinates: Sequence[np.ndarray | None] | None
 ) -> tuple[list[str], list[np.ndarray | None] | None]:
@@ -122,8 +112,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "components", check_components(self.components))
+        object.__setattr__(self, "components", tuple(self.components))
         object.__setattr__(self, "molecule_features", tuple(self.molecule_features))
+        if (count := len(self.components)) == 1 or count > MOST:
+            raise InputError(f"several molecules a row: expected 2 to {MOST} columns, got {count}")
+        if twice := [name for name in self.components if self.components.count(name) > 1]:
+            raise InputError(f"component {twice[0]!r} is named twice")
         if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
             raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
         object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
@@ -151,14 +145,8 @@ class Settings:
 
         A model file stores it. It does not depend on the version of RDKit, so a file is read with any.
         """
-        what = [
-            FEATURISER_VERSION,
-            CONFORMER_VERSION,
-            self.to_dict(),
-            ATOM_FEATURE_VALUES,
-            BOND_FEATURE_VALUES,
-            DESCRIPTOR_NAMES,
-        ]
+        tables = ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, DESCRIPTOR_NAMES
+        what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), *tables]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     @property
