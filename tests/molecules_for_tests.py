@@ -9,7 +9,16 @@ from gtx.data import FeaturisationResult, MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.testing import SMILES, renumbered
 
-__all__ = ["SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
+__all__ = ["RINGS", "SMILES", "featurised", "located", "renumbered", "store", "whole_batch"]
+
+RINGS = [
+    "c1ccc2ccccc2c1",  # naphthalene: fused
+    "C1CCC2(CC1)CCOC2",  # spiro
+    "C1CC2CCC1C2",  # norbornane: bridged
+    "C12C3C4C1C5C2C3C45",  # cubane: many shortest paths
+    "C1CCC=CC1",  # cyclohexene: two shortest paths across, over other bonds
+]
+"""Rings beside those of `SMILES`."""
 
 
 def featurised(smiles: list[str] = SMILES, **settings: object) -> FeaturisationResult:

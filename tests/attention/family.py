@@ -72,6 +72,13 @@ class Shifted(BilinearScore):
         return super().forward(query, key, edge).square() - 1
 
 
+class Unclipped(ClippedDotScore):
+    """Another equation than that of a score that splits itself into state and bias."""
+
+    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
+        return (query * key).sum(-1) + self.lin_edge(edge)
+
+
 def plain(**options: object) -> Callable[[], EdgeAttention]:
     return lambda: EdgeAttention(IN, D, H, **options)
 
@@ -109,6 +116,7 @@ CASES: dict[str, Case] = {
     "general, edges": Case(published(K, score=lambda: BilinearScore(H, D))(edge_key=True, edge_value=True), "random"),
     "own score, edges": Case(with_edges(score=Distance(), edge_key=True, edge_value=True), "random"),
     "derived score": Case(published(K, score=lambda: Shifted(H, D))(edge_key=True, edge_value=True), "random"),
+    "derived score with a clip": Case(published(K, score=lambda: Unclipped(H, K, 0.01))(edge_bias=False), "random"),
     # normalisers
     "cold": Case(plain(normaliser=Softmax(0.3))),
     "hardmax": Case(plain(normaliser=Hardmax()), smooth=False),

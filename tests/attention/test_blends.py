@@ -1,4 +1,4 @@
-"""Edge features within the weights: MAT's blend and EGT's gates, written out."""
+"""Edge features within the weights: MAT's blend, written out."""
 
 from __future__ import annotations
 
@@ -60,22 +60,6 @@ def test_an_unknown_distance_counts_for_nothing(kernel: str) -> None:
     assert weights[2] == 0 and torch.equal(weights, normaliser(score, other, into))
     near = torch.tensor([-1.0, -2.0, -torch.inf, -3.0], dtype=torch.float64)
     torch.testing.assert_close(weights[:, 0], near.softmax(0) if kernel == "softmax" else near.exp())
-
-
-@pytest.mark.parametrize("scale", [True, False])
-def test_egt_gates_and_scales_by_the_logarithm_of_the_degree(scale: bool) -> None:
-    """Hussain et al. 2022: softmax(H) ⊙ σ(G) V, each receiver times log(1 + Σ σ(G))."""
-    x, e = inputs(6, 5)
-    layer = EdgeAttention(6, 4, 2, edge_dim=5, edge_bias=False, normaliser=GatedSoftmax(2, 5, scale)).double()
-    q, k, v = (project(linear, x, 2) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
-    gate = torch.sigmoid(e @ layer.normaliser.lin_gate.weight.T + layer.normaliser.lin_gate.bias)
-
-    def weigh(scores: Tensor, pairs: list[int]) -> Tensor:
-        soft = scores.exp() / scores.exp().sum(0) * gate[pairs]
-        return soft * torch.log(1 + gate[pairs].sum(0)) if scale else soft
-
-    expected = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / 2, lambda r, s, _: v[s], weigh)
-    in_both_layouts(layer, expected.flatten(1), x, e)
 
 
 def test_what_does_not_fit_is_named() -> None:

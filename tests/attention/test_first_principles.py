@@ -11,21 +11,14 @@ from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layouts, inputs, project
 
 
-def test_without_any_weights_it_is_softmax_of_the_gram_matrix() -> None:
-    """softmax(X Xᵀ) X, molecule by molecule, as matrices."""
+@pytest.mark.parametrize("heads", [1, 3])
+def test_without_any_weights_it_is_softmax_of_the_gram_matrix(heads: int) -> None:
+    """softmax(X Xᵀ) X, molecule by molecule, as matrices; each head sees its own channels."""
     x, _ = inputs(6)
-    layer = EdgeAttention(6, 6, projections="none", score=ScaledDotScore(1.0)).double()
+    layer = EdgeAttention(6, 6 // heads, heads, projections="none", score=ScaledDotScore(1.0)).double()
     assert list(layer.parameters()) == []
-    in_both_layouts(layer, torch.cat([(m @ m.T).softmax(-1) @ m for m in x.split(SIZES)]), x)
-
-
-def test_without_projections_each_head_sees_its_own_channels() -> None:
-    x, _ = inputs(6)
-    layer = EdgeAttention(6, 2, heads=3, projections="none", score=ScaledDotScore(1.0)).double()
-    expected = [
-        torch.cat([(h @ h.T).softmax(-1) @ h for h in m.split(2, dim=1)], 1) if len(m) else m for m in x.split(SIZES)
-    ]
-    in_both_layouts(layer, torch.cat(expected), x)
+    each = [[(h @ h.T).softmax(-1) @ h for h in m.chunk(heads, 1)] for m in x.split(SIZES)]
+    in_both_layouts(layer, torch.cat([torch.cat(of_heads, 1) for of_heads in each]), x)
 
 
 def shared() -> EdgeAttention:
@@ -41,17 +34,16 @@ def test_one_projection_shared_by_query_key_and_value() -> None:
     in_both_layouts(layer, torch.cat([(m @ U @ U.T @ m.T).softmax(-1) @ m @ U for m in x.split(SIZES)]), x)
 
 
-def scores(layer: EdgeAttention, x: Tensor, edges: object) -> Tensor:
-    return layer.attend(x, edges, states=True)[2]
+def scores(layer: EdgeAttention, x: Tensor) -> Tensor:
+    return layer.attend(x, GRAPH, states=True)[2]
 
 
-@pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
-def test_a_shared_projection_makes_the_scores_symmetric_and_separate_ones_do_not(edges: object) -> None:
+def test_a_shared_projection_makes_the_scores_symmetric_and_separate_ones_do_not() -> None:
     x, _ = inputs(6)
     other_way = GRAPH.pair_of(GRAPH.pair_index.flip(0))
-    symmetric = scores(shared(), x, edges)
+    symmetric = scores(shared(), x)
     close(symmetric, symmetric[other_way], 1e-14)
-    free = scores(EdgeAttention(6, 4, bias=False).double(), x, edges)
+    free = scores(EdgeAttention(6, 4, bias=False).double(), x)
     assert (free - free[other_way]).abs().max() > 0.01
 
 

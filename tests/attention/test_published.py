@@ -18,15 +18,6 @@ def qkv(layer: EdgeAttention, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(project(linear, x, H) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
 
 
-def test_vaswani() -> None:
-    """Vaswani et al. 2017, eq. 1 and section 3.2.2: concat(softmax(Q Kᵀ / √d_k) V) W_o."""
-    x, _ = inputs(6)
-    layer = EdgeAttention(6, D, H, project=True).double()
-    q, k, v = qkv(layer, x)
-    summed = attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / D**0.5, lambda r, s, _: v[s])
-    in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x)
-
-
 @pytest.mark.parametrize("concat", [True, False])
 def test_gat_is_pyg_gat_conv(concat: bool) -> None:
     """Veličković et al. 2018, eq. 1 to 6."""
@@ -134,18 +125,3 @@ def test_exphormer_multiplies_query_and_key_by_the_edge(clip: float | None) -> N
         return dot if clip is None else dot.clamp(-clip, clip)
 
     in_both_layouts(layer, attention(score, lambda r, s, _: v[s]).flatten(1), x, e)
-
-
-def test_edges_in_score_key_and_value() -> None:
-    """Shaw et al. 2018, eq. 3 and 4 (key and value), with a bias beside them."""
-    x, e = inputs(6, K)
-    layer = EdgeAttention(6, D, H, edge_dim=K, key_channels=3, edge_key=True, edge_value=True).double()
-    q, k, v = qkv(layer, x)
-    bias, key, value = (
-        (e @ linear.weight.T).view(len(e), H, -1)
-        for linear in (layer.lin_edge_bias, layer.lin_edge_key, layer.lin_edge_value)
-    )
-    expected = attention(
-        lambda r, s, p: (q[r] * (k[s] + key[p])).sum(-1) / 3**0.5 + bias[p, :, 0], lambda r, s, p: v[s] + value[p]
-    )
-    in_both_layouts(layer, expected.flatten(1), x, e)

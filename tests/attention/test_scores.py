@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
@@ -21,8 +19,6 @@ from gtx.attention import (
     Score,
 )
 from gtx.attention.scores import signed_root
-from gtx.graph import CompleteGraph
-from gtx.nn import EdgeAttention
 
 H, C, K = 3, 4, 5
 SCORES = {
@@ -56,21 +52,6 @@ def inputs() -> tuple[Tensor, Tensor, Tensor]:
     return tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
 
 
-def one_by_one(score: Score, query: Tensor, key: Tensor, edge: Tensor) -> Tensor:
-    """The equation for every pair by itself, without broadcasting."""
-    b, r, s = edge.shape[:3]
-    each = [[[score(query[n, i], key[n, j], edge[n, i, j]) for j in range(s)] for i in range(r)] for n in range(b)]
-    return torch.stack([torch.stack([torch.stack(row) for row in block]) for block in each])
-
-
-@pytest.mark.parametrize("name", SCORES)
-def test_broadcasting_equals_one_pair_at_a_time(name: str) -> None:
-    score, (query, key, edge) = make(name), inputs()
-    together = score(query[:, :, None], key[:, None], edge)
-    assert together.shape == (2, 6, 7, H)
-    torch.testing.assert_close(together, one_by_one(score, query, key, edge), atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize("name", [name for name, make in SCORES.items() if make().matrix_form])
 def test_matrix_form_equals_the_equation_and_its_gradients(name: str) -> None:
     score, (query, key, edge) = make(name), inputs()
@@ -92,13 +73,6 @@ def test_the_score_is_what_its_state_weighs(name: str) -> None:
     state = score.state(query, key, edge)
     assert state.shape == (2, 6, 7, H, score.state_channels)
     torch.testing.assert_close(score.weigh(state), score(query, key, edge), atol=0, rtol=0)
-
-
-@pytest.mark.parametrize("name", ["R-MAT", "EGT", "GRIT", "Exphormer"])
-def test_a_score_that_needs_edges_says_so(name: str) -> None:
-    score, (query, key, _) = make(name), inputs()
-    with pytest.raises(ValueError, match=r"expected \[E, edge_dim\], got None"):
-        score(query[:, :, None], key[:, None])
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -128,25 +102,6 @@ def test_the_signed_root_is_the_root_of_the_paper_with_a_finite_slope() -> None:
     assert torch.equal(signed_root(-x), -signed_root(x)) and signed_root(x).diff().gt(0).all()
     zero = torch.zeros(1, requires_grad=True)
     assert torch.autograd.grad(signed_root(zero), zero)[0].isfinite().all()
-
-
-class Twice(ScaledDotScore):
-    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        return 2 * super().forward(query, key, edge).tanh()
-
-
-class Unclipped(ClippedDotScore):
-    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        return (query * key).sum(-1) + self.lin_edge(edge)
-
-
-@pytest.mark.parametrize("score", [lambda: Twice(), lambda: Unclipped(H, K, 0.01)])
-def test_a_subclass_with_its_own_equation_gives_the_same_in_both_layouts(score: Callable[[], Score]) -> None:
-    torch.manual_seed(0)
-    graph = CompleteGraph.from_ptr(torch.tensor([0, 3, 8]))
-    layer = EdgeAttention(6, C, H, edge_dim=K, edge_bias=False, score=score())
-    x, e = torch.randn(8, 6), torch.randn(graph.num_pairs, K)
-    torch.testing.assert_close(layer(x, graph, e), layer(x, graph.edge_index, e))
 
 
 def test_a_subclass_whose_equation_nobody_would_call_is_refused() -> None:

@@ -7,8 +7,7 @@ import torch
 from torch_geometric.data import Batch
 
 from gtx.graph import CompleteGraph
-from tests.encodings.rings_for_tests import RINGS
-from tests.molecules_for_tests import SMILES, whole_batch
+from tests.molecules_for_tests import RINGS, SMILES, whole_batch
 
 UNPLACED = 4  # the molecule whose coordinates are unknown
 

@@ -20,8 +20,7 @@ from gtx.encodings.edges import compiled
 from gtx.graph import CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser
-from tests.encodings.rings_for_tests import RINGS
-from tests.molecules_for_tests import SMILES, whole_batch
+from tests.molecules_for_tests import RINGS, SMILES, whole_batch
 
 BOND_SIZES = Featuriser().bond_sizes
 ENCODINGS = [

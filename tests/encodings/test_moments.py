@@ -1,4 +1,4 @@
-"""Moments of surroundings: their equation, angles, no rotation, no mirror, nothing from beyond the cutoff."""
+"""What lies around an atom: moments by their equation, angles, nothing from beyond the cutoff; types of atoms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from gtx.encodings import GaussianDistance, NeighbourDistancesAndAngles
+from gtx.encodings import ExpNormDistance, GaussianDistance, NeighbourAtomTypes, NeighbourDistancesAndAngles
 from gtx.encodings.space import HARMONICS, harmonics
 from gtx.graph import CompleteGraph
 
@@ -115,3 +115,30 @@ def test_bad_arguments_and_no_coordinates_are_errors(graph: CompleteGraph) -> No
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         flat = Data(x=torch.zeros(graph.num_nodes, 1, dtype=torch.long), pos=None)
         NeighbourDistancesAndAngles(GaussianDistance(8), 128)(flat, graph)
+
+
+# --- Types of the atoms around each atom: the sum over its neighbours, and no others.
+
+
+def test_types_of_neighbours_are_the_equation_atom_by_atom_and_keep_to_the_edges(
+    batch: Batch, graph: CompleteGraph
+) -> None:
+    torch.manual_seed(0)
+    distance = ExpNormDistance(6, 2.5)
+    encoding = NeighbourAtomTypes(distance, 128, 5)
+    near = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(0)) < 0.7
+    for edges in (graph, graph.masked(near)):
+        found, _ = encoding(batch, edges)
+        expected = torch.zeros_like(found)
+        for sender, receiver in edges.edge_index.T.tolist():
+            d = (batch.pos[sender] - batch.pos[receiver]).norm()
+            if sender != receiver and d < 2.5:  # never of unknown coordinates
+                filtered = encoding.filter.weight @ distance.basis(d[None])[0]
+                expected[receiver] += encoding.types.weight[batch.x[sender, 0]] * filtered
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+        assert found.abs().max() > 0.1
+
+
+def test_types_of_neighbours_at_unknown_coordinates_say_nothing(batch: Batch, graph: CompleteGraph) -> None:
+    found, _ = NeighbourAtomTypes(ExpNormDistance(6, 2.5), 128, 5)(batch, graph)
+    assert found[batch.pos.isnan().any(-1)].eq(0).all() and found.isfinite().all()

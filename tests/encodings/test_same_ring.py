@@ -10,8 +10,7 @@ from torch_geometric.data import Data
 from gtx.encodings import SameRing
 from gtx.encodings import atoms_and_bonds as same_ring
 from gtx.graph import CompleteGraph
-from tests.encodings.rings_for_tests import RINGS
-from tests.molecules_for_tests import SMILES
+from tests.molecules_for_tests import RINGS, SMILES
 
 FUSED_ON_EVERY_BOND = "C1C23CC24CC42CC24CC42CC132"  # cyclohexane, a cyclopropane on each bond
 DRUG_LIKE = [

@@ -94,8 +94,9 @@ def test_attention_over_it_is_attention_over_its_edge_list(name: str, weights: b
 
 def test_what_does_not_fit_is_refused() -> None:
     layer, made = EdgeAttention((7, 6), 4, H), graph()
-    with pytest.raises(ValueError, match=r"as many graphs, got \[3\] and \[2\]"):
-        BipartiteGraph.between(torch.tensor([0, 1, 2]), torch.tensor([0, 1]))
+    for join in (BipartiteGraph.between, list_bipartite_edges):
+        with pytest.raises(ValueError, match=r"as many graphs, got \[3\] and \[2\]"):
+            join(torch.tensor([0, 1, 2]), torch.tensor([0, 1]))
     with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):
         layer((torch.randn(48, 7), torch.randn(43, 6)), made)
     with pytest.raises(ValueError, match="expected 49 senders and 43 receivers"):

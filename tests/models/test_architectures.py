@@ -17,23 +17,10 @@ from tests.molecules_for_tests import store, whole_batch
 
 FEATURISER = Featuriser()
 NAMES = list(ARCHITECTURES)
-PUBLISHED = [
-    "transformer",
-    "gat",
-    "gatv2",
-    "gaan",
-    "mat",
-    "rmat",
-    "graphormer",
-    "egt",
-    "grit",
-    "gps",
-    "exphormer",
-    "torchmd_net",
-    "tgt",
-    "transformer_m",
-    "tokengt",
-]
+IN_SPACE = [name for name, each in ARCHITECTURES.items() if each.coordinates != "none"]
+PUBLISHED = (
+    "transformer gat gatv2 gaan mat rmat graphormer egt grit gps exphormer torchmd_net tgt transformer_m tokengt"
+)
 USES = {"needed": [True], "optional": [False, True], "none": [False]}
 SMALLER = {"tgt": {"pair_channels": 4, "triplet_heads": 1}}  # its time grows with the cube of the atoms
 
@@ -61,18 +48,14 @@ def close(one: Tensor, other: Tensor, tolerance: float) -> None:
     torch.testing.assert_close(one, other, atol=tolerance * float(other.detach().abs().max()), rtol=0)
 
 
-def test_the_names_are_those_promised() -> None:
-    assert ["standard", *PUBLISHED] == NAMES
-    for name in NAMES:
-        assert getattr(gtx.models, name) is ARCHITECTURES[name].make
-        documented = inspect.getdoc(ARCHITECTURES[name].make)
-        assert "Args:" in documented and (name == "standard" or "arXiv:" in documented)
-
-
-def test_each_says_what_it_is_and_where_it_comes_from() -> None:
+def test_each_has_the_name_promised_and_says_what_it_is_and_where_it_comes_from() -> None:
+    assert ["standard", *PUBLISHED.split()] == NAMES
     for name, entry in ARCHITECTURES.items():
+        assert getattr(gtx.models, name) is entry.make
         assert 10 < len(entry.about) < 150 and "\\" not in entry.about, name
         assert entry.source == "gtx" if name == "standard" else entry.source.endswith(")"), name
+        documented = inspect.getdoc(entry.make)
+        assert "Args:" in documented and (name == "standard" or "arXiv:" in documented)
     assert ARCHITECTURES["gps"].source == "Rampášek et al. 2022 (arXiv:2205.12454)"
 
 
@@ -141,14 +124,14 @@ def test_an_atom_without_edges_is_not_seen(name: str, batch: Batch) -> None:
     close(model.nodes(other, graph)[rest], model.nodes(here, graph)[rest], 1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"])
+@pytest.mark.parametrize("name", IN_SPACE)
 def test_coordinates_are_read(name: str, batch: Batch) -> None:
     model, flat = make(name, coordinates=True), batch.clone()
     flat.pos = batch.pos * torch.tensor([1.0, 1.0, 0.0])
     assert (model.nodes(flat) - model.nodes(batch)).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"])
+@pytest.mark.parametrize("name", IN_SPACE)
 def test_forces_and_what_trains_on_them_are_right(name: str, batch: Batch) -> None:
     """The first derivative by positions, and that of a loss on it, against central differences in one direction."""
     model = make(name, coordinates=True).double()
@@ -177,14 +160,7 @@ def test_coordinates_are_asked_for_and_refused() -> None:
         gtx.models.mat(1, **sizes, coordinates=False)
     with pytest.raises(ValueError, match="model egt uses no coordinates; `gtx models` lists those that do"):
         gtx.models.egt(1, **sizes, coordinates=True)
-    assert [name for name in NAMES if ARCHITECTURES[name].coordinates != "none"] == [
-        "standard",
-        "mat",
-        "rmat",
-        "torchmd_net",
-        "tgt",
-        "transformer_m",
-    ]
+    assert set(IN_SPACE) == {"standard", "mat", "rmat", "torchmd_net", "tgt", "transformer_m"}
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         make("rmat")(whole_batch())
     with pytest.raises(ValueError, match="5 heads and 16 channels"):

@@ -8,6 +8,7 @@ import torch
 from gtx.attention import (
     ClippedDotScore,
     DistanceAdjacencyBlend,
+    EdgeModulatedDotScore,
     GatedSoftmax,
     GATScore,
     GATv2Score,
@@ -57,6 +58,7 @@ def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
         {"score": RMATScore(2, 4, 5)},
         {"score": ClippedDotScore(2, 5)},
         {"score": GRITScore(2, 4, 5)},
+        {"score": EdgeModulatedDotScore(2, 4, 5)},
         {"normaliser": GatedSoftmax(2, 5)},
         {"normaliser": DistanceAdjacencyBlend()},
     ],

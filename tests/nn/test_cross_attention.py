@@ -6,9 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn import GATv2Conv
 
-from gtx.attention import GATv2Score, HeadGate, ScaledDotScore
+from gtx.attention import HeadGate, ScaledDotScore
 from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import close, project
@@ -58,23 +57,6 @@ def test_a_gate_sees_both_sides() -> None:
         close(gate(target, source, EDGES)[r], expected)
     gated = by_hand(layer, source, target, e) * gate(target, source, EDGES).unsqueeze(-1)
     close(layer((source, target), EDGES, e), gated.flatten(1))
-
-
-def test_is_pyg_gatv2_conv_between_two_sets() -> None:
-    source, target, e = inputs()
-    conv = GATv2Conv((7, 6), 4, H, edge_dim=3, add_self_loops=False).double()
-    layer = EdgeAttention(
-        (7, 6), 4, H, edge_dim=3, projections="key_value", score=GATv2Score(H, 4), edge_bias=False, edge_key=True
-    ).double()
-    for ours, theirs in (
-        (layer.lin_query, conv.lin_r),
-        (layer.lin_key, conv.lin_l),
-        (layer.lin_edge_key, conv.lin_edge),
-    ):
-        ours.load_state_dict(theirs.state_dict())
-    with torch.no_grad():
-        layer.score.vector.copy_(conv.att[0])
-    close(layer((source, target), EDGES, e), conv((source, target), EDGES, e))
 
 
 def test_one_width_may_share_a_projection_or_have_none() -> None:

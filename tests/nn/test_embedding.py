@@ -10,7 +10,7 @@ from gtx.encodings.sinusoidal import sinusoidal_encoding
 from gtx.nn import CategoricalEmbedding, PairEmbedding
 from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.decoder_layer import TokenEmbedding
-from gtx.nn.embedding import CategoryVocabulary, make_embedding
+from gtx.nn.embedding import CategoryVocabulary
 from gtx.nn.features import ClippedStandardScaler
 
 
@@ -19,10 +19,6 @@ def test_code_embedding_is_the_sum_over_columns() -> None:
     out = layer(torch.tensor([[2, 1], [0, 0]]))
     torch.testing.assert_close(out, torch.stack([layer.table[2] + layer.table[4], layer.table[0] + layer.table[3]]))
     assert repr(layer) == "CategoricalEmbedding([3, 2], 4)"
-    assert (
-        isinstance(make_embedding(CategoricalFeatureSpec((3,)), 4), CategoricalEmbedding)
-        and make_embedding(ContinuousFeatureSpec(3), 4).in_features == 3
-    )
 
 
 def test_other_says_nothing_until_it_is_trained() -> None:

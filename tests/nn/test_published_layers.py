@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gtx.attention import ClippedDotScore, GatedSoftmax, GRITScore
-from gtx.graph import CompleteGraph
 from gtx.nn import (
     BondMessagePassing,
     EdgeAttention,
@@ -25,11 +24,6 @@ from tests.attention.by_hand import close, complete, inputs
 C, H, D, K = 8, 2, 4, 6
 GRAPH = complete([3, 1, 5])
 BONDS = torch.tensor([[0, 1, 1, 2, 4, 5, 5, 6], [1, 0, 2, 1, 5, 4, 6, 5]])
-LAYOUTS = pytest.mark.parametrize("layout", ["complete", "edge list"])
-
-
-def edges(layout: str) -> CompleteGraph | Tensor:
-    return GRAPH if layout == "complete" else GRAPH.edge_index
 
 
 def norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -68,8 +62,7 @@ def egt(triplets: TripletAttention | None = None) -> GraphTransformerLayer:
     return shaken(GraphTransformerLayer(attention, None, C, edge_update=update))
 
 
-@LAYOUTS
-def test_egt(layout: str) -> None:
+def test_egt() -> None:
     """Hussain et al. 2022, eq. 2 to 9: norms first, on nodes and edges, and an MLP on each."""
     layer, (x, e) = egt(), inputs(C, K, GRAPH)
     v, update = norm(layer.norm_attention, x), layer.edge_update
@@ -78,7 +71,7 @@ def test_egt(layout: str) -> None:
     nodes = nodes + mlp(layer.mlp, norm(layer.norm_mlp, nodes))
     pairs = e + states @ update.lin_state.weight.T + update.lin_state.bias
     pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
-    for one, other in zip(layer(x, edges(layout), e), (nodes, pairs), strict=True):
+    for one, other in zip(layer(x, GRAPH, e), (nodes, pairs), strict=True):
         close(one, other)
 
 
@@ -86,8 +79,7 @@ def tgt() -> GraphTransformerLayer:
     return egt(TripletAttention(K, 2))
 
 
-@LAYOUTS
-def test_tgt(layout: str) -> None:
+def test_tgt() -> None:
     """Hussain et al. 2024: EGT, with triplet attention between the update from the score and the MLP of the edges."""
     layer, (x, e) = tgt(), inputs(C, K, GRAPH)
     v, update = norm(layer.norm_attention, x), layer.edge_update
@@ -95,7 +87,7 @@ def test_tgt(layout: str) -> None:
     pairs = e + states @ update.lin_state.weight.T + update.lin_state.bias
     pairs = pairs + update.triplets(norm(update.norm_triplets, pairs), GRAPH.edge_index)
     pairs = pairs + mlp(update.mlp, norm(update.norm, pairs))
-    close(layer(x, edges(layout), e)[1], pairs)
+    close(layer(x, GRAPH, e)[1], pairs)
 
 
 def grit() -> GraphTransformerLayer:
@@ -108,8 +100,7 @@ def grit() -> GraphTransformerLayer:
     )
 
 
-@LAYOUTS
-def test_grit(layout: str) -> None:
+def test_grit() -> None:
     """Ma et al. 2023, eq. 2 to 4: norms last, the degree scaled in, the edge e + W_o ê and normed, no MLP on it."""
     layer, (x, e) = grit(), inputs(C, K, GRAPH)
     attended, _, states = layer.attention.attend(x, GRAPH.edge_index, e, states=True)
@@ -121,7 +112,7 @@ def test_grit(layout: str) -> None:
     nodes = norm(layer.norm_mlp, nodes + mlp(layer.mlp, nodes))
     update = layer.edge_update
     pairs = norm(update.norm, e + states @ update.lin_state.weight.T + update.lin_state.bias)
-    for found, expected in zip(layer(x, edges(layout), e, BONDS), (nodes, pairs), strict=True):
+    for found, expected in zip(layer(x, GRAPH, e, BONDS), (nodes, pairs), strict=True):
         close(found, expected)
 
 
@@ -129,15 +120,14 @@ def gps() -> GPSLayer:
     return shaken(GPSLayer(EdgeAttention(C, D, H, edge_dim=K, project=True), BondMessagePassing(C), C))
 
 
-@LAYOUTS
-def test_gps(layout: str) -> None:
+def test_gps() -> None:
     """Rampášek et al. 2022, eq. 2 to 5: X_M = norm(X + MPNN(X)), X_T = norm(X + Attn(X)), X' from X_M + X_T."""
     layer, (x, e) = gps(), inputs(C, K, GRAPH)
     bonds = torch.randn(BONDS.shape[1], C, dtype=torch.float64)
     local, global_ = layer.local(x, BONDS, bonds), layer.attention(x, GRAPH.edge_index, e)
     both = norm(layer.norm_local, x + local) + norm(layer.norm_attention, x + global_)
     expected = norm(layer.norm_mlp, both + mlp(layer.mlp, both))
-    nodes, pairs = layer(x, edges(layout), e, BONDS, bonds)
+    nodes, pairs = layer(x, GRAPH, e, BONDS, bonds)
     close(nodes, expected)
     assert pairs is e
 
@@ -168,18 +158,6 @@ def test_layouts_agree_over_two_layers_and_a_mask(name: str) -> None:
         if one is not None:
             assert one.isfinite().all()
             close(one, other)
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_a_single_atom_and_no_edge_at_all_stay_finite(name: str) -> None:
-    layer, graph = LAYERS[name](), complete([1])
-    x, e = inputs(C, K, graph)
-    nothing = torch.zeros(2, 0, dtype=torch.long), torch.zeros(0, C, dtype=torch.float64)
-    for at in (graph, graph.masked(torch.tensor([False]))):
-        nodes, pairs = layer(x, at, e, *nothing)
-        assert nodes.isfinite().all() and pairs.isfinite().all()
-        grads = torch.autograd.grad(nodes.square().sum() + pairs.square().sum(), (x, *layer.parameters()), None, True)
-        assert all(g is None or g.isfinite().all() for g in grads)
 
 
 @pytest.mark.slow

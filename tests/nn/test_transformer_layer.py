@@ -1,12 +1,20 @@
-"""A layer is attention, local messages and an MLP as residuals; it compiles whole."""
+"""A layer is attention, local messages and an MLP as residuals; edge states, degrees and readouts beside it."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from gtx.graph import CompleteGraph
-from gtx.nn import BondMessagePassing, EdgeAttention, GraphTransformerLayer
+from gtx.nn import (
+    BondMessagePassing,
+    EdgeAttention,
+    EdgeStateUpdate,
+    GraphTransformerLayer,
+    LearnedDegreeScaling,
+    Readout,
+)
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 8]))
 BONDS = torch.tensor([[0, 1, 3, 4], [1, 0, 4, 3]])
@@ -52,3 +60,79 @@ def test_residual_dropout_acts_in_training_only() -> None:
 def test_attention_of_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match="attention that gives 16 channels, got 8"):
         GraphTransformerLayer(EdgeAttention(16, 4, heads=2), None, 16)
+
+
+# --- Edge states are updated by residuals; a degree scaler starts as nothing.
+
+
+K, S = 5, 6
+
+
+@pytest.mark.parametrize("hidden", [0, 7])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_edge_update_is_the_equation_in_its_docstring(hidden: int, norm_first: bool) -> None:
+    torch.manual_seed(0)
+    update = EdgeStateUpdate(K, S, hidden, norm_first=norm_first).double()
+    e, states = torch.randn(9, K, dtype=torch.float64), torch.randn(9, S, dtype=torch.float64)
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (K,))  # as the norms start
+
+    expected = e + states @ update.lin_state.weight.T + update.lin_state.bias
+    if norm_first:
+        expected = expected + update.mlp(norm(expected)) if hidden else expected
+    else:
+        expected = norm(expected)
+        expected = norm(expected + update.mlp(expected)) if hidden else expected
+    torch.testing.assert_close(update(e, states), expected, atol=1e-12, rtol=0)
+
+
+def test_dropout_of_edge_updates_acts_in_training_only() -> None:
+    update = EdgeStateUpdate(K, S, 7, dropout=0.5)
+    e, states = torch.randn(9, K), torch.randn(9, S)
+    assert not torch.equal(update(e, states), update(e, states))
+    update.eval()
+    assert torch.equal(update(e, states), update(e, states))
+
+
+def test_degree_scaler() -> None:
+    """v θ_1 + log(1 + deg) v θ_2, started at θ = (1, 0)."""
+    scaler = LearnedDegreeScaling(3).double()
+    x, degree = torch.randn(4, 3, dtype=torch.float64), torch.tensor([0.0, 1.0, 2.0, 4.0])
+    assert torch.equal(scaler(x, degree), x)
+    one, two = torch.tensor([1.0, -2.0, 0.5]).double(), torch.tensor([0.25, 3.0, -1.0]).double()
+    with torch.no_grad():
+        scaler.weight.copy_(torch.stack([one, two]))
+    for i, d in enumerate(degree.double()):
+        torch.testing.assert_close(scaler(x, degree)[i], x[i] * one + torch.log(1 + d) * x[i] * two)
+    assert repr(scaler) == "LearnedDegreeScaling(3)"
+
+
+# --- Readouts pool each molecule by itself; one without atoms gives zeros.
+
+
+BATCH = torch.tensor([0, 0, 0, 2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "of"),
+    [("sum", lambda x: x.sum(0)), ("mean", lambda x: x.mean(0)), ("max", lambda x: x.max(0).values)],
+)
+def test_pools_each_molecule(kind: str, of: object) -> None:
+    x = torch.randn(4, 5) - 3.0
+    expected = torch.stack([of(x[:3]), torch.zeros(5), of(x[3:])])
+    torch.testing.assert_close(Readout(5, [kind])(x, BATCH, 3), expected)
+
+
+def test_attention_pooling_is_one_learned_query_for_all() -> None:
+    """softmax_i(w·v_i + b) v_i, summed: attention whose receiver asks the same of every molecule."""
+    readout = Readout(5, ["attention"]).double()
+    x = torch.randn(4, 5, dtype=torch.float64)
+    linear = readout.parts[0].gate_nn
+    expected = torch.zeros(3, 5, dtype=torch.float64)  # the second molecule has no atoms
+    for molecule in (0, 2):
+        nodes = [i for i in range(4) if BATCH[i] == molecule]
+        scores = torch.stack([(linear.weight[0] * x[i]).sum() + linear.bias[0] for i in nodes])
+        for weight, i in zip(scores.exp() / scores.exp().sum(), nodes, strict=True):
+            expected[molecule] = expected[molecule] + weight * x[i]
+    torch.testing.assert_close(readout(x, BATCH, 3), expected, atol=1e-10, rtol=0)

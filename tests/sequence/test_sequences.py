@@ -21,7 +21,6 @@ from gtx.sequence.sequences import (
     TokenVocabulary,
 )
 from tests.molecules_for_tests import SMILES
-from tests.molecules_for_tests import SMILES as MOLECULES
 
 # --- Ragged sequences: cut, taught and padded as the lists they stand for.
 
@@ -48,11 +47,6 @@ def test_tokens_of_a_reaction() -> None:
     text = r"Cl/C=C\Br.[13C@@H-]%12=#:1>>c1nn[nH]c1*"
     expected = r"Cl / C = C \ Br . [13C@@H-] %12 = # : 1 > > c 1 n n [nH] c 1 *"
     assert SMILES_TOKENIZER.split(text) == expected.split()
-
-
-@pytest.mark.parametrize("smiles", MOLECULES)
-def test_round_trip(smiles: str) -> None:
-    assert "".join(SMILES_TOKENIZER.split(smiles)) == smiles
 
 
 def test_round_trip_of_all_of_zinc(shared_data: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,6 +16,7 @@ from torch import nn
 
 from gtx.base.errors import InputError
 from gtx.data import featurise
+from gtx.data.public_datasets import load_public_dataset
 from gtx.models import standard
 from gtx.sequence.decoding import greedy_search
 from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder
@@ -97,6 +101,30 @@ def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
         fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
         SequenceDataset.of(SequenceBatch.of([[2]]), SequenceBatch.of([[2], [3]]))
+
+
+@pytest.mark.slow
+def test_a_language_model_knows_more_of_smiles_than_how_often_a_token_is_there() -> None:
+    texts = pd.read_parquet(load_public_dataset("xtb9").path).smiles[:1300].tolist()
+    vocabulary = TokenVocabulary.of(texts)
+    sequences = vocabulary.encode_all(texts).sequences
+    train, test = sequences.batch(torch.arange(1000)), sequences.batch(torch.arange(1000, 1300))
+    torch.manual_seed(0)
+    model = MoleculeToSequenceModel(
+        None, len(vocabulary), **{**SMALL, "channels": 32, "heads": 4, "activation": "gelu"}
+    )
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(60):
+        read, labels = train.batch(torch.randint(len(train), (64,))).teacher_forced()
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(None, read), labels).backward()
+        optimiser.step()
+    counts = Counter(train.teacher_forced()[1].tolist())
+    read, labels = test.teacher_forced()
+    alone = -sum(math.log(max(counts[label], 1) / counts.total()) for label in labels.tolist()) / len(labels)
+    with torch.inference_mode():
+        found = nn.functional.cross_entropy(model.eval()(None, read), labels).item()
+    assert found < 0.75 * alone, (found, alone)
 
 
 # --- Perplexity and accuracies, by hand and by adding up.
