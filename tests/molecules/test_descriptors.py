@@ -1,4 +1,4 @@
-"""Descriptors: RDKit's values, the same however the molecule is written, never a silent zero."""
+"""Descriptors, fingerprints and keys: RDKit's values, the same however the molecule is written, no silent zero."""
 
 from __future__ import annotations
 
@@ -6,35 +6,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rdkit.Chem import Crippen, Descriptors
+from rdkit import Chem
+from rdkit.Chem import Descriptors, MACCSkeys
 from rdkit.Chem import rdMolDescriptors as rd
+from rdkit.Chem.Descriptors import CalcMolDescriptors
 
-from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, read_smiles
-from gtx.molecules.descriptors import compute_descriptors
+from gtx.base.errors import InputError
+from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, morgan_counts, read_smiles
+from gtx.molecules.descriptors import (
+    LEFT_OUT,
+    MOLECULE_FEATURES,
+    RDKIT_DESCRIPTORS,
+    compute_descriptors,
+    rdkit_descriptors,
+)
+from gtx.molecules.perception import featurise_texts
+from tests.molecules_for_tests import SMILES
+from tests.tables import molecules
 
 from .rewriting import CAGES, rewritings, sample
-
-
-def by_name(smiles: str) -> dict[str, float]:
-    return dict(zip(DESCRIPTOR_NAMES, compute_descriptors(read_smiles(smiles)).tolist(), strict=True))
-
-
-def test_values_are_those_of_rdkit() -> None:
-    smiles = "CC(=O)Oc1ccccc1C(=O)O"
-    mol, ours = read_smiles(smiles), by_name(smiles)
-    for name, theirs in {
-        "amw": Descriptors.MolWt(mol),
-        "tpsa": Descriptors.TPSA(mol),
-        "labuteASA": Descriptors.LabuteASA(mol),
-        "NumHBD": Descriptors.NumHDonors(mol),
-        "SlogP_VSA2": Descriptors.SlogP_VSA2(mol),
-        "SMR_VSA10": Descriptors.SMR_VSA10(mol),
-        "PEOE_VSA1": Descriptors.PEOE_VSA1(mol),
-        "kappa1": Descriptors.Kappa1(mol),
-        "MQN12": mol.GetNumHeavyAtoms(),
-        "CrippenLogP_heavy": sum(logp for logp, _ in Crippen._GetAtomContribs(mol)),
-    }.items():
-        assert ours[name] == pytest.approx(theirs, rel=1e-5), name
 
 
 def test_order_of_atoms_changes_nothing(shared_data: Path) -> None:
@@ -50,7 +40,7 @@ def test_order_of_atoms_changes_nothing(shared_data: Path) -> None:
 
 @pytest.mark.parametrize("smiles", ["C[Se]C", "C[Hg]C", "*CC", "N->[Pt]"])
 def test_no_charges_is_nan_and_a_warning(smiles: str) -> None:
-    values = by_name(smiles)
+    values = dict(zip(DESCRIPTOR_NAMES, compute_descriptors(read_smiles(smiles)).tolist(), strict=True))
     assert {name for name, value in values.items() if np.isnan(value)} == {f"PEOE_VSA{i}" for i in range(1, 15)}
     assert Featuriser()(smiles).warnings == ("descriptors RDKit cannot compute: PEOE_VSA",)
 
@@ -59,11 +49,11 @@ def test_a_counter_ion_costs_no_descriptor() -> None:
     assert np.isfinite(compute_descriptors(read_smiles("CC(=O)[O-].[Na+]"))).all()
 
 
-def test_values_are_those_of_rdkit_for_real_molecules(shared_data: Path) -> None:
+def test_values_are_those_of_rdkit() -> None:
     """Every descriptor by RDKit's function for it alone."""
     names = [name for name in DESCRIPTOR_NAMES if not name.startswith(("Crippen", "SlogP", "SMR", "PEOE", "MQN"))]
     properties = rd.Properties(names)
-    texts = [*sample(shared_data, 60, stereo=False, seed=7), "[2H]C([2H])O", "CC[S+5]", "[W-6].CCO", "C" * 300]
+    texts = [*SMILES, *molecules(200).smiles, "[2H]C([2H])O", "CC[S+5]", "[W-6].CCO", "C" * 300]
     for text in texts:
         mol = read_smiles(text)
         theirs = [
@@ -78,3 +68,56 @@ def test_values_are_those_of_rdkit_for_real_molecules(shared_data: Path) -> None
         known = np.isfinite(ours)
         np.testing.assert_allclose(ours[known], np.float32(theirs)[known], rtol=2e-7, atol=1e-6, err_msg=text)
         assert (ours[known] == np.float32(theirs)[known]).mean() > 0.98
+
+
+# --- Further features of a molecule, by name.
+
+
+ALL = tuple(MOLECULE_FEATURES)
+
+
+def test_further_features_are_those_of_rdkit_and_follow_the_descriptors() -> None:
+    found = featurise_texts(Featuriser(molecule_features=ALL), SMILES)
+    plain = featurise_texts(Featuriser(), SMILES)
+    width = plain.descriptors.shape[1]
+    assert np.array_equal(found.descriptors[:, :width], plain.descriptors, equal_nan=True)
+    mols = [Chem.MolFromSmiles(text) for text in SMILES]
+    place = width + 2048 + 167 + RDKIT_DESCRIPTORS.index("TPSA")
+    assert np.array_equal(found.descriptors[:, width : width + 2048], morgan_counts(SMILES))
+    keys = [list(MACCSkeys.GenMACCSKeys(mol)) for mol in mols]
+    assert np.array_equal(found.descriptors[:, width + 2048 :][:, :167], keys)
+    assert np.allclose(found.descriptors[:, place], [Descriptors.TPSA(mol) for mol in mols])
+
+
+def test_further_features_do_not_depend_on_hydrogens_or_on_how_a_molecule_is_written() -> None:
+    one = Featuriser(molecule_features=ALL, descriptors=False)
+    other = Featuriser(molecule_features=ALL, descriptors=False, hydrogens=True)
+    assert np.allclose(one("c1ccccc1O").descriptors, one("Oc1ccccc1").descriptors, rtol=1e-5)
+    assert np.allclose(one("c1ccccc1O").descriptors, other("Oc1ccccc1").descriptors, rtol=1e-5)
+
+
+def test_a_text_at_fault_and_an_unknown_name() -> None:
+    featuriser = Featuriser(molecule_features=["maccs"], descriptors=False)
+    found = featurise_texts(featuriser, ["CCO", "C1CC", "CC"])
+    assert found.descriptors.shape == (2, 167) and [bool(error) for error in found.errors] == [False, True, False]
+    assert featurise_texts(featuriser, []).descriptors.shape == (0, 167)
+    assert Featuriser.from_dict(featuriser.to_dict()) == featuriser
+    assert featuriser.hash != Featuriser(descriptors=False).hash
+    with pytest.raises(InputError, match="no molecule features 'mordred'; gtx has morgan, maccs, rdkit"):
+        Featuriser(molecule_features=["mordred"])
+
+
+@pytest.mark.parametrize("text", ["CC(=O)Oc1ccccc1C(=O)O", "C[N+](C)(C)CC(=O)[O-]", "C", "F[P-](F)(F)(F)(F)F.[Na+]"])
+def test_named_descriptors_are_those_of_rdkit(text: str) -> None:
+    mol = Chem.MolFromSmiles(text)
+    wanted = CalcMolDescriptors(Chem.MolFromSmiles(text))
+    assert set(wanted) == {*RDKIT_DESCRIPTORS, *LEFT_OUT}
+    found = dict(zip(RDKIT_DESCRIPTORS, rdkit_descriptors(mol), strict=True))
+    for name, value in found.items():
+        assert value == pytest.approx(wanted[name], nan_ok=True) or not np.isfinite(wanted[name]), name
+
+
+def test_what_rdkit_cannot_compute_is_nan() -> None:
+    found = dict(zip(RDKIT_DESCRIPTORS, rdkit_descriptors(Chem.MolFromSmiles("N[Pt](N)(Cl)Cl")), strict=True))
+    assert np.isnan(found["MaxPartialCharge"])  # Gasteiger has no parameters for it
+    assert found["MolWt"] == pytest.approx(298.04, abs=0.1)

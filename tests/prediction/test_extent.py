@@ -20,7 +20,7 @@ from gtx.prediction.extent import TrainingExtent
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
-from tests.tables import ALONE, TINY, TINY_ESTIMATOR, molecules, write
+from tests.tables import ALONE, TINY, molecules, write
 
 CHAIN = "C" * 40
 SIZE = "far larger than the molecules of training: 40 atoms, in training at most 9"
@@ -76,11 +76,9 @@ def test_a_fine_tuned_model_knows_what_both_trainings_had(table: Path, tmp_path:
     assert low < 290 and high > 420
 
 
-@pytest.mark.parametrize("model", ["kernel", "standard"])
-def test_the_estimators_warn(table: Path, model: str) -> None:
+def test_the_estimators_warn(table: Path) -> None:
     frame = pd.read_csv(table)
-    estimator = gtx.MoleculeRegressor(model=model, workers=0, feature_columns=["temperature"])
-    estimator.set_params(**TINY_ESTIMATOR | {"epochs": 2} if model == "standard" else {})
+    estimator = gtx.MoleculeRegressor(model="kernel", workers=0, feature_columns=["temperature"])
     estimator.fit(frame[["smiles", "temperature"]], frame.gap)
     new = pd.DataFrame({"smiles": ["CCO", "C(", CHAIN], "temperature": [300, 300, 300]})
     with pytest.warns(UserWarning, match="1 of 2 predictions with a warning; the first is number 2.*: far larger"):

@@ -19,16 +19,6 @@ from gtx.prediction import Predictor
 from gtx.prediction.inputs import as_texts, component_rows, smiles_list
 
 TWO = ["CCO", "c1ccccc1"]
-TABLE = pd.DataFrame({"name": ["ethanol", "benzene"], "SMILES": TWO, "logS": [1.1, -1.6]}, index=[7, 3])
-
-
-def test_a_table_is_read_by_its_column_of_molecules(predictor: Predictor) -> None:
-    plain = predictor.predict(TWO)
-    for given in (TABLE, TABLE["SMILES"]):
-        pd.testing.assert_frame_equal(predictor.predict(given), plain.set_axis(TABLE.index))
-    np.testing.assert_array_equal(predictor.embed(TABLE), predictor.embed(TWO))
-    with pytest.raises(gtx.InputError, match="which column holds the SMILES"):
-        predictor.predict(TABLE[["name", "logS"]])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from rdkit import Chem
-from rdkit.Chem import AllChem
 
 import gtx
-from gtx.data import MoleculeStore, Row, Table, open_table
+from gtx.data import MoleculeStore, Row, Table
 from gtx.prediction import Predictor, predict_table, streaming
 from gtx.tasks.answers import Answers
 
@@ -57,58 +52,6 @@ def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Pre
     assert written[3][-1] == 'row 4, column "smiles", value "C[Si](C)(C)C": not seen in training: element Si'
     assert outcome.row_log.summary().startswith("6 rows: 2 read, 4 errors")
     assert outcome.metrics is None
-
-
-def test_every_kind_of_source(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    smiles = ["CCO", "C1CC", "c1ccccc1"]
-    frame = pd.DataFrame({"Molecule": smiles, "smiles": smiles, "id": ["001", "nan", ""]})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.to_csv(tmp_path / "b.tsv", index=False, sep="\t")
-    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + frame.to_csv(index=False, sep=";").encode()))
-    frame.to_parquet(tmp_path / "d.parquet")
-    (tmp_path / "e.smi").write_text("".join(f"{text} name{i}\n" for i, text in enumerate(smiles)))
-    with Chem.SDWriter(str(tmp_path / "f.sdf")) as sdf:
-        for text in smiles[::2]:
-            mol = Chem.AddHs(Chem.MolFromSmiles(text))
-            AllChem.EmbedMolecule(mol, randomSeed=0)
-            sdf.write(mol)
-    expected = predictor.predict(smiles).gap_pred.to_numpy()
-    for name in ("a.csv", "b.tsv", "c.csv.gz", "d.parquet", "e.smi", "f.sdf", "-", "c1ccccc1"):
-        stdin = io.TextIOWrapper(io.BytesIO("\n".join(smiles).encode()))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        out = tmp_path / "out.parquet"
-        predict_table(predictor, name if name in ("-", "c1ccccc1") else tmp_path / name, out)
-        predicted = pd.read_parquet(out)
-        numbers = predicted.gap_pred.to_numpy()
-        wanted = {"f.sdf": expected[::2], "c1ccccc1": expected[2:]}.get(name, expected)
-        np.testing.assert_allclose(numbers, wanted, rtol=1e-5, err_msg=name)
-        if "id" in predicted:
-            assert predicted.id.tolist() == ["001", "nan", ""]
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_in_parquet_numbers_are_numbers_and_columns_keep_their_types(
-    kind: str, predictor: Predictor, tmp_path: Path
-) -> None:
-    frame = pd.DataFrame({"smiles": ["CCO", "C1CC", "CC"], "id": ["007", "", "nan"], "n": [1, 2, 3]})
-    frame["day"] = pd.to_datetime(["2024-02-29", None, "1999-12-31"])
-    source, out = tmp_path / f"in.{kind}", tmp_path / "out.parquet"
-    getattr(frame, f"to_{kind}")(source, index=False)
-    predict_table(predictor, source, out)
-    predicted = pd.read_parquet(out)
-    assert list(predicted) == [*frame, *NUMBERS, "error", "warning"]
-    pd.testing.assert_frame_equal(
-        predicted[list(frame)],
-        frame if kind == "parquet" else pd.read_csv(source, dtype=str, keep_default_na=False),
-        check_dtype=kind == "parquet",
-    )
-    wanted = predictor.predict(frame.smiles)
-    for name in NUMBERS:
-        assert predicted[name].dtype == np.float64
-        np.testing.assert_allclose(predicted[name], wanted[name], rtol=1e-5)
-    assert predicted.error.isna().tolist() == [True, False, True]
-    assert predicted.gap_pred.isna().tolist() == [False, True, False]
-    assert predicted.gap_pred.mean() == pytest.approx(wanted.gap_pred.mean(), rel=1e-5)
 
 
 def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path: Path) -> None:
@@ -167,15 +110,6 @@ def test_no_more_than_a_few_chunks_are_in_hand(
     assert outcome.row_log.rows == len(ahead) == 400
     assert max(ahead) <= 10 * (2 * workers + 3)
     assert not outcome.row_log.errors and not outcome.row_log.warnings  # messages are not kept either
-
-
-def test_the_table_written_is_a_table_to_read(predictor: Predictor, tmp_path: Path) -> None:
-    predict_table(predictor, "CCO", tmp_path / "once.csv")
-    predict_table(predictor, tmp_path / "once.csv", tmp_path / "twice.csv")
-    once, twice = read(tmp_path / "once.csv"), read(tmp_path / "twice.csv")
-    assert twice[0][: len(once[0])] == once[0] and twice[1][: len(once[1])] == once[1]
-    assert twice[0][len(once[0])] == "gap_pred1" and twice[0][-2:] == ["error1", "warning1"]
-    assert open_table(tmp_path / "twice.csv").columns == twice[0]
 
 
 @pytest.mark.slow
