@@ -1,99 +1,227 @@
-"""What a model reads beside the molecule: columns of the table, and further features of the molecule by name."""
+"""What a model reads beside the molecule: columns of the table with numbers, and with lists of atoms and bonds."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from rdkit import Chem
+from rdkit.Chem import AllChem
 
 import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
-from gtx.data import FeatureColumns
-from gtx.explain import explain_prediction
+from gtx.data import FeatureColumns, featurise, open_table
+from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser
-from gtx.prediction import Predictor
+from gtx.prediction import DataFramePredictor, Predictor
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
-from tests.tables import ALONE, TINY, molecules, read, write
+from gtx.workflow.specs import check_model_settings
+from tests.tables import ALONE, TINY, molecules, read
 
 pytestmark = pytest.mark.slow
 
-PLAIN = Featuriser(descriptors=False)
-HEADER = ["smiles", "temperature", "ph", "y"]
-SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0}
+BOTH = FeatureColumns(atoms=("shift",), bonds=("order",))
+EVERY = replace(BOTH, names=("temperature", "ph"))
+INPUTS = ["smiles", "temperature", "ph", "shift", "order"]
+TARGETS = ("y", "ya", "yb")
+SMALL = TINY["model_arguments"] | {"substructures": None, "dropout": 0.0, "readout": ["sum"]}
 LEARNS = TINY | {
     "kernel_parts": ["substructures", "descriptors"],
-    "epochs": 16,
+    "epochs": 20,
     "blend": "no",
     "lr": 1e-2,
-    "batch_molecules": 12,
+    "batch_molecules": 8,
     "model_arguments": SMALL,
 }
+PLAIN = Featuriser(descriptors=False)
 
 
-def rows(blanks: bool = False) -> list[list[object]]:
-    """Molecules whose target is a function of the temperature alone; without one, something else."""
+def table() -> pd.DataFrame:
+    """Molecules whose targets are the temperature, and sums of random numbers of atoms and bonds, and nothing else."""
     draw = np.random.default_rng(0)
-    made = []
-    for smiles in molecules(120)["smiles"]:
-        temperature, ph = draw.uniform(250, 350), draw.uniform(0, 14)
-        if blanks and draw.random() < 0.3:
-            made.append([smiles, "", f"{ph:.3f}", 200])
-        else:
-            made.append([smiles, f"{temperature:.3f}", f"{ph:.3f}", temperature])
-    return made
+    frame = molecules(100)[["smiles"]]
+    mols = [Chem.MolFromSmiles(smiles) for smiles in frame.smiles]
+    frame["shift"] = [draw.normal(100, 10, mol.GetNumAtoms()).round(3).tolist() for mol in mols]
+    frame["order"] = [draw.uniform(1, 3, mol.GetNumBonds()).round(3).tolist() for mol in mols]
+    frame["temperature"] = frame["y"] = draw.uniform(250, 350, len(frame)).round(3)
+    frame["ph"] = draw.uniform(0, 14, len(frame)).round(3)
+    frame["ya"] = [sum(each) - 100 * len(each) for each in frame["shift"]]
+    frame["yb"] = [sum(each) - 2 * len(each) for each in frame["order"]]
+    return frame
 
 
-def trained(folder: Path, table: Path, names: tuple[str, ...], blanks: bool = False) -> Predictor:
-    features = FeatureColumns(names, blanks) if names else None
-    settings = DataSettings(str(table), ("y",), features=features, workers=0, featuriser=PLAIN)
+def trained(folder: Path, file: Path, features: FeatureColumns | None, targets: tuple[str, ...] = TARGETS) -> Predictor:
+    settings = DataSettings(str(file), targets, features=features, workers=0, featuriser=PLAIN)
     train_model(settings, TrainSettings(**LEARNS), folder, **ALONE)
     return gtx.load(folder / "model.gtx", device="cpu")
 
 
-def rmse(predictor: Predictor) -> float:
-    return predictor.header.metrics["test"]["rmse"]
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("parts") / "t.parquet"
+    table().to_parquet(path)
+    return path
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("features") / "t.csv", rows(), HEADER)
+def predictor(file: Path) -> Predictor:
+    return trained(file.parent / "run", file, EVERY)
 
 
-@pytest.fixture(scope="module")
-def predictor(table: Path) -> Predictor:
-    return trained(table.parent / "run", table, ("temperature", "ph"))
+def answers(predictor: Predictor, frame: pd.DataFrame) -> np.ndarray:
+    found = predictor.predict(frame)
+    assert found["error"].isna().all()
+    return found[[f"{name}_pred" for name in TARGETS]].to_numpy()
 
 
-def test_a_target_that_depends_on_the_column_is_learned_with_it_alone(
-    table: Path, predictor: Predictor, tmp_path: Path
+def rewritten(row: pd.Series, seed: int) -> dict[str, object]:
+    """The molecule with its atoms in another order, and its lists in theirs."""
+    mol = Chem.MolFromSmiles(row.smiles)
+    order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
+    other = Chem.RenumberAtoms(mol, order)
+    text = Chem.MolToSmiles(other, canonical=False, rootedAtAtom=0)
+    written = json.loads(other.GetProp("_smilesAtomOutputOrder").replace(",]", "]"))
+    back = Chem.MolFromSmiles(text)
+    old = [order[i] for i in written]  # of each atom of the text its number in the row
+    bonds = [
+        mol.GetBondBetweenAtoms(*(old[i.GetIdx()] for i in (b.GetBeginAtom(), b.GetEndAtom()))) for b in back.GetBonds()
+    ]
+    return {
+        **row[["temperature", "ph"]],
+        "smiles": text,
+        "shift": [row["shift"][i] for i in old],
+        "order": [row["order"][bond.GetIdx()] for bond in bonds],
+    }
+
+
+def test_targets_that_depend_on_the_columns_are_learned_with_them_alone(
+    file: Path, predictor: Predictor, tmp_path: Path
 ) -> None:
-    without = trained(tmp_path / "without", table, ())
-    spread = pd.read_csv(table)["y"].std()
-    assert rmse(predictor) < 0.5 * spread < 0.7 * rmse(without)
+    without = trained(tmp_path / "without", file, None)
+    for name in TARGETS:
+        spread = table()[name].std()
+        own, blind = (each.header.metrics["test"]["per_target"][name]["rmse"] for each in (predictor, without))
+        assert own < 0.5 * min(blind, spread), name
 
 
-def test_columns_are_found_by_name_and_a_row_alone_is_answered_as_among_others(
-    table: Path, predictor: Predictor
+def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
+    predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = pd.read_csv(table).head(6)
-    said = predictor.predict(frame)["y_pred"]
-    turned = predictor.predict(frame[["y", "ph", "smiles", "temperature"]])["y_pred"]
-    alone = [predictor.predict(frame.iloc[[i]])["y_pred"].item() for i in range(6)]
-    assert np.allclose(said, turned) and np.allclose(said, alone, rtol=1e-5)
-    assert not np.allclose(said, predictor.predict(frame.assign(temperature=300))["y_pred"], rtol=1e-3)
-    assert not np.allclose(predictor.embed(frame)[:, -2:], predictor.embed(frame.assign(temperature=300))[:, -2:])
+    frame = table().head(8)[INPUTS]
+    said = answers(predictor, frame)
+    turned = pd.DataFrame([rewritten(row, seed) for seed, (_, row) in enumerate(frame.iterrows())])
+    assert (turned.smiles != frame.smiles).any()
+    np.testing.assert_allclose(answers(predictor, turned), said, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(answers(predictor, frame[INPUTS[::-1]]), said, rtol=1e-5, atol=1e-5)  # found by name
+    for wrong in (frame.assign(shift=[each[::-1] for each in turned["shift"]]), frame.assign(temperature=300)):
+        assert not np.allclose(answers(predictor, wrong), said, atol=1e-2)
+    features = [predictor.embed(each)[:, -2:] for each in (frame, frame.assign(temperature=300))]
+    assert not np.allclose(*features)
+    alone = [answers(predictor, frame.iloc[[i]])[0] for i in range(8)]
+    np.testing.assert_allclose(alone, said, rtol=1e-4, atol=1e-4)
+    monkeypatch.setenv("GTX_FAST", "0")
+    np.testing.assert_allclose(answers(predictor, frame), said, rtol=1e-5, atol=1e-5)
+    monkeypatch.delenv("GTX_FAST")
+
+    frames = DataFramePredictor(tmp_path.parent / "none.gtx")
+    frames.predictor = predictor
+    np.testing.assert_allclose(frames(frame)[[f"{name}_pred" for name in TARGETS]], said, rtol=1e-5)
+    frame.assign(shift=[json.dumps(one) for one in frame["shift"]], order=[str(one) for one in frame["order"]]).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        predictor.predict_table(tmp_path / name, tmp_path / "out.csv")
+        found = [[float(row[f"{name}_pred"]) for name in TARGETS] for row in read(tmp_path / "out.csv")]
+        np.testing.assert_allclose(found, said, rtol=1e-5)
+
+
+def test_an_sdf_holds_them_as_property_lists(predictor: Predictor, tmp_path: Path) -> None:
+    row = table().iloc[5]
+    mol = Chem.MolFromSmiles(row.smiles)
+    for name in ("shift", "order"):
+        mol.SetProp(name, "\n".join(map(str, row[name])))
+    for name in ("temperature", "ph"):
+        mol.SetProp(name, str(row[name]))
+    with Chem.SDWriter(str(tmp_path / "t.sdf")) as writer:
+        writer.write(mol)
+    predictor.predict_table(tmp_path / "t.sdf", tmp_path / "out.csv")
+    (found,) = read(tmp_path / "out.csv")
+    assert np.allclose(float(found["ya_pred"]), answers(predictor, table().iloc[[5]])[0, 1], rtol=1e-4)
+
+
+GOOD = {"smiles": "CCO", "temperature": 300, "ph": 7, "shift": "[1, 2, 3]", "order": "[1, 1]"}
+
+
+@pytest.mark.parametrize("fast", ["0", "1"])
+def test_each_number_stands_at_its_own_atom_or_bond(fast: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Atomic numbers, and products of those of a bond's ends, hydrogens between the heavy atoms."""
+    monkeypatch.setenv("GTX_FAST", fast)
+    full = Chem.AddHs(Chem.MolFromSmiles("OC(=O)C1CC1N"))
+    AllChem.EmbedMolecule(full, randomSeed=1)
+    mixed = Chem.RenumberAtoms(full, np.random.default_rng(0).permutation(full.GetNumAtoms()).tolist())
+    heavy = Chem.MolFromMolBlock(Chem.MolToMolBlock(mixed))
+    for settings, mol in (
+        ({}, heavy),
+        ({"hydrogens": True}, mixed),
+        ({"coordinates": True}, heavy),
+        ({"hydrogens": True, "coordinates": True}, mixed),
+    ):
+        values = {"atom": [atom.GetAtomicNum() for atom in mol.GetAtoms()]}
+        values["bond"] = [b.GetBeginAtom().GetAtomicNum() * b.GetEndAtom().GetAtomicNum() for b in mol.GetBonds()]
+        for name, each in values.items():
+            mixed.SetProp(name, " ".join(map(str, each)))
+        with Chem.SDWriter(str(tmp_path / "t.sdf")) as writer:
+            writer.write(mixed)
+        features, featuriser = FeatureColumns(atoms=("atom",), bonds=("bond",)), Featuriser(**settings)
+        (row,) = features.read_table(open_table(tmp_path / "t.sdf")).rows
+        read = featurise(featuriser, [row.readable], workers=0)
+        store = features.joined(read, [row.features], [row.readable], featuriser).store
+        assert store.atom_features[:, 0].equal(store.atoms[:, 0].float()) and len(store.atoms) == mol.GetNumAtoms()
+        elements = store.atoms[:, 0].float()[store.bonds.long()]
+        assert store.bond_features[:, 0].equal(elements[0] * elements[1])
+
+
+def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor, file: Path, tmp_path: Path) -> None:
+    good = GOOD
+    wrong = {
+        'row 2, column "smiles", value "CCO": column "shift" has 2 numbers; expected one for each of the molecule\'s '
+        "3 atoms": {"shift": "[1, 2]"},
+        "3 atoms; --hydrogens makes atoms of hydrogens too": {"shift": "1 2 3 4"},
+        'column "order" has 3 numbers; expected one for each of the molecule\'s 2 bonds': {"order": "[1, 1, 1]"},
+        'row 5: column "shift", value "": expected a list of numbers, one for each atom, without blanks': {"shift": ""},
+        "one for each bond, without blanks": {"order": "[1, null]"},
+        'column "shift", value "[1, x, 2]": is no list of numbers: item 2': {"shift": "[1, x, 2]"},
+    }
+    frame = pd.DataFrame([good, *(good | one for one in wrong.values())]).assign(ya=np.arange(7) + 0.5, yb=1.0)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    outcome = predictor.predict_table(tmp_path / "t.csv", tmp_path / "out.csv")
+    first, *said = read(tmp_path / "out.csv")
+    assert first["ya_pred"] and not any(row["ya_pred"] for row in said) and outcome.row_log.num_errors == len(wrong)
+    for row, expected in zip(said, wrong, strict=True):
+        assert expected in row["error"]
+    data = DataSettings(str(tmp_path / "t.csv"), ("ya",), features=BOTH, workers=0, test=str(file), val=str(file))
+    errors = load_training_table(data).files[0].row_log.errors
+    assert sorted(errors) == [2, 3, 4, 5, 6, 7]
+    assert all(expected in errors[number] for number, expected in enumerate(wrong, 2))
+    with pytest.raises(InputError, match='row 2, column "smiles", value "CCO": column "shift" has 2 numbers'):
+        load_training_table(replace(data, on_error="fail"))
+    frame.drop(columns="order").to_csv(tmp_path / "plain.csv", index=False)
+    with pytest.raises(InputError, match="feature column 'order': there is no column 'order'"):
+        predictor.predict_table(tmp_path / "plain.csv", tmp_path / "out.csv")
 
 
 def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, tmp_path: Path) -> None:
     cells = ["300", "", "warm", "1e31", "nan", "298.15"]
-    table = write(tmp_path / "t.csv", [["CCO", cell, 7, 1] for cell in cells], HEADER)
-    outcome = predictor.predict_table(table, tmp_path / "out.csv")
+    pd.DataFrame([GOOD | {"temperature": cell} for cell in cells]).to_csv(tmp_path / "t.csv", index=False)
+    outcome = predictor.predict_table(tmp_path / "t.csv", tmp_path / "out.csv")
     said = read(tmp_path / "out.csv")
     assert [bool(row["y_pred"]) for row in said] == [True, False, False, False, False, True]
     wrong = ["is blank", "is not a number", "is too large", "is blank"]
@@ -103,19 +231,19 @@ def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, 
 
 
 def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
-    table = write(tmp_path / "t.csv", [["CCO", 7]], ["smiles", "ph"])
-    remedy = "give a table with a column for each of: SMILES, temperature, ph$"
-    for source in (table, "CCO"):
+    pd.DataFrame([GOOD]).drop(columns="temperature").to_csv(tmp_path / "t.csv", index=False)
+    remedy = "give a table with a column for each of: SMILES, temperature, ph, shift, order$"
+    for source in (tmp_path / "t.csv", "CCO"):
         with pytest.raises(InputError, match=f"feature column 'temperature': there is no column .*; {remedy}"):
             predictor.predict_table(source, tmp_path / "out.csv")
     with pytest.raises(InputError, match=f"this model needs the feature 'temperature': {remedy}"):
         predictor.predict(["CCO"])
     with pytest.raises(InputError, match="needs the feature 'ph' of the molecule: give --features ph=VALUE, or"):
-        explain_prediction(predictor, "CCO", features={"temperature": 298})
+        explain_prediction(predictor, "CCO", features={k: v for k, v in GOOD.items() if k not in ("smiles", "ph")})
     with pytest.raises(
         InputError, match="feature 'ph' of number 1, counted from 0, 'acid': is not a number; expected a number"
     ):
-        predictor.predict(pd.DataFrame({"smiles": ["C", "CC"], "temperature": [1, 2], "ph": [7, "acid"]}))
+        predictor.predict(pd.DataFrame([GOOD, GOOD | {"ph": "acid"}]))
     assert main(["predict", str(tmp_path / "none.gtx"), "CCO"]) == 2
     with pytest.raises(InputError, match="X must be a pandas table with the columns 'temperature', 'ph'"):
         gtx.MoleculeRegressor(feature_columns=["temperature", "ph"]).fit(["CCO"], [1.0])
@@ -123,23 +251,95 @@ def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predic
 
 def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) -> None:
     """Rows without a temperature have a target of their own, which only the mark of the blank tells."""
-    table = write(tmp_path / "t.csv", rows(blanks=True), HEADER)
-    told = trained(tmp_path / "run", table, ("temperature",), blanks=True)
-    frame = pd.DataFrame({"smiles": ["CCO", "CCO"], "temperature": [None, 340.0]})
-    low, high = told.predict(frame)["y_pred"]
+    frame, path = table()[["smiles", "temperature", "y"]], tmp_path / "t.csv"
+    blank = np.random.default_rng(1).random(len(frame)) < 0.3
+    frame.loc[blank, ["temperature", "y"]] = [np.nan, 200]
+    frame.to_csv(path, index=False)
+    told = trained(tmp_path / "run", path, FeatureColumns(("temperature",), blanks=True), ("y",))
+    low, high = told.predict(pd.DataFrame({"smiles": ["CCO", "CCO"], "temperature": [None, 340.0]}))["y_pred"]
     assert low < 250 < 300 < high
     refusing = load_training_table(
-        DataSettings(str(table), ("y",), features=FeatureColumns(("temperature",)), workers=0)
+        DataSettings(str(path), ("y",), features=FeatureColumns(("temperature",)), workers=0)
     )
-    blank = sum(row[1] == "" for row in rows(blanks=True))
-    assert refusing.files[0].row_log.num_errors == blank and len(refusing.store) == 120 - blank
+    assert refusing.files[0].row_log.num_errors == blank.sum() and len(refusing.store) == 100 - blank.sum()
 
 
-def test_what_cannot_be_a_feature_is_refused(table: Path, tmp_path: Path) -> None:
-    data = DataSettings(str(table), ("y",), workers=0)
-    for names, message in ((("y",), "'y' is a target"), (("ph", "ph"), "given twice"), (("pH",), "no column 'pH'")):
+def test_blanks_count_as_the_mean_and_are_told(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"smiles": ["CCO", "CC", "C"], "q": [[1.0, None, 3.0], None, [5.0]], "y": [0.0, 1.0, 2.0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    data = DataSettings(str(tmp_path / "t.parquet"), ("y",), features=FeatureColumns((), True, ("q",)), workers=0)
+    values = load_training_table(data).store.atom_features
+    expected = [[1, 0], [np.nan, 1], [3, 0], [np.nan, 1], [np.nan, 1], [5, 0]]
+    np.testing.assert_array_equal(values, np.array(expected, np.float32))
+
+
+def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(
+    file: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    data = DataSettings(str(file), TARGETS, workers=0, featuriser=PLAIN)
+    settings, model = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={}), file.parent / "run" / "model.gtx"
+    options = "--feature-columns, --atom-feature-columns, --bond-feature-columns"
+    other = replace(data, features=FeatureColumns(("yb",)), target_columns=("ya",))
+    with pytest.raises(InputError, match=f"of {options} it has temperature, ph, shift, order"):
+        train_model(other, settings, tmp_path / "run", start=model)
+    short = table().head(20)
+    short.to_parquet(tmp_path / "short.parquet")
+    data = replace(data, data=str(tmp_path / "short.parquet"))
+    train_model(data, settings, tmp_path / "more", start=model, **ALONE)
+    assert gtx.load(tmp_path / "more" / "model.gtx").header.features == EVERY
+    train_model(replace(data, features=EVERY), settings, tmp_path / "tuned", start="foundation", **ALONE)
+    assert np.isfinite(answers(gtx.load(tmp_path / "tuned" / "model.gtx"), short.head(3))).all()
+
+
+def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
+    data = DataSettings(str(file), ("ya",), workers=0)
+    for names, message in ((("ya",), "'ya' is a target"), (("ph", "ph"), "given twice"), (("pH",), "no column 'pH'")):
         with pytest.raises(InputError, match=message):
             train_model(replace(data, features=FeatureColumns(names)), TrainSettings(**LEARNS), tmp_path / "run")
-    with pytest.raises(InputError, match="tanimoto reads molecules alone"):
-        alone = TrainSettings(progress=False, model="tanimoto")
-        train_model(replace(data, features=FeatureColumns(("ph",))), alone, tmp_path / "run")
+    cases = {
+        "--bond-feature-columns are of the atoms as they are written: leave out --standardise": {
+            "featuriser": Featuriser(standardise=True)
+        },
+        "are for one molecule a row": {"featuriser": Featuriser(components=("smiles", "other"))},
+    }
+    for message, other in cases.items():
+        with pytest.raises(InputError, match=message):
+            replace(data, features=BOTH, **other)
+    for features, option in ((FeatureColumns(("ph",)), "--feature-columns"), (BOTH, "--atom-feature-columns")):
+        with pytest.raises(InputError, match=f"tanimoto reads molecules alone: leave out {option}"):
+            alone = TrainSettings(progress=False, model="tanimoto")
+            train_model(replace(data, features=features), alone, tmp_path / "run")
+    with pytest.raises(InputError, match="embeds neither bonds nor pairs cannot read bond_features"):
+        check_model_settings(TrainSettings(model="gat"), Featuriser(), BOTH)
+    check_model_settings(TrainSettings(model="gat"), Featuriser(), FeatureColumns(atoms=("shift",)))
+
+
+def test_an_explanation_is_told_the_lists(predictor: Predictor) -> None:
+    given = {"temperature": 300, "ph": 7, "shift": [100, 120, 100], "order": "[1, 1]"}
+    seen = explain_prediction(predictor, "CCO", draws=1, features=given).prediction
+    told = pd.DataFrame({"smiles": ["CCO"], **{name: [value] for name, value in given.items()}})
+    assert seen == pytest.approx(answers(predictor, told)[0, 0], rel=1e-4)
+    assert np.isfinite(compute_attribution(predictor, "CCO", draws=2, features=given).prediction)
+    with pytest.raises(
+        InputError, match='column "shift" has 1 number; expected one for each of the molecule\'s 3 atoms'
+    ):
+        explain_prediction(predictor, "CCO", draws=1, features=given | {"shift": [1]})
+
+
+def test_an_estimator_reads_lists_of_a_frame(file: Path) -> None:
+    frame = table().head(30)
+    regressor = gtx.MoleculeRegressor(
+        epochs=1,
+        model_arguments=TINY["model_arguments"],
+        atom_feature_columns=["shift"],
+        bond_feature_columns=["order"],
+        ignore_stereo=True,
+        settings={"blend": "no", "threads": 1},
+    ).fit(frame[["order", "smiles", "shift"]], frame["ya"])
+    assert regressor.predict(frame[["smiles", "shift", "order"]]).shape == (30,)
+    assert regressor.predictor_.header.features == BOTH and regressor.predictor_.header.featuriser.ignore_stereo
+    with pytest.warns(UserWarning, match='1 of 2 SMILES cannot be used.*"order" has 3 numbers'):
+        found = regressor.predict(
+            pd.DataFrame({"smiles": ["CO", "CO"], "shift": [[1, 2]] * 2, "order": [[1], [1, 1, 1]]})
+        )
+    assert np.isfinite(found).tolist() == [True, False]
