@@ -49,6 +49,7 @@ def test_a_benchmark_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[s
         str(file),
         "--target-columns=y",
         "--test-folds=2",
+        "--repeats=1",
         f"--out={tmp_path / 'b'}",
         "--model=kernel",
     ]

@@ -257,7 +257,7 @@ def test_trials_end_when_the_hours_are_over(
 
 
 def test_a_second_command_in_the_folder_is_refused(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started, over = threading.Event(), threading.Event()
 
@@ -268,11 +268,10 @@ def test_a_second_command_in_the_folder_is_refused(
     thread = threading.Thread(target=partial(tune, data, SETTINGS, tmp_path, **HOW, tell=wait))
     thread.start()
     assert started.wait(60)
-    words = [sys.executable, "-m", "gtx", "tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True)
+    status = main(["tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path)])
     over.set()
     thread.join()
-    assert done.returncode == 2 and "another process works in" in done.stderr
+    assert status == 2 and "another process works in" in capsys.readouterr().err
 
 
 def test_damaged_files_are_written_anew_or_named(
