@@ -34,14 +34,7 @@ from gtx.tasks.closed_form import fit_closed_form
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture, on_side_stream
 from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
 from gtx.training.data import MoleculeDataModule, data_module
-from gtx.training.logging import (
-    EpochLines,
-    TrainingBar,
-    Watch,
-    epoch_scores,
-    make_logger,
-    training_progress,
-)
+from gtx.training.logging import EpochLines, TrainingBar, Watch, epoch_scores, make_logger, training_progress
 from gtx.training.module import TrainingModule, spread_seed
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
 from gtx.training.pretrained_weights import TRANSFER_MATCHING, PretrainedWeightLoader, TrainedEnsembleMember

@@ -117,15 +117,8 @@ class DataSettings:
     @property
     def split_settings(self) -> SplitSettings:
         """Split of the rows, unless a column or files define it."""
-        return SplitSettings(
-            self.split,
-            self.split_by,
-            self.split_sizes,
-            self.test_folds,
-            self.test_fold,
-            self.seed,
-            self.group_duplicates,
-        )
+        folds = self.test_folds, self.test_fold
+        return SplitSettings(self.split, self.split_by, self.split_sizes, *folds, self.seed, self.group_duplicates)
 
 
 def collect_data_config(settings: DataSettings) -> dict[str, Any]:
