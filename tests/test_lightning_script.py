@@ -19,7 +19,8 @@ from pytorch_lightning import Trainer
 
 import gtx
 from gtx.models import standard
-from gtx.molecules import Featuriser
+from gtx.molecules import Featuriser, read_smiles
+from gtx.tasks import Regression
 from gtx.training import MoleculeDataModule, TrainingModule, TrainSettings
 from tests.tables import TINY, molecules, write
 
@@ -37,12 +38,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("script") / "data.csv", rows, ["smiles", "y"])
 
 
-def parts(table: Path) -> tuple[TrainingModule, MoleculeDataModule]:
+def parts(
+    table: Path, target: str = "y", task: Regression | None = None, **arguments: object
+) -> tuple[TrainingModule, MoleculeDataModule]:
     settings = TrainSettings(batch_molecules=16)
-    data = MoleculeDataModule.from_table(table, "y", settings=settings)
+    data = MoleculeDataModule.from_table(table, target, settings=settings, task=task)
     read = Featuriser()
     sizes = {"atom_sizes": read.atom_sizes, "bond_sizes": read.bond_sizes, "num_descriptors": read.num_descriptors}
-    model = standard(data.task.objective.out_channels, **sizes, **TINY["model_arguments"])
+    model = standard(data.task.objective.out_channels, **sizes, **TINY["model_arguments"], **arguments)
     model.observe(data.train)
     return TrainingModule(model, data.task, settings), data
 
@@ -85,6 +88,18 @@ def test_predictions_are_in_the_units_of_the_test_and_in_order(table: Path) -> N
     values = set(np.float32(pd.read_csv(table).y).tolist())
     for molecules_of_part in (data.train, data.val, data.test):
         assert set(np.float32(molecules_of_part.y[:, 0]).tolist()) <= values
+
+
+def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path: Path) -> None:
+    smiles = molecules(60).smiles
+    degrees = [[atom.GetDegree() for atom in read_smiles(text).GetAtoms()] for text in smiles]
+    file = write(tmp_path / "atoms.csv", list(zip(smiles, map(str, degrees), strict=True)), ["smiles", "degree"])
+    module, data = parts(file, "degree", Regression(("degree",), level="atom"), per="atom")
+    trainer = Trainer(max_epochs=1, **QUIET)
+    trainer.fit(module, data)
+    predicted = [values for batch in trainer.predict(module, data) for values in batch]
+    assert [values.shape for values in predicted] == [(size, 1) for size in data.test.sizes.tolist()]
+    assert 0 < torch.cat(predicted).mean() < 4  # bonds of an atom
 
 
 def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from gtx.base.errors import InputError
 from gtx.models import build_model
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
-from gtx.tasks import Task
+from gtx.tasks import Predictions, Task
+from gtx.tasks.answers import ListPredictions
 from gtx.training.checkpoints import readable
 from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine
@@ -153,10 +154,16 @@ class TrainingModule(LightningModule):
         self.log_dict({name.replace("val_", "test_", 1): value for name, value in scores.items()}, sync_dist=True)
 
     def predict_step(self, batch: Any, _: int) -> Any:
-        """Predict in the targets' own units: float64 `[B, P]` of numbers or probabilities, else the task's answers."""
+        """Predict in the targets' own units: float64 `[B, P]` of numbers or probabilities; for atoms or bonds a list of
+        `[a, P]`, one for each molecule; of several tasks or of texts the columns of their answers.
+        """
         rows = self.data.test.subset(batch.row.cpu())
-        answers = self.task.answers.decode(self.task.objective.predict([self.model], batch).cpu(), rows)
-        return torch.from_numpy(answers.mean) if hasattr(answers, "mean") else answers
+        answers = self.task.answers.decode(self.task.objective.predict([self.model], batch), rows)
+        if isinstance(answers, Predictions):
+            return torch.from_numpy(answers.mean)
+        if isinstance(answers, ListPredictions):
+            return [torch.from_numpy(values) for values in answers.mean]
+        return answers.columns()
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         s = self.settings
