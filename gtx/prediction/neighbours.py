@@ -332,8 +332,10 @@ class Domain:
             for name, rows, error in zip(targets, self.rows[band], self.errors[band], strict=True):
                 whose = f"{name} " if len(targets) > 1 else ""
                 unit = f" {units[name]}" if name in units and self.error in ("rmse", "mae") else ""
-                value = "too few rows" if error is None else f"{self.error} {error:.3g}{unit}"
-                each.append(f"{whose}{value} on {rows:,} validation rows")
+                if error is None:
+                    each.append(f"{whose}too few validation rows to tell an error, {rows:,}")
+                else:
+                    each.append(f"{whose}{self.error} {error:.3g}{unit} on {rows:,} validation rows")
             lines.append(f"{band} (similarity {self.bounds(band)}): {'; '.join(each)}")
         return lines
 

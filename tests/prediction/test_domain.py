@@ -61,7 +61,7 @@ def test_few_or_equal_rows_have_no_invented_error() -> None:
     same = Domain.measure(TASK, np.ones(50), *(np.ones((50, 2)),) * 2)
     assert same.rows == {"inside": [50, 50], "edge": [0, 0], "outside": [0, 0]}
     assert same.errors["edge"] == [None, None] and same.errors["inside"] == [0, 0]
-    assert "edge (similarity 1.00 to 1.00): a too few rows" in same.describe(["a", "b"], {})[1]
+    assert "edge (similarity 1.00 to 1.00): a too few validation rows" in same.describe(["a", "b"], {})[1]
 
 
 def test_classes_have_the_share_of_wrong_ones() -> None:
