@@ -1,13 +1,14 @@
-"""Reactions in the splits of Heid and Green (2022): barriers and rates from atom-mapped reaction SMILES.
+"""Barriers and rates from atom-mapped reaction SMILES, in published splits.
 
     GTX_DATA=../shared/data python -m experiments.reactions --models gtx-default chemprop
     GTX_DATA=../shared/data python -m experiments.reactions --sets lograte-components --models gtx-default
     python -m experiments.reactions --page     # prints the scores split by split, and paired differences
 
 A set whose name ends with `-components` reads the reactants and the products as two molecules a row, in place of the
-graph of the reaction; one that ends with a mode, such as `-reactants-difference`, has the codes of that mode. Files:
-https://github.com/hesther/reactiondatabase; each is `$GTX_DATA/reactions/<name>.csv` with the columns reaction, y and
-split_0 to split_4.
+graph of the reaction; one that ends with a mode, such as `-reactants-difference`, has the codes of that mode. Files,
+below `$GTX_DATA/reactions`: `lograte.csv` and `e2sn2.csv` with the columns reaction, y and split_0 to split_4 (Heid and
+Green 2022, https://github.com/hesther/reactiondatabase), and `rdb7.csv.gz` with the column split, by reactant
+(Spiekermann et al. 2022, https://github.com/heid-lab/reaction_database).
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class ReactionSet(PublicSet):
     def file(self) -> Path:
         """Path of the table."""
         root = Path(os.environ.get("GTX_DATA") or Path.home() / ".cache" / "gtx").expanduser()
-        file = root / "reactions" / f"{self.name}.csv"
+        name = f"{self.name}.csv.gz" if self.name == "rdb7" else f"{self.name}.csv"
+        file = root / "reactions" / name
         if not file.is_file():
             raise InputError(f"expected the reactions in {file}; GTX_DATA names the folder of data sets")
         return file
@@ -63,20 +65,21 @@ class ComponentSet(ReactionSet):
         table = pd.read_csv(self.file, dtype=str)
         for side, texts in zip(SIDES, zip(*table["reaction"].str.split(">>"), strict=True), strict=True):
             table[side] = texts
-        made = ROOT / "runs" / self.folder / self.file.name
+        made = ROOT / "runs" / self.folder / f"{self.name}.csv"
         with whole_file(made, "w") as file:
             table.to_csv(file, index=False)
         featuriser = Featuriser(components=SIDES)
         return DataSettings(str(made), ("y",), split_column=self.splits[split], featuriser=featuriser)
 
 
-SPLITS = tuple(f"split_{k}" for k in range(5))
+FIVE_SPLITS = tuple(f"split_{k}" for k in range(5))
+SPLITS = {"lograte": FIVE_SPLITS, "e2sn2": FIVE_SPLITS, "rdb7": ("split",)}
 SETS: dict[str, PublicSet] = {}
-for _name in ("lograte", "e2sn2"):
-    SETS[_name] = ReactionSet(_name, "rmse", SPLITS, f"reactions-{_name}")
-    SETS[_name + COMPONENTS] = ComponentSet(_name, "rmse", SPLITS, f"reactions-{_name}{COMPONENTS}")
+for _name, _splits in SPLITS.items():
+    SETS[_name] = ReactionSet(_name, "rmse", _splits, f"reactions-{_name}")
+    SETS[_name + COMPONENTS] = ComponentSet(_name, "rmse", _splits, f"reactions-{_name}{COMPONENTS}")
     for _mode in MODES[1:]:
-        SETS[f"{_name}-{_mode}"] = ReactionSet(_name, "rmse", SPLITS, f"reactions-{_name}-{_mode}", mode=_mode)
+        SETS[f"{_name}-{_mode}"] = ReactionSet(_name, "rmse", _splits, f"reactions-{_name}-{_mode}", mode=_mode)
 
 
 def page(out: Path) -> list[str]:
@@ -88,7 +91,8 @@ def page(out: Path) -> list[str]:
         for metric in ("rmse", "mae"):
             rows = [(r["folder"], r["model"], r["split"], r["test"][metric]) for r in runs if r["set"] == name]
             frame = pd.DataFrame(rows, columns=["folder", "model", "split", "score"])
-            scores = frame.pivot(index=["folder", "model"], columns="split", values="score").reindex(columns=SPLITS)
+            scores = frame.pivot(index=["folder", "model"], columns="split", values="score")
+            scores = scores.reindex(columns=SPLITS[name])
             gaps, cells = scores - scores.loc[f"reactions-{name}", "gtx-default"], []
             for (folder, model), each in scores.iterrows():
                 known, gap = gaps.loc[folder, model].dropna().tolist(), ""
@@ -97,8 +101,9 @@ def page(out: Path) -> list[str]:
                     gap = f"{t.difference:+.3f} [{t.low:+.3f}, {t.high:+.3f}] on {len(known)}"
                 texts = ["" if pd.isna(score) else f"{score:.3f}" for score in each]
                 cells.append([folder.removeprefix("reactions-"), model, *texts, gap])
-            heads = "set and codes | model | " + " | ".join(map(str, range(5))) + " | minus gtx-default"
-            lines += ["", f"### {name}, test {metric.upper()}", "", *markdown(heads, "llrrrrrr", cells)]
+            heads = ["set and codes", "model", *map(str, range(len(SPLITS[name]))), "minus gtx-default"]
+            align = "ll" + "r" * (len(heads) - 2)
+            lines += ["", f"### {name}, test {metric.upper()}", "", *markdown(" | ".join(heads), align, cells)]
     return lines
 
 
