@@ -52,20 +52,6 @@ def inputs() -> tuple[Tensor, Tensor, Tensor]:
     return tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
 
 
-@pytest.mark.parametrize("name", [name for name, make in SCORES.items() if make().matrix_form])
-def test_matrix_form_equals_the_equation_and_its_gradients(name: str) -> None:
-    score, (query, key, edge) = make(name), inputs()
-    used = [query, key, edge, *score.parameters()]
-    weight = torch.randn(2, 6, 7, H, dtype=torch.float64)
-    results = []
-    for values in (score.pairs(query, key, edge), score(query[:, :, None], key[:, None], edge)):
-        results.append([values, *torch.autograd.grad((values * weight).sum(), used, allow_unused=True)])
-    for matrix, equation in zip(*results, strict=True):
-        assert (matrix is None) == (equation is None)
-        if matrix is not None:
-            torch.testing.assert_close(matrix, equation, atol=1e-11, rtol=0)
-
-
 @pytest.mark.parametrize("name", SCORES)
 def test_the_score_is_what_its_state_weighs(name: str) -> None:
     score, (query, key, edge) = make(name), inputs()
@@ -81,17 +67,6 @@ def test_new_weights_are_drawn(name: str) -> None:
     before = {key: value.clone() for key, value in score.state_dict().items()}
     score.reset_parameters()
     assert not any(torch.equal(before[key], value) for key, value in score.state_dict().items())
-
-
-def test_clipping_bounds_the_dot_product_and_not_the_bias() -> None:
-    score = ClippedDotScore(1, 1, clip=2.0).double()
-    with torch.no_grad():
-        score.lin_edge.weight.fill_(1.0)
-        score.lin_edge.bias.zero_()
-    query = torch.tensor([[[3.0]], [[-3.0]], [[0.5]]], dtype=torch.float64)
-    edge = torch.full((3, 1), 10.0, dtype=torch.float64)
-    expected = torch.tensor([[12.0], [8.0], [10.5]], dtype=torch.float64)
-    assert torch.equal(score(query, torch.ones_like(query), edge), expected)
 
 
 def test_the_signed_root_is_the_root_of_the_paper_with_a_finite_slope() -> None:

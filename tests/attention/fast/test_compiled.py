@@ -69,7 +69,7 @@ def agree(graph: CompleteGraph, tensors: list[Tensor | None], factor: Tensor | N
 @needs_compiler
 @pytest.mark.parametrize(
     ("parts", "masked"),
-    [("", False), ("", True), ("b", True), ("s", False), ("kv", True), ("sv", False), ("kvsb", False), ("kvsb", True)],
+    [("", False), ("b", True), ("kv", True), ("sv", False), ("kvsb", True)],
 )
 def test_output_and_every_gradient(parts: str, masked: bool) -> None:
     graph = graph_of(SIZES, masked)
@@ -77,7 +77,7 @@ def test_output_and_every_gradient(parts: str, masked: bool) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(("H", "C", "D", "K"), [(1, 3, 5, 7), (2, 16, 8, 32), (16, 4, 4, 16), (8, 64, 1, 1)])
+@pytest.mark.parametrize(("H", "C", "D", "K"), [(1, 3, 5, 7), (16, 4, 4, 16), (8, 64, 1, 1)])
 def test_heads_and_channels(H: int, C: int, D: int, K: int) -> None:
     graph = graph_of(SIZES)
     agree(graph, chosen(inputs(graph, H, C, D, K), "kvs"), rtol=1e-10, atol=1e-10)
@@ -98,16 +98,16 @@ def test_dropout_is_a_factor_on_the_weights() -> None:
     agree(graph, tensors, factor, rtol=1e-10, atol=1e-10)
     torch.manual_seed(0)
     edges = ProjectedEdgeFeatures(tensors[3], None, tensors[6], tensors[4], tensors[5])
-    mean = torch.stack([compiled.attention(graph, *tensors[:3], edges, 0.3) for _ in range(400)]).mean(0)
+    mean = torch.stack([compiled.attention(graph, *tensors[:3], edges, 0.3) for _ in range(100)]).mean(0)
     error = (mean - compiled.attention(graph, *tensors[:3], edges)).abs().mean()
-    assert error < 0.05 * mean.abs().mean()
+    assert error < 0.1 * mean.abs().mean()
 
 
 @needs_compiler
 def test_gradients_of_gradients() -> None:
     graph = graph_of([3, 1, 2])
     tensors = chosen(inputs(graph, 2, 2, 3, 2), "kvsb")
-    assert torch.autograd.gradgradcheck(lambda *x: fast(graph, list(x)), tensors)
+    assert torch.autograd.gradgradcheck(lambda *x: fast(graph, list(x)), tensors, fast_mode=True)
 
 
 @needs_compiler

@@ -140,6 +140,3 @@ def test_the_largest_tile_by_width_type_and_card(monkeypatch: pytest.MonkeyPatch
     assert largest(torch.float32, 1, 16, 64, 65, 128, 129, shared=232_448) == [64, 64, 64, 32, 32, 0]
     assert largest(torch.float32, 16, 32, 64, 128, shared=101_376) == [64, 64, 32, 16]
     assert largest(torch.bfloat16, 32, 64, 128, shared=65_536) == [64, 64, 32]
-    monkeypatch.setattr(size_classes, "LARGEST", 256)
-    assert largest(torch.float32, 16, 32, shared=101_376) == [128, 64]
-    assert largest(torch.float32, 16, 32, 33, shared=232_448) == [256, 128, 64]
