@@ -20,7 +20,7 @@ import torch
 
 from gtx.base.errors import InputError, printable
 from gtx.base.files import LOCK, check_same, locked, read_plain, write_text
-from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter
+from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter, refuse_input_as_output
 from gtx.prediction.predictor import Predictor
 from gtx.prediction.streaming import EVERY_ROW, RowSelection, TableOutcome, predict_table
 
@@ -136,8 +136,7 @@ def predict_folder(
         raise InputError(f"address: expected with the engine 'ray', got {address!r} without it")
     library, out = Library(source), Path(out)
     root, selected = library.root.resolve(), selection.top is not None
-    if out.resolve().is_relative_to(root):
-        raise InputError(f"{out} is within {source}: predictions would be taken for molecules")
+    refuse_input_as_output(out, source)
     settings: dict[str, Any] = {"model": _checksum(predictor), "source": str(root)}
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)

@@ -222,11 +222,10 @@ def predict_table(
         progress: whether a progress bar is shown.
 
     Raises:
-        InputError: the table cannot be read, `out` cannot be written or would lose rows of the table, or there is no
-            column of the selection; with "fail", a row cannot be used.
+        InputError: the table cannot be read, `out` cannot be written or is the table itself, or there is no column of
+            the selection; with "fail", a row cannot be used.
     """
-    if selection.top is not None:
-        refuse_input_as_output(out, source)
+    refuse_input_as_output(out, source)
     table = open_for_model(predictor.header, source, smiles_column, smiles_columns)
     row_log, scores = RowLog(on_error), predictor.header.task.answers.scores(table.columns)
     training, scored = predictor.header.training, bool(find_columns(table.columns, predictor.header.task.targets))

@@ -13,9 +13,7 @@ from fastapi import Body, FastAPI, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
+from starlette.responses import FileResponse, Response
 
 import gtx
 from gtx.base.errors import InputError
@@ -27,7 +25,15 @@ from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to
 from gtx.prediction import Predictor
 from gtx.serve.limits import ServiceLimits
 from gtx.serve.processes import Batcher, ModelProcess, explain
-from gtx.serve.requests import ERRORS, Metrics, TimedRequests, answer_error, while_connected
+from gtx.serve.requests import (
+    ERRORS,
+    Metrics,
+    RequestGuard,
+    answer_error,
+    content_type,
+    unexpected_type,
+    while_connected,
+)
 from gtx.serve.tables import (
     PredictedTable,
     check_smiles,
@@ -42,6 +48,7 @@ from gtx.serve.tables import (
 TABLE_TYPES = ("text/csv", "chemical/x-daylight-smiles")
 """Content types of tables; a page of another site cannot send them without a preflight request, unlike a form's."""
 
+PAGE, INDEX = Path(__file__).parent / "page", "index.html"
 MOST_EXPLANATIONS = 8  # that run or wait
 
 Method = Literal["substructures", "shapley", "attention"]
@@ -119,9 +126,7 @@ def make_app(
         max_body_size=limits.max_body,
         exception_handlers=dict.fromkeys(ERRORS, answer_error),
     )
-    if hosts:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(TimedRequests, seconds=limits.timeout, metrics=metrics)
+    app.add_middleware(RequestGuard, seconds=limits.timeout, hosts=hosts, metrics=metrics)
 
     async def predict_table(request: Request, table: Table) -> PredictedTable:
         rows = await asyncio.to_thread(read_rows, table, limits.max_molecules, limits.max_smiles)
@@ -151,9 +156,8 @@ def make_app(
 
         The answer is the CSV that `gtx predict` writes, or, with `Accept: application/json`, its columns and cells.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in TABLE_TYPES:
-            raise HTTPException(415, f"expected content of type {' or '.join(TABLE_TYPES)}, got {kind or 'none'!r}")
+        if content_type(request) not in TABLE_TYPES:
+            raise unexpected_type(request, *TABLE_TYPES)
         done = await predict_table(request, await asyncio.to_thread(read_text, header, await request.body()))
         if "application/json" in request.headers.get("accept", ""):
             return Response(await asyncio.to_thread(done.table), media_type="application/json")
@@ -233,5 +237,9 @@ def make_app(
         """Write the counts for Prometheus."""
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    app.mount("/", StaticFiles(directory=Path(__file__).parent / "page", html=True))
+    def page(request: Request) -> FileResponse:
+        return FileResponse(PAGE / (request.url.path[1:] or INDEX))
+
+    for path in ("", *(file.name for file in PAGE.iterdir())):  # alone: a folder at / would answer all that is GET
+        app.add_route(f"/{path}", page)
     return app

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -46,12 +47,21 @@ HEADERS = {
 """Headers of every answer that has none of that name: a browser loads from this service alone, and runs its files."""
 
 
-class TimedRequests:
-    """ASGI middleware that ends a request some seconds after its headers, counts it, and adds headers to its answer."""
+class RequestGuard:
+    """ASGI middleware that refuses a request to another host, ends one some seconds after its headers, counts it, and
+    adds headers to its answer.
 
-    def __init__(self, app: ASGIApp, seconds: float, metrics: Metrics) -> None:
+    Args:
+        app: the application behind.
+        seconds: time of a request.
+        hosts: names and addresses that the header `Host` may have beside a port; empty for any.
+        metrics: where requests are counted.
+    """
+
+    def __init__(self, app: ASGIApp, seconds: float, hosts: Collection[str], metrics: Metrics) -> None:
         self.app = app
         self.seconds = seconds
+        self.hosts = hosts
         self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +78,11 @@ class TimedRequests:
                     headers.setdefault(name, value)
             await send(message)
 
+        host = re.sub(r":\d*$", "", Headers(scope=scope).get("host", "")).lower()
         try:
+            if self.hosts and host not in self.hosts:
+                expected = f"expected a request to {', '.join(sorted(self.hosts))}, got {printable(host)}"
+                return await JSONResponse({"error": expected}, 400)(scope, receive, answer)
             async with asyncio.timeout(self.seconds):
                 await self.app(scope, receive, answer)
         except TimeoutError:
@@ -102,6 +116,17 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         await asyncio.wait((task,))
 
 
+def content_type(request: Request) -> str:
+    """Return the type of the content of a request, without parameters, in lower case; empty if it names none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def unexpected_type(request: Request, *expected: str) -> HTTPException:
+    """Make the error for content of another type than the expected ones."""
+    got = printable(content_type(request)) or "none"
+    return HTTPException(415, f"expected content of type {' or '.join(expected)}, got {got}")
+
+
 ERRORS = (HTTPException, InputError, MoleculeError, RequestValidationError, ClientDisconnect, Exception)
 """What `answer_error` answers."""
 
@@ -115,6 +140,8 @@ async def answer_error(request: Request, reason: Exception) -> Response:
             return JSONResponse({"error": str(reason)}, 413 if isinstance(reason, TooManyRows) else 422)
         case MoleculeError():
             return JSONResponse({"error": f"the molecule {reason}", "atoms": getattr(reason, "atoms", [])}, 422)
+        case RequestValidationError() if isinstance(reason.body, bytes):  # FastAPI reads JSON by its type alone
+            return await answer_error(request, unexpected_type(request, "application/json"))
         case RequestValidationError():
             first = reason.errors()[0]
             place = ".".join(printable(str(part)) for part in first["loc"])

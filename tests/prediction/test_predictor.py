@@ -318,8 +318,6 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     every = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "all.parquet")
     selection = RowSelection(5, "gap_pred")
-    with pytest.raises(InputError, match="it is read as input"):
-        predict_table(predictor, tmp_path / "in.parquet", tmp_path / "in.parquet", selection=selection)
     of_texts = RowSelection(top=1, by="smiles")
     texts = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "t.csv", selection=of_texts)
     assert texts.written == 0 and texts.notes == ["column 'smiles' holds no numbers, so no row is selected"]
@@ -328,3 +326,14 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     expected = whole.sort_values("gap_pred", ascending=False, kind="stable").head(5)
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
     assert (every.written, best.written) == (31, 5) and best.row_log.summary() == every.row_log.summary()
+
+
+def test_a_table_is_never_written_over_its_input(predictor: Predictor, tmp_path: Path) -> None:
+    table, link, hard = (tmp_path / name for name in ("in.csv", "link.csv", "hard.csv"))
+    table.write_text("smiles\nCCO\n")
+    link.symlink_to(table)
+    hard.hardlink_to(table)
+    for out in (table, link, hard, str(tmp_path / "other" / ".." / "in.csv")):
+        with pytest.raises(InputError, match=r"cannot write .*\.csv: it is read as input; give the output another name"):
+            predict_table(predictor, table, out)
+    assert table.read_text() == "smiles\nCCO\n"

@@ -122,6 +122,9 @@ def test_a_folder_is_one_library(model: Path, library: Path, capsys: pytest.Capt
     assert "--number" not in capsys.readouterr().err
     assert main(["select", str(model), str(library), "--number=96", *words[1:], str(library.with_name("all.csv"))]) == 0
     assert "--number: fewer than 96 molecules can be chosen; all 30 are" in capsys.readouterr().err
+    for inside in ("a.csv", "new.csv"):
+        assert main(["select", str(model), str(folder), *words, str(folder / inside)]) == 2
+        assert f"{inside} is within {folder}: predictions would be taken" in capsys.readouterr().err
     two, one = pd.read_csv(library.with_name("two.csv")), pd.read_csv(library.with_name("one.csv"))
     assert two["code"].tolist() == one["code"].tolist() and set(two["file"]) == {"a.csv", "more/b.csv"}
 

@@ -177,13 +177,33 @@ def test_hostile_tables_and_types(client: Client) -> None:
     assert client.table("smiles\ty\nC\t1\n".encode("utf-16")).json()["error"].startswith("the table is UTF-16 text:")
     assert client.table(b"").json()["error"] == "there is nothing to read: not one line"
     assert client.table(b"a,b\n1,2\n").status == 422
-    assert client.ask("POST", "/table", b"CCO", "text/plain").status == 415
-    assert client.ask("POST", "/predict", b'{"smiles": ["CCO"]}', "application/x-www-form-urlencoded").status == 422
-    assert client.get("/predict").status == client.get("/../../etc/passwd").status == 404
-    assert client.get("/../app.py").status == client.get("/%2e%2e/app.py").status == 404
-    assert client.get("/health", host="evil.example").status == 400
+    assert client.get("/../../etc/passwd").status == client.get("/../app.py").status == 404
+    assert client.get("/%2e%2e/app.py").status == client.get("/nowhere").status == 404
     assert client.get("/draw?smiles=%3Cscript%3E").status == 422
     assert client.get(f"/draw?smiles={'C' * 300}").status == client.get(f"/draw?smiles={'C' * 2001}").status == 422
+
+
+JSON = b'{"smiles": ["CCO"]}'
+TYPE = "expected content of type"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status", "reason"),
+    [
+        ("POST", "/predict", JSON, {}, 415, f"{TYPE} application/json, got none"),
+        ("POST", "/explain", JSON, {"content-type": "text/csv"}, 415, f"{TYPE} application/json, got text/csv"),
+        ("POST", "/table", b"CCO", {"content-type": "text/plain"}, 415, f"{TYPE} text/csv or chemical/x-daylight"),
+        ("GET", "/predict", None, {}, 405, "Method Not Allowed"),
+        ("GET", "/health", None, {"host": "evil.example:80"}, 400, "expected a request to 127.0.0.1, got evil.example"),
+        ("GET", "/", None, {"host": "127.0.0.1.evil.example"}, 400, "got 127.0.0.1.evil.example"),
+    ],
+)
+def test_a_request_of_another_kind_is_refused_by_name(
+    client: Client, method: str, path: str, body: Any, headers: dict[str, str], status: int, reason: str
+) -> None:
+    found = client.ask(method, path, body, **headers)
+    assert found.status == status and reason in found.json()["error"], found
+    assert found.headers.get("allow") == ("POST" if status == 405 else None)
 
 
 def test_mol_blocks_are_read_in_no_way(client: Client) -> None:
