@@ -334,6 +334,6 @@ def test_a_table_is_never_written_over_its_input(predictor: Predictor, tmp_path:
     link.symlink_to(table)
     hard.hardlink_to(table)
     for out in (table, link, hard, str(tmp_path / "other" / ".." / "in.csv")):
-        with pytest.raises(InputError, match=r"cannot write .*\.csv: it is read as input; give the output another name"):
+        with pytest.raises(InputError, match=r"cannot write .*\.csv: it is read as input; give"):
             predict_table(predictor, table, out)
     assert table.read_text() == "smiles\nCCO\n"

@@ -12,9 +12,12 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import gtx
+from gtx.data import FeatureColumns
+from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
 from gtx.serve.command import make_server, open_socket
 from gtx.serve.limits import ServiceLimits
@@ -91,6 +94,30 @@ def served(
         finally:
             server.should_exit = True
             thread.join()
+
+
+def made(beside: FeatureColumns | None = None, reaction: str | None = None) -> Predictor:
+    """A model as it is made, of molecules or reactions, that may read columns."""
+    import torch
+
+    from gtx.data import featurise
+    from gtx.models import build_model
+    from gtx.prediction import ModelFileHeader
+    from gtx.prediction.loading import attach_foundation
+    from gtx.tasks import Regression
+    from gtx.training import TrainSettings
+    from gtx.workflow.specs import make_model_spec
+    from tests.tables import TINY
+
+    read = Featuriser(reaction=reaction)
+    texts = [read.example] * 2
+    done = featurise(read, texts, workers=0)
+    if beside is not None:
+        done = beside.joined(done, [beside.blank_row] * 2, texts, read)
+    task = Regression("y").fitted(done.store.with_targets(np.array([[1.0], [2.0]])))
+    spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)  # type: ignore[arg-type]
+    torch.manual_seed(0)
+    return Predictor([attach_foundation(build_model(spec))], ModelFileHeader(task, read, spec, features=beside), "cpu")
 
 
 def until(true: Callable[[], Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gtx.prediction import Predictor
-from tests.serve.conftest import Client, served, until
+from tests.serve.conftest import Client, made, served, until
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>"
 TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'
@@ -87,3 +87,18 @@ def test_with_many_targets_one_can_look_inside_within_the_window(
             box = browser.find_element("css selector", rule).rect
             assert box["x"] >= 0 and box["x"] + box["width"] <= width
         browser.set_window_size(before["width"], before["height"])
+
+
+def test_a_model_of_reactions_shows_and_explains_them(browser: Any) -> None:
+    with served(made(reaction="reactants-products")) as client:
+        browser.get(f"http://127.0.0.1:{client.port}/")
+        until(lambda: browser.title == "y · gtx")
+        assert not browser.find_element("css selector", "#sketch").is_displayed()
+        browser.find_element("css selector", "#example").click()
+        until(lambda: len(browser.find_elements("css selector", "tbody tr")) == 5)
+        assert [head.text for head in browser.find_elements("css selector", "th")] == ["", "Reaction", "y"]
+        drawing = browser.find_element("css selector", "img.drawn")
+        until(lambda: browser.execute_script("return arguments[0].naturalWidth", drawing) > 400)
+        assert drawing.rect["width"] > 200  # both sides can be made out
+        browser.find_element("css selector", ".look button").click()
+        until(lambda: "Shapley values" in browser.find_element("css selector", ".detail").text)

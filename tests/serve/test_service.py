@@ -28,7 +28,7 @@ from gtx.prediction import Predictor
 from gtx.prediction.streaming import Chunk, ChunkAnswers
 from gtx.serve.processes import Batcher
 from gtx.serve.tables import read_columns
-from tests.serve.conftest import GOLDEN, Client, Reply, served, until
+from tests.serve.conftest import GOLDEN, Client, Reply, made, served, until
 from tests.tables import molecules
 
 
@@ -387,26 +387,3 @@ def test_what_breaks_the_model_breaks_its_own_row_or_request(predictor: Predicto
     expected = predictor.predict(["CC", "CCC", "CCO"])["gap_pred"]
     answered = [*first.answers.columns()[0], *third.answers.columns()[0]]
     np.testing.assert_allclose(answered, expected, rtol=1e-5)
-
-
-def made(beside: FeatureColumns) -> Predictor:
-    """A model as it is made, that reads columns."""
-    import torch
-
-    from gtx.data import featurise
-    from gtx.models import build_model
-    from gtx.molecules import Featuriser
-    from gtx.prediction import ModelFileHeader
-    from gtx.prediction.loading import attach_foundation
-    from gtx.tasks import Regression
-    from gtx.training import TrainSettings
-    from gtx.workflow.specs import make_model_spec
-    from tests.tables import TINY
-
-    read = Featuriser()
-    texts = ["CCO", "CCN"]
-    store = beside.joined(featurise(read, texts, workers=0), [beside.blank_row] * 2, texts, read).store
-    task = Regression("y").fitted(store.with_targets(np.array([[1.0], [2.0]])))
-    spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)
-    torch.manual_seed(0)
-    return Predictor([attach_foundation(build_model(spec))], ModelFileHeader(task, read, spec, features=beside), "cpu")

@@ -86,7 +86,7 @@ function rowOf(row, shownGroups) {
     .map((column, i) => [column, row[i]]).filter(([column, cell]) => column !== answer.smiles_column && cell !== "")
     .map(([column, cell]) => `${column}: ${cell}`).join(" · ");
   const picture = make("td", { className: "picture" });
-  if (!row.at(-2)) picture.append(make("img", { className: "drawn", loading: "lazy", alt: "", src: `/draw?smiles=${encodeURIComponent(smiles)}` }));
+  if (!row.at(-2)) picture.append(make("img", { className: model.reaction ? "drawn sides" : "drawn", loading: "lazy", alt: "", src: `/draw?smiles=${encodeURIComponent(smiles)}` }));
   const look = make("button", { type: "button", textContent: "Look inside" }), line = make("tr");
   look.setAttribute("aria-expanded", "false");
   look.addEventListener("click", () => toggle(line, look, row, smiles));
@@ -157,7 +157,7 @@ function showMore() {
 }
 
 function showAnswer() {
-  const heads = ["", "Molecule", ...groups().map((group) => group.name)];
+  const heads = ["", model.reaction ? "Reaction" : "Molecule", ...groups().map((group) => group.name)];
   find("table").tHead.replaceChildren(make("tr", {}, ...heads.map((textContent) => make("th", { textContent }))));
   find("table").tBodies[0].replaceChildren();
   find("table").hidden = find("download").hidden = answer.rows.length === 0;
