@@ -24,8 +24,7 @@ from gtx.data.public_datasets import load_public_dataset
 from gtx.molecules import Featuriser
 from gtx.prediction.model_file import package_versions
 from gtx.tasks import Regression
-from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.training_data.settings import hash_file
+from gtx.training_data import Dataset, DataSettings, hash_file, load_training_table
 
 Fit = Callable[["Run"], tuple[np.ndarray, dict[str, Any]]]
 """Training of a run's model. It returns float64 predictions `[m, T]` of all molecules in the targets' own units (of

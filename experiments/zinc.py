@@ -36,11 +36,9 @@ from experiments.runs import PublicSet, Run, execute, split_digest
 from gtx.base.errors import InputError
 from gtx.base.files import whole_file
 from gtx.data import MoleculeStore
-from gtx.data.targets import DuplicateSummary
 from gtx.models import build_model
 from gtx.training import TrainSettings, fit
-from gtx.training_data import Dataset, DataSettings
-from gtx.training_data.settings import hash_file
+from gtx.training_data import Dataset, DataSettings, DuplicateSummary, hash_file
 
 MOST = 500_000  # weights
 PARTS = ("train", "val", "test")

@@ -59,8 +59,9 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> None:
 
 
 def exported(package: str, root: Path) -> list[str]:
-    """The public names of a package, from its `__all__`."""
-    tree = ast.parse((root / package.replace(".", "/") / "__init__.py").read_text())
+    """The public names of a package or module, from its `__all__`."""
+    path = root / package.replace(".", "/")
+    tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     (names,) = (node.value for node in assigned if getattr(node.targets[0], "id", "") == "__all__")
     return sorted(ast.literal_eval(names))

@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
     from rich.table import Table
 
     from gtx.cli.printing import metric_lines
-    from gtx.data.columns import listed
+    from gtx.data.rows import listed
     from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit

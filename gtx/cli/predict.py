@@ -17,7 +17,7 @@ from gtx.cli.printing import note, shows_progress
 from gtx.settings.options import Name, option, word
 
 if TYPE_CHECKING:
-    from gtx.data.row_log import RowLog
+    from gtx.data.rows import RowLog
     from gtx.prediction import ModelFileHeader, Predictor, RowSelection, TableOutcome
 
 EXAMPLES = """
@@ -142,7 +142,7 @@ def run(arguments: Namespace) -> int:
 
 def _run_folder(predictor: Predictor, folder: str, arguments: Namespace, options: dict[str, Any]) -> int:
     """Predict the tables of a folder; return 2 if a table or all rows could not be used."""
-    from gtx.data.row_log import plural
+    from gtx.data.rows import plural
     from gtx.prediction import predict_folder
     from gtx.prediction.folders import BEST
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gtx.data.batches import PairBudgetSampler
-from gtx.data.columns import Row, Table
 from gtx.data.feature_columns import FeatureColumns
 from gtx.data.featurising import FeaturisationResult, featurise, from_pyg
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
-from gtx.data.row_log import RowLog
+from gtx.data.rows import Row, RowLog, Table
 from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
 from gtx.data.splits import (
     SPLIT_METHODS,

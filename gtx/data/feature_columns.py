@@ -2,160 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from gtx.base.errors import InputError, printable
-from gtx.data.columns import Row, RowFeatures, Table, find_column
-from gtx.data.delimited import LARGEST
+from gtx.data.cells import LARGEST, attach_lists, cell_text, comma_advice, parse_list, parse_number
 from gtx.data.featurising import FeaturisationResult
-from gtx.data.targets import BLANKS, comma_advice, parse_number
+from gtx.data.rows import Row, RowFeatures, Table, find_column
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import Text, list_order_doubt
-
-# --- Lists in a cell: a number, or the label of a class, for each atom or bond of a molecule.
-
-
-def parse_list(cell: str, is_blank: Callable[[str], object] = lambda item: False) -> np.ndarray | None:
-    """Parse the list of numbers in a cell: JSON, such as `[0.1, null, -0.2]`, or an atom property list of an SDF file,
-    such as `0.1 n/a -0.2`, with or without brackets and quotes; items that are `is_blank` are blanks too.
-
-    Returns float64 `[a]`, NaN for blanks; None for a blank cell. An `InputError` says what is wrong with an item.
-    """
-    text = cell.strip()
-    if text.lower() in BLANKS:
-        return None
-
-    def number(item: str) -> float:
-        if item == "":
-            return np.inf
-        return np.nan if is_blank(item) else parse_number(item)
-
-    items = split_list(text)
-    values = np.array(list(map(number, items)), np.float64)
-    for i in np.flatnonzero(np.abs(values) > LARGEST)[:1]:
-        item = f"item {i + 1}, '{printable(items[i], 20)}',"
-        if np.isfinite(values[i]):
-            raise InputError(f"{item} is too large: a number lies between -{LARGEST:g} and {LARGEST:g}")
-        raise InputError(f"is no list of numbers: {item} is neither a finite number nor null")
-    return values
-
-
-def parse_labels(cell: str) -> list[str | None] | None:
-    """Parse the list of class labels in a cell: a text for each item, None for blanks; None for a blank cell.
-
-    The cell has JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`, or a Python list, such as
-    `['sp3', None]`, or words separated by commas or white space. A word in quotes is always a label, even `"Na"`;
-    without quotes, `Na` is a blank, see `gtx.data.targets.BLANKS`. An `InputError` says what is wrong with an item.
-    """
-    text = cell.strip()
-    if text.lower() in BLANKS:
-        return None
-    try:
-        items = json.loads(text)
-    except (ValueError, RecursionError):  # not JSON
-        return [_label(i, item) for i, item in enumerate(_items(text), 1)]
-    items = items if isinstance(items, list) else [items]
-    for i, item in enumerate(items, 1):
-        if isinstance(item, (list, dict)):
-            raise InputError(f"is no list of classes: item {i} is neither a word nor a number nor null")
-    return [item.strip() or None if isinstance(item, str) else _label(0, _item_text(item)) for item in items]
-
-
-def _items(text: str) -> list[str]:
-    """Split a list at commas, or at white space if it has no comma; brackets are optional."""
-    if text.startswith("[") and text.endswith("]"):
-        text = text[1:-1].strip()
-    return [item.strip() for item in text.split(",")] if "," in text else text.split()
-
-
-def split_list(text: str) -> list[str]:
-    """Split a list of numbers into its items, without quotes."""
-    return [item.strip("'\"").strip() for item in _items(text.strip())]
-
-
-def _label(number: int, item: str) -> str | None:
-    """Parse a label in a list, in quotes or not; None for a blank. Python's True and False become those of JSON."""
-    quote = item[:1]
-    if quote in ("'", '"'):
-        if len(item) == 1 or item[-1] != quote:
-            raise InputError(f"is no list of classes: item {number}, {printable(item, 20)}, has a quote on one side")
-        return item[1:-1].strip() or None
-    if "[" in item or "{" in item:
-        raise InputError(f"is no list of classes: item {number}, '{printable(item, 20)}', is a list in the list")
-    if item.lower() in BLANKS:
-        return None
-    return item.lower() if item in ("True", "False") else item
-
-
-def list_text(values: np.ndarray) -> str:
-    """Write numbers with nine digits, or labels with quotes unless they are numbers, as a JSON list."""
-    if values.dtype == object:
-        return f"[{', '.join(map(_label_text, values))}]"
-    return f"[{', '.join(f'{value:.9g}' for value in values)}]"
-
-
-def _label_text(item: str) -> str:
-    return item if np.isfinite(parse_number(item)) else json.dumps(item, ensure_ascii=False)
-
-
-def cell_text(value: Any) -> str:
-    """Write a value of a data frame or of a request as the text of a cell; a list becomes a JSON list."""
-    if isinstance(value, (list, tuple, np.ndarray)):
-        items = np.atleast_1d(np.asarray(value, dtype=object)).tolist()
-        return f"[{', '.join(map(_item_text, items))}]"
-    return "" if value is None else str(value)
-
-
-def _item_text(item: Any) -> str:
-    """Write an item as text: words in quotes, numbers and blanks unchanged."""
-    if isinstance(item, str):
-        bare = item in BLANKS or np.isfinite(parse_number(item))
-        return item if bare else json.dumps(item, ensure_ascii=False)
-    if isinstance(item, (bool, np.bool_)):
-        return str(item).lower()
-    return "null" if item is None else str(item)
-
-
-def attach_lists(
-    lists: Sequence[Mapping[str, np.ndarray]],
-    names: Sequence[str],
-    ptr: np.ndarray,
-    per: Literal["atom", "bond"],
-    items: tuple[str, str] = ("number", "numbers"),
-) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Concatenate the lists of M molecules, by column, into an array with a row per atom or per directed bond.
-
-    Molecule m has the rows `ptr[m]` to `ptr[m + 1]` (int64 `[M + 1]`); `items` are words for what the lists contain.
-
-    Returns float64 `[R, T]`, NaN without a value; and, by the number of the molecule, the name of a list whose length
-    is not that of the atoms or bonds, and the reason. Such a molecule has no values.
-    """
-    each = 2 if per == "bond" else 1
-    values, errors = np.full((int(ptr[-1]), len(names)), np.nan), {}
-    for molecule, (by_name, start, stop) in enumerate(zip(lists, ptr.tolist(), ptr[1:].tolist(), strict=False)):
-        expected = (stop - start) // each
-        for t, name in enumerate(names):
-            if (items_of_molecule := by_name.get(name)) is None:
-                continue
-            if len(items_of_molecule) != expected:
-                errors[molecule] = name, _misfit(per, expected, len(items_of_molecule), items)
-                values[start:stop] = np.nan
-                break
-            values[start:stop, t] = items_of_molecule.repeat(each)
-    return values, errors
-
-
-def _misfit(per: str, expected: int, count: int, items: tuple[str, str]) -> str:
-    parts = f"{expected} {per}{'' if expected == 1 else 's'}"
-    hint = "; --hydrogens makes atoms of hydrogens too" if per == "atom" and count > expected else ""
-    return f"has {count} {items[count != 1]}; expected one for each of the molecule's {parts}{hint}"
-
 
 # --- Feature columns, such as a temperature: inputs of a model beside the molecule.
 

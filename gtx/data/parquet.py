@@ -13,11 +13,21 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from gtx.base.errors import InputError, printable
-from gtx.data import limits
-from gtx.data.columns import FIRST_ROWS, MoleculeColumn, Row, Table, damage, decode_stray_bytes, smiles_index
+from gtx.data.rows import (
+    FIRST_ROWS,
+    LIMITS,
+    MoleculeColumn,
+    Row,
+    Table,
+    check_number_of_columns,
+    damage,
+    decode_stray_bytes,
+    smiles_index,
+    too_long,
+)
 
 if TYPE_CHECKING:
-    from gtx.data.columns import Record
+    from gtx.data.rows import Record
 
 BATCH = 4096  # rows decoded at a time, at most
 NESTED_BATCH = 256  # the same where columns hold lists, whose lengths no file says beforehand
@@ -43,15 +53,14 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
     except _FAULTS as reason:
         raise InputError(f"cannot read {name}: {reason}") from None
     for leaf in fixed:
-        if leaf.length > limits.LONGEST_ROW:
+        if leaf.length > LIMITS.longest_row:
             much = f"column {printable(leaf.path)!r} holds {leaf.length:,} bytes in each row"
             raise InputError(f"cannot read {name}: {much}")
     width = sum(leaf.length for leaf in fixed)  # bytes of the texts of fixed length in a row
     places = [i for i, field in enumerate(schema) if names[i].lower() == "coordinates" and _is_numbers(field.type)]
     others = [i for i in range(len(schema)) if i not in places]
     columns = [names[i] for i in others]
-    if len(columns) > limits.MOST_COLUMNS:
-        raise InputError(f"{name}: {limits.too_many_columns(len(columns))}")
+    check_number_of_columns(len(columns), name)
 
     def first_rows() -> list[tuple[str, ...]]:
         try:
@@ -75,7 +84,7 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
                 for is_within in within_limits:
                     number += 1
                     if not is_within:
-                        yield Row(number, [""] * len(columns), "", error=limits.too_long())
+                        yield Row(number, [""] * len(columns), "", error=too_long())
                         continue
                     i, (cells, coordinates) = next(readable)
                     text = cells[smiles]
@@ -109,7 +118,7 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tu
     groups = range(file.metadata.num_row_groups)  # in one batch two of them could not keep nested texts
     for batch in chain.from_iterable(file.iter_batches(size, row_groups=[group]) for group in groups):
         weights = sum(map(_weight, batch.columns), np.zeros(batch.num_rows, np.int64))
-        within_limits = weights <= limits.LONGEST_ROW
+        within_limits = weights <= LIMITS.longest_row
         for start, stop in _pieces(np.where(within_limits, weights, 0)):
             part, mask = batch.slice(start, stop - start), within_limits[start:stop]
             if not mask.all():
@@ -119,12 +128,12 @@ def _batches(file: pq.ParquetFile, schema: pa.Schema, width: int) -> Iterator[tu
 
 
 def _batch_size(metadata: pq.FileMetaData, schema: pa.Schema, width: int) -> int:
-    """Choose the number of rows with some `gtx.data.limits.HEAVIEST` bytes, by the metadata of the file."""
+    """Choose the number of rows with some `LIMITS.heaviest` bytes, by the metadata of the file."""
     groups = (metadata.row_group(g) for g in range(metadata.num_row_groups))
     most = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=0)
     most = max(most, width) + 50 * len(schema)  # what the string of a cell takes
     nested = any(types.is_nested(field.type) for field in schema)
-    return int(np.clip(limits.HEAVIEST / most, 1, NESTED_BATCH if nested else BATCH))
+    return int(np.clip(LIMITS.heaviest / most, 1, NESTED_BATCH if nested else BATCH))
 
 
 def _weight(column: pa.Array) -> np.ndarray:
@@ -147,11 +156,11 @@ def _weight(column: pa.Array) -> np.ndarray:
 
 
 def _pieces(weights: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of pieces, each one row or no heavier than `gtx.data.limits.HEAVIEST`."""
+    """Yield the start and end of pieces, each one row or no heavier than `LIMITS.heaviest`."""
     ends, start = np.cumsum(weights), 0
     while start < len(weights):
         before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + limits.HEAVIEST, "right")))
+        stop = max(start + 1, int(np.searchsorted(ends, before + LIMITS.heaviest, "right")))
         yield start, stop
         start = stop
 

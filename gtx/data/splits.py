@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data.row_log import RowLog, format_row_message, plural
+from gtx.data.rows import RowLog, format_row_message, plural
 from gtx.data.table_writer import TableWriter
 
 if TYPE_CHECKING:

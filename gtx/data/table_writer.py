@@ -15,12 +15,12 @@ from typing import IO, TYPE_CHECKING
 
 from gtx.base.errors import InputError
 from gtx.base.files import whole_file
-from gtx.data import limits
+from gtx.data.rows import LIMITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gtx.data.columns import Record, Row
+    from gtx.data.rows import Record, Row
 
 TEXT_ENDINGS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 """Delimiter of text files by file extension; `.gz` may follow."""
@@ -170,7 +170,7 @@ class TableWriter:
             nonlocal weight
             group.append((cells[len(typed) :], record))
             weight += sum(len(cell) for cell in cells if isinstance(cell, str))
-            if len(group) == _GROUP or weight > limits.HEAVIEST:
+            if len(group) == _GROUP or weight > LIMITS.heaviest:
                 flush()
 
         stack.callback(flush)

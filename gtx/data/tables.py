@@ -6,25 +6,31 @@ error.
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import os
 import re
 import shutil
+import sys
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TextIO, TypeVar, cast
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data import limits
-from gtx.data.columns import (
+from gtx.data.rows import (
     FIRST_ROWS,
+    LIMITS,
     MoleculeColumn,
     Row,
     Table,
+    check_number_of_columns,
     damage,
     decode_stray_bytes,
     first_side,
@@ -32,9 +38,12 @@ from gtx.data.columns import (
     join_sides,
     molecule_columns,
     smiles_index,
+    too_long,
 )
-from gtx.data.delimited import file_lines, records, sniff, standard_input, text_lines
 from gtx.data.table_writer import find_unused_column_name
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 T = TypeVar("T")
 Lines = Iterator[str | None]
@@ -63,8 +72,7 @@ def open_table(
     and `.tsv` (comma, semicolon or tab; white space if the header has none of these). Without a file name, as for
     standard input, the first lines determine the kind. Text is UTF-8, with or without a byte-order mark, and may be
     gzipped; other bytes are read as Windows-1252, with a warning. A list column `coordinates` of a Parquet file holds
-    coordinates in Å and is not among the columns. A row that is too long to be kept (`gtx.data.limits`) is a row with
-    an error.
+    coordinates in Å and is not among the columns. A row above `gtx.data.rows.LIMITS` is a row with an error.
 
     Args:
         source: path of a file, "-" for standard input, a SMILES, a list of SMILES, or an open binary stream. A text
@@ -128,7 +136,7 @@ def _read_stream(raw: io.BufferedReader, wanted: MoleculeColumn, name: str) -> T
         return _read_copy(partial(shutil.copyfileobj, raw), name, lambda path: read_parquet(path, wanted, name))
     kind, lines = _kind(text_lines(raw, name), wanted)
     if kind == "sdf":
-        too_long = " " * (limits.LONGEST_ROW + 1) + "\n"
+        too_long = " " * (LIMITS.longest_row + 1) + "\n"
         texts = ((too_long if line is None else line).encode("utf-8", "surrogateescape") for line in lines)
         return _read_copy(
             lambda file: file.writelines(texts), name, lambda path: _read_sdf(lambda: file_lines(path), wanted, name)
@@ -183,7 +191,7 @@ def _read_copy(write: Callable[[IO[bytes]], object], name: str, read: Callable[[
 def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: str = ",") -> Table:
     header = next((line for line in lines if line is None or line.strip()), "")
     if not header:
-        raise InputError(f"{name} is empty" if header == "" else f"the header of {name} {limits.too_long()}")
+        raise InputError(f"{name} is empty" if header == "" else f"the header of {name} {too_long()}")
     if named := _DELIMITER_LINE.match(header):  # a line of Excel's, before the header
         header, default = next(lines, "") or "", named[1]
     delimiter = sniff(header, wanted.names, default)
@@ -200,8 +208,7 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
     columns = [decode_stray_bytes(column) for column in columns]
     if damaged := damage("".join(columns)):
         raise InputError(f"the header of {name} {damaged}")
-    if len(columns) > limits.MOST_COLUMNS:
-        raise InputError(f"{name}: {limits.too_many_columns(len(columns))}")
+    check_number_of_columns(len(columns), name)
     first: list[tuple[list[str], str | None]] = []
 
     def first_rows() -> list[list[str]]:
@@ -288,7 +295,7 @@ def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Tab
     def rows() -> Iterator[Row]:
         for number, entry in enumerate(_without_last_blanks(entries, []), start=1):
             cells = _fit(entry or [], width, " ")
-            yield Row.of_text(number, columns, cells, cells[smiles], limits.too_long() if entry is None else None)
+            yield Row.of_text(number, columns, cells, cells[smiles], too_long() if entry is None else None)
 
     return Table(columns, columns[smiles], rows())
 
@@ -322,8 +329,7 @@ def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> 
             first.append(record.properties)
         titled |= bool(record.title)
         length += 1
-        if len(properties) > limits.MOST_COLUMNS:
-            raise InputError(f"{name}: {limits.too_many_columns(len(properties))}")
+        check_number_of_columns(len(properties), name)
     if not length:
         raise InputError(f"{name} is empty")
     if broken := damage("".join(properties)):
@@ -350,6 +356,173 @@ def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> 
             yield Row.of_text(number, columns, [cells.get(column, "") for column in columns], block, error)
 
     return Table(columns, smiles, rows(), length)
+
+
+# --- Lines of a text, compressed or not, with a bound on their length.
+
+
+def file_lines(path: str) -> Iterator[str | None]:
+    """Yield the lines of a text file, see `text_lines`."""
+    try:
+        with open(path, "rb") as raw:
+            yield from text_lines(raw, path)
+    except OSError as reason:
+        raise InputError(f"cannot read {path}: {reason}") from None
+
+
+def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
+    """Yield the lines of a text with their ends, unpacked where gzip packed it; see `bounded`.
+
+    The text is UTF-8, with or without a byte-order mark; invalid bytes are kept as surrogates. An `InputError` says
+    that `name` cannot be read to its end, or is a workbook or UTF-16 text.
+    """
+    try:
+        stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+        refuse_workbook(stream.peek(HEAD)[:HEAD], name)
+        yield from bounded(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
+    except (OSError, EOFError, zlib.error) as reason:
+        raise InputError(f"cannot read {name}: {reason}") from None
+
+
+def bounded(text: TextIO) -> Iterator[str | None]:
+    """Yield the lines of a text with their ends, and None for a line above `LIMITS.longest_row` characters."""
+    most = LIMITS.longest_row
+    line = text.readline(most + 2)  # the two are its end
+    while line:
+        if len(line) <= most or len(line.rstrip("\r\n")) <= most:
+            yield line
+            line = text.readline(most + 2)
+            continue
+        yield None
+        while line and line[-1] not in "\r\n":
+            line = text.readline(most + 2)
+        cut, line = line, text.readline(most + 2)
+        if cut.endswith("\r") and line == "\n":  # an end of two characters that was cut in two
+            line = text.readline(most + 2)
+
+
+def standard_input() -> io.BufferedReader:
+    """Open standard input, whose first four bytes can be peeked at however slowly they come; closing does no harm."""
+    stream = cast(io.BufferedReader, sys.stdin.buffer)
+    return io.BufferedReader(_Rejoined(stream.read(4), stream))
+
+
+class _Rejoined(io.RawIOBase):
+    """Stream of some bytes that were read before, and then the rest."""
+
+    def __init__(self, head: bytes, rest: io.BufferedReader) -> None:
+        self.head, self.rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if not self.head:
+            return self.rest.readinto1(buffer)
+        view = memoryview(buffer)
+        count = min(len(view), len(self.head))
+        view[:count], self.head = self.head[:count], self.head[count:]
+        return count
+
+
+# --- Files mistaken for text tables: workbooks, UTF-16 text of spreadsheets, and text that gzip did not pack.
+
+HEAD = 4
+"""Number of first bytes that identify such a file."""
+_REMEDY = "save it as CSV UTF-8"
+_ZIP = b"PK\x03\x04"  # .xlsx, .xlsm, .xlsb, .ods
+_OLE = b"\xd0\xcf\x11\xe0"  # .xls, and a workbook with a password
+_PACKED = {b"BZh": "bzip2", b"\xfd7zX": "xz", b"\x28\xb5\x2f\xfd": "zstandard"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what Excel calls Unicode text
+
+
+def refuse_workbook(head: bytes, name: str) -> None:
+    """Raise an `InputError` for the first bytes of a file that is no text of UTF-8, with what to do about it."""
+    if head.startswith(_UTF_16):
+        raise InputError(f"{name} is UTF-16 text: {_REMEDY}")
+    ending = os.path.splitext(name.lower())[1]
+    if head.startswith(_ZIP) and ending == ".zip":
+        raise InputError(f"{name} is a ZIP file: unpack it, and give the table inside")
+    if head.startswith(_ZIP) and ending == ".ods":
+        raise InputError(f"{name} is a LibreOffice workbook: {_REMEDY}")
+    for start, program in _PACKED.items():
+        if head.startswith(start):
+            raise InputError(f"{name} is packed by {program}: unpack it, or pack it with gzip")
+    if head.startswith((_ZIP, _OLE)):
+        raise InputError(f"{name} is an Excel workbook: {_REMEDY}")
+
+
+# --- Comma-, semicolon- or tab-separated text, record by record, damaged quoting included.
+
+DELIMITERS = ",;\t"
+END = ""  # of the lines: a line has one character or more, its end
+
+csv.field_size_limit(2**31 - 1)  # the library's default of 128 KiB would refuse a long cell
+
+
+def sniff(header: str, columns: Iterable[str] = (), default: str = ",") -> str:
+    """Return the delimiter of a table, from its header line alone; quoted text does not count.
+
+    A delimiter that sets one of the `columns` (in lower case) free wins over a more frequent one.
+    """
+    bare = re.sub(r'"[^"]*("|$)', '"', header.strip("\r\n"))
+
+    def merit(delimiter: str) -> tuple[bool, int, bool]:
+        names = {name.strip().strip('"').strip().lower() for name in header.strip("\r\n").split(delimiter)}
+        return bool(names.intersection(columns)), bare.count(delimiter), delimiter == default
+
+    candidates = [delimiter for delimiter in DELIMITERS if delimiter in bare]
+    return max(candidates, key=merit, default=default)
+
+
+def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
+    """Yield the cells of each record, and its error or None; a blank line has no cells.
+
+    A quote that is never closed, or closed amid a cell, is an error of its own line, whose cells have the quotes
+    unchanged; reading continues with the next line. A line above the limit, which is None, is an error too.
+    """
+    lines = iter(lines)
+    ahead: deque[str | None] = deque()
+    read: list[str | None] = []
+    patience = LIMITS.longest_record  # lines to read ahead in vain: a quote on every line must not cost all lines after
+
+    def source() -> Iterator[str]:
+        size = 0
+        while len(read) <= patience and size <= LIMITS.longest_row:
+            line = ahead.popleft() if ahead else next(lines, END)
+            if line == END:
+                return
+            read.append(line)
+            if line is None:
+                return
+            size += len(line)
+            yield line
+
+    while True:
+        line = ahead.popleft() if ahead else next(lines, END)
+        if line == END:
+            return
+        if line is None:
+            yield [], too_long()
+            patience = min(patience + 1, LIMITS.longest_record)
+            continue
+        if '"' not in line:  # nothing to unquote: a tenth of the library's time
+            line = line.rstrip("\r\n")
+            yield (line.split(delimiter) if line else []), None
+            patience = min(patience + 1, LIMITS.longest_record)
+            continue
+        ahead.appendleft(line)
+        read.clear()
+        broken = None
+        try:
+            cells = next(csv.reader(source(), delimiter=delimiter, strict=True), [])
+            patience = min(patience + len(read), LIMITS.longest_record)
+        except csv.Error as reason:
+            ahead.extendleft(reversed(read[1:]))
+            patience -= len(read) - 1
+            cells = line.rstrip("\r\n").split(delimiter)
+            broken = f"broken quoting ({reason})"
+        yield cells, broken
 
 
 # --- Sources by name: a file, standard input, or a SMILES; and errors for names that do not exist.

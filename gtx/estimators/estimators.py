@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from gtx.base.errors import InputError
 from gtx.base.schema import plain
 from gtx.data import FeatureColumns, FeaturisationResult, SplitSettings, featurise
-from gtx.data.columns import listed
+from gtx.data.rows import listed
 from gtx.estimators.inputs import (
     as_cells,
     as_columns,
@@ -43,8 +43,7 @@ from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTas
 from gtx.tasks.calibration import fewest
 from gtx.tasks.labels import in_order, label
 from gtx.training import TrainSettings
-from gtx.training_data import DataSettings
-from gtx.training_data.settings import LabelledMolecules
+from gtx.training_data import DataSettings, LabelledMolecules
 from gtx.workflow.run import Run
 
 # --- Scores of several targets with blanks.

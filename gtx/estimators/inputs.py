@@ -12,9 +12,9 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 
 from gtx.base.errors import InputError, printable
-from gtx.data.columns import MoleculeColumn, listed
-from gtx.data.feature_columns import FeatureColumns, cell_text
-from gtx.data.targets import comma_advice, parse_number
+from gtx.data.cells import cell_text, comma_advice, parse_number
+from gtx.data.feature_columns import FeatureColumns
+from gtx.data.rows import MoleculeColumn, listed
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells

@@ -17,7 +17,7 @@ from torch_geometric.utils import to_dense_adj
 
 from gtx.base.errors import InputError
 from gtx.base.files import write_text
-from gtx.data.row_log import plural
+from gtx.data.rows import plural
 from gtx.explain.relevance import (
     AtomRemovalEffect,
     attention_rollout,

@@ -47,7 +47,7 @@ OPTIONS = options_of(ExportOptions, "options")
 def run(arguments: Namespace) -> int:
     """Export, and print what the file answers and how it was checked."""
     from gtx.data import open_table
-    from gtx.data.columns import listed
+    from gtx.data.rows import listed
     from gtx.export.exporting import export_model
     from gtx.prediction import load_predictor
 

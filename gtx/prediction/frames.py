@@ -9,11 +9,19 @@ from typing import Any
 
 import pandas as pd
 
-from gtx.data.columns import MoleculeColumn, Row, Table, damage, first_side, join_sides, smiles_index
-from gtx.data.feature_columns import cell_text
-from gtx.data.row_log import RowLog
+from gtx.data.cells import cell_text
+from gtx.data.rows import (
+    MoleculeColumn,
+    Row,
+    RowLog,
+    Table,
+    add_component_columns,
+    damage,
+    first_side,
+    join_sides,
+    smiles_index,
+)
 from gtx.data.table_writer import output_header
-from gtx.data.targets import add_component_columns
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.inputs import first_cells
 from gtx.prediction.loading import load_predictor

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from gtx.base.errors import InputError, printable
-from gtx.data.columns import ARROW, FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
+from gtx.data.rows import ARROW, FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
 from gtx.molecules.perception import Text, list_order_doubt
 from gtx.molecules.reading import molecule_text
 
 if TYPE_CHECKING:
-    from gtx.data.columns import RowFeatures
     from gtx.data.featurising import FeaturisationResult
+    from gtx.data.rows import RowFeatures
     from gtx.prediction.model_file import ModelFileHeader
 
 TABLES = (".csv", ".tsv", ".tab", ".txt", ".smi", ".smiles", ".ism", ".sdf", ".sd", ".mol", ".parquet", ".pq", ".xlsx")

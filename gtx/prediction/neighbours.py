@@ -13,9 +13,9 @@ import numpy as np
 from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, entries, list_of, mapping_of, number, text, whole
 from gtx.data import MoleculeStore, featurise
-from gtx.data.columns import Row
+from gtx.data.cells import parse_number
+from gtx.data.rows import Row
 from gtx.data.similarity import morgan_kernel, nearest_references
-from gtx.data.targets import parse_number
 from gtx.kernel import TanimotoKernel
 from gtx.tasks.answers import Answers, Scores
 from gtx.tasks.task import Task

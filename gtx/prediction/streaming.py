@@ -22,7 +22,7 @@ from cloudpickle import dumps
 
 from gtx.base.errors import InputError
 from gtx.data import FeaturisationResult, MoleculeStore
-from gtx.data.columns import Row, RowFeatures, Table, find_column, find_columns
+from gtx.data.cells import parse_number
 from gtx.data.featurising import (
     default_chunk_size,
     default_worker_count,
@@ -31,10 +31,9 @@ from gtx.data.featurising import (
     min_chunks_for_workers,
     tracked,
 )
-from gtx.data.row_log import RowLog
+from gtx.data.rows import Row, RowFeatures, RowLog, Table, add_component_columns, find_column, find_columns
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
 from gtx.data.tables import open_table
-from gtx.data.targets import add_component_columns, parse_number
 from gtx.molecules import FeaturisedMolecules
 from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction.inputs import with_columns
@@ -43,7 +42,7 @@ from gtx.prediction.neighbours import Overlap
 from gtx.tasks.answers import Answers
 
 if TYPE_CHECKING:
-    from gtx.data.columns import Record
+    from gtx.data.rows import Record
 
 
 # --- Selection of rows: all, or the best.

@@ -15,9 +15,9 @@ from gtx.report.kinds import PARTS, count, kind_of, number
 
 if TYPE_CHECKING:
     from gtx.data.store import MoleculeStore
-    from gtx.data.targets import MeasurementNoise
     from gtx.kernel import LearningCurve
     from gtx.tasks import NumericTask
+    from gtx.training_data import MeasurementNoise
 
 ENOUGH = {"train": 30, "val": 10, "folds": 10, "test": 10}
 """With fewer molecules nothing can be said: the error of ten is itself uncertain by a fifth."""

@@ -63,7 +63,7 @@ OPTIONS = options_of(SelectOptions, "options")
 
 def run(arguments: Namespace) -> int:
     """Choose, write the rows and print a summary."""
-    from gtx.data.row_log import plural
+    from gtx.data.rows import plural
     from gtx.prediction import load_predictor
     from gtx.select.selecting import select
 

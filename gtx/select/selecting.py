@@ -16,8 +16,7 @@ import torch
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
-from gtx.data.columns import Row, listed
-from gtx.data.row_log import RowLog
+from gtx.data.rows import Row, RowLog, listed
 from gtx.data.table_writer import Cell, TableWriter, refuse_input_as_output
 from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from gtx.base.errors import InputError
 from gtx.base.schema import Entries, entries, number, one_of, whole
 from gtx.data import PairBudgetSampler, featurise
-from gtx.data.columns import Row, find_column, find_columns
+from gtx.data.rows import Row, find_column, find_columns
 from gtx.molecules import Featuriser
 from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
 from gtx.sequence.options import SequenceOptions
@@ -30,7 +30,7 @@ from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.data.row_log import InputFile, RowLog
+    from gtx.data.rows import InputFile, RowLog
     from gtx.sequence.model import MoleculeToSequenceModel
 
 

@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, Response
 
 import gtx
 from gtx.base.errors import InputError
-from gtx.data.columns import Table
+from gtx.data.rows import Table
 from gtx.explain.subject import list_explainable_outputs
 from gtx.molecules import MoleculeError, draw_molecule
 from gtx.molecules.reactions import is_reaction, read_graph

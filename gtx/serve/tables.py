@@ -12,11 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data.columns import ARROW, Row, Table, damage, join_sides
-from gtx.data.feature_columns import cell_text
-from gtx.data.row_log import RowLog
+from gtx.data.cells import cell_text
+from gtx.data.rows import ARROW, Row, RowLog, Table, add_component_columns, damage, join_sides
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
-from gtx.data.targets import add_component_columns
 from gtx.molecules import MoleculeError
 from gtx.prediction import ModelFileHeader
 from gtx.prediction.streaming import open_for_model, output_rows

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError, printable
-from gtx.data.columns import Row, find_columns
-from gtx.data.delimited import LARGEST
-from gtx.data.feature_columns import list_text
+from gtx.data.cells import LARGEST, list_text
+from gtx.data.rows import Row, find_columns
 from gtx.data.table_writer import find_unused_column_name
 from gtx.tasks.bounds import RelationColumns, read_bounds
 from gtx.tasks.columns import Columns

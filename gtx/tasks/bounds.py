@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from gtx.base.errors import printable
-from gtx.data.columns import Row, find_columns
-from gtx.data.delimited import LARGEST
-from gtx.data.targets import BLANKS, parse_number
+from gtx.data.cells import BLANKS, LARGEST, parse_number
+from gtx.data.rows import Row, find_columns
 
 # --- Censored values: cells such as `>5`, and their loss.
 

@@ -19,8 +19,7 @@ from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.base.errors import InputError, printable
 from gtx.base.schema import Text, check, entries, list_of, number, one_of
-from gtx.data.feature_columns import parse_labels
-from gtx.data.targets import no_numbers
+from gtx.data.cells import no_numbers, parse_labels
 from gtx.settings.options import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
 from gtx.tasks.answers import NumericAnswers, Predictions
@@ -60,7 +59,7 @@ from gtx.tasks.uncertainty import needs_gradients
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.data.row_log import InputFile
+    from gtx.data.rows import InputFile
 
 ZERO_ONE = ("0", "1")
 

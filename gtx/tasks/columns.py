@@ -10,17 +10,26 @@ import numpy as np
 import torch
 
 from gtx.base.errors import InputError, printable
-from gtx.data.columns import Row, find_column, find_columns
-from gtx.data.delimited import LARGEST, LIMIT, too_large
-from gtx.data.feature_columns import attach_lists, parse_list, split_list
-from gtx.data.row_log import RowLog, format_row_message, named, plural
-from gtx.data.targets import BLANK_WORDS, comma_advice, has_comma, no_numbers, parse_number
+from gtx.data.cells import (
+    BLANK_WORDS,
+    LARGEST,
+    LIMIT,
+    attach_lists,
+    comma_advice,
+    has_comma,
+    no_numbers,
+    parse_list,
+    parse_number,
+    split_list,
+    too_large,
+)
+from gtx.data.rows import Row, RowLog, find_column, find_columns, format_row_message, named, plural
 from gtx.tasks.bounds import RELATION_WORDS, RelationColumns, join_relation, parse_bound, read_bounds
 from gtx.tasks.levels import LEVELS, Level
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
-    from gtx.data.row_log import InputFile
+    from gtx.data.rows import InputFile
 
 BAD_TARGET = "with a bad target"
 NO_NUMBER = f"is not a finite number, nor blank: {BLANK_WORDS}"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.base.schema import entries
-from gtx.data.delimited import LARGEST
+from gtx.data.cells import LARGEST
 from gtx.settings.tasks import FractionOptions
 from gtx.tasks.answers import NumericAnswers
 from gtx.tasks.columns import Columns

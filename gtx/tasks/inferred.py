@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gtx.base.errors import InputError
-from gtx.data.row_log import plural
-from gtx.data.targets import comma_advice, has_comma
+from gtx.data.cells import comma_advice, has_comma
+from gtx.data.rows import plural
 from gtx.settings.options import chosen
 from gtx.settings.tasks import TASKS
 from gtx.tasks.bounds import parse_bound
@@ -21,7 +21,7 @@ from gtx.tasks.regression import Regression
 from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
-    from gtx.data.row_log import InputFile
+    from gtx.data.rows import InputFile
 
 
 @dataclass(frozen=True)

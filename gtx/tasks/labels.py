@@ -10,7 +10,7 @@ import numpy as np
 
 from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, list_of
-from gtx.data.targets import BLANKS, parse_number
+from gtx.data.cells import BLANKS, parse_number
 
 MOST_CLASSES = 100
 

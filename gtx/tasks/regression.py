@@ -15,7 +15,7 @@ from torch_geometric.utils import softmax
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.base.schema import Number, Text, check, entries, list_of, number, one_of
-from gtx.data.delimited import LIMIT, too_large
+from gtx.data.cells import LIMIT, too_large
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
 from gtx.settings.options import learned
 from gtx.settings.tasks import NumberOptions, TotalOptions

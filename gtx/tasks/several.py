@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from gtx.base.errors import InputError
 from gtx.base.schema import check, entries, list_of, one_of
-from gtx.data.columns import Row
+from gtx.data.rows import Row
 from gtx.settings.options import learned
 from gtx.settings.tasks import TASKS, MoleculeAtomBondOptions
 from gtx.tasks.answers import AnswerRules, Answers, Scores
@@ -30,7 +30,7 @@ from gtx.tasks.task import Task
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.row_log import InputFile, RowLog
+    from gtx.data.rows import InputFile, RowLog
 
 
 # --- Answers and scores, task by task.

@@ -22,7 +22,7 @@ from gtx.tasks.objective import NumericObjective, Objective
 
 if TYPE_CHECKING:
     from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.row_log import InputFile
+    from gtx.data.rows import InputFile
 
 
 # --- What gtx can do with a task, beside training and predicting.

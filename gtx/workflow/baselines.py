@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
     from gtx.tasks.objective import NumericObjective
-    from gtx.training_data.settings import LabelledMolecules
+    from gtx.training_data import LabelledMolecules
 
 RADIUS, BITS = 2, 2048
 MAX_ROWS = 50_000  # training rows; of more, a random sample

@@ -21,7 +21,7 @@ from gtx.base.errors import InputError
 from gtx.base.files import claim, discard, locked, read_plain, whole_file, write_text
 from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
-from gtx.data.row_log import plural
+from gtx.data.rows import plural
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
@@ -32,9 +32,15 @@ from gtx.tasks.task import require_numeric
 from gtx.training import TrainSettings
 from gtx.training.checkpoints import read_log
 from gtx.training.run import RunFolder
-from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.training_data.loading import describe_duplicates, left_out_lines
-from gtx.training_data.settings import LabelledMolecules, collect_data_config
+from gtx.training_data import (
+    Dataset,
+    DataSettings,
+    LabelledMolecules,
+    collect_data_config,
+    describe_duplicates,
+    left_out_lines,
+    load_training_table,
+)
 from gtx.workflow.run import Run
 from gtx.workflow.specs import check_model_settings
 

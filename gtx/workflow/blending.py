@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from gtx.data import MoleculeStore, Split
-from gtx.data.columns import listed
-from gtx.data.row_log import plural
+from gtx.data.rows import listed, plural
 from gtx.data.similarity import nearest_similarity
 from gtx.kernel import KernelRidge
 from gtx.models import build_model

@@ -22,8 +22,7 @@ from gtx.tasks.inferred import InferredTask
 from gtx.tasks.task import check_task_capability
 from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader
-from gtx.training_data import Dataset, DataSettings
-from gtx.training_data.settings import hash_file
+from gtx.training_data import Dataset, DataSettings, hash_file
 from gtx.workflow.specs import check_machine, check_model_settings, check_size, num_descriptors
 
 

@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from gtx.data import TableWriter
-from gtx.data.row_log import plural
+from gtx.data.rows import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
-from gtx.data.targets import measure_noise
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.prediction import Predictor
@@ -26,9 +25,14 @@ from gtx.tasks import Answers, Predictions, Regression, Task
 from gtx.tasks.task import is_numeric
 from gtx.training import TrainSettings
 from gtx.training.fitting import networks_at_a_time
-from gtx.training_data import Dataset
-from gtx.training_data.loading import describe_duplicates, left_out_lines, outlier_lines
-from gtx.training_data.settings import LabelledMolecules
+from gtx.training_data import (
+    Dataset,
+    LabelledMolecules,
+    describe_duplicates,
+    left_out_lines,
+    measure_noise,
+    outlier_lines,
+)
 from gtx.workflow.baselines import Baselines
 from gtx.workflow.blending import Blended
 from gtx.workflow.specs import describe_model

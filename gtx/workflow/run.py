@@ -18,7 +18,7 @@ from torch import nn
 from gtx.base.errors import InputError
 from gtx.base.files import claim, discard, read_plain, write_text
 from gtx.base.schema import Number, check, entries, mapping_of
-from gtx.data.columns import find_column
+from gtx.data.rows import find_column
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import SPLIT_PARTS, write_split
 from gtx.models import build_model
@@ -45,8 +45,7 @@ from gtx.training.ranks import (
     share_store,
 )
 from gtx.training.run import CONFIG, MEMBERS, RunFolder, collect_run_config
-from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.training_data.settings import LabelledMolecules, collect_data_config
+from gtx.training_data import Dataset, DataSettings, LabelledMolecules, collect_data_config, load_training_table
 from gtx.workflow.baselines import Baselines, score_baselines
 from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
 from gtx.workflow.fine_tuning import PretrainedModel, prepare

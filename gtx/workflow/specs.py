@@ -11,7 +11,7 @@ from torch import nn
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data import FeatureColumns
-from gtx.data.columns import listed
+from gtx.data.rows import listed
 from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model, graph_transformer
 from gtx.models.catalogue import CLOSED_FORM_MODELS

@@ -25,8 +25,7 @@ from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import check_selection
 from gtx.training.run import torch_threads
-from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.training_data.settings import collect_data_config
+from gtx.training_data import Dataset, DataSettings, collect_data_config, load_training_table
 from gtx.workflow.fine_tuning import prepare
 from gtx.workflow.outputs import data_lines
 from gtx.workflow.run import Run, train_model

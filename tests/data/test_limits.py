@@ -16,11 +16,9 @@ import pytest
 from rdkit import Chem
 
 from gtx.base.errors import InputError
-from gtx.data import limits
-from gtx.data.columns import Row
-from gtx.data.delimited import bounded
+from gtx.data.rows import LIMITS, Row
 from gtx.data.table_writer import TableWriter
-from gtx.data.tables import open_table
+from gtx.data.tables import bounded, open_table
 from gtx.molecules import reading
 
 TOO_LONG = "has more than 100 characters; its cells are left out"
@@ -28,9 +26,9 @@ TOO_LONG = "has more than 100 characters; its cells are left out"
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LONGEST_ROW", 100)
-    monkeypatch.setattr(limits, "HEAVIEST", 1000)
-    monkeypatch.setattr(limits, "MOST_COLUMNS", 5)
+    monkeypatch.setattr(LIMITS, "longest_row", 100)
+    monkeypatch.setattr(LIMITS, "heaviest", 1000)
+    monkeypatch.setattr(LIMITS, "most_columns", 5)
     monkeypatch.setattr(reading, "LONGEST_RECORD", 1000)
 
 
@@ -134,8 +132,8 @@ def test_a_long_cell_of_parquet_costs_its_own_row(short, tmp_path):
 
 
 def test_a_text_that_parquet_packs_once_is_not_unpacked_in_every_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "LONGEST_ROW", 2**19)
-    monkeypatch.setattr(limits, "HEAVIEST", 2**21)
+    monkeypatch.setattr(LIMITS, "longest_row", 2**19)
+    monkeypatch.setattr(LIMITS, "heaviest", 2**21)
     for long, errors in ("C" * 2**20, 500), ("C" * 2**18, 0):  # 500 MB unpacked, and 128 MB of rows that can be kept
         column = pa.array([long]).dictionary_encode().take([0] * 500)
         pq.write_table(pa.table({"smiles": column}), tmp_path / "t.parquet", store_schema=False)

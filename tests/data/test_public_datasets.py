@@ -10,7 +10,7 @@ import pytest
 
 from gtx.base.errors import InputError
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
-from gtx.data.row_log import InputFile, RowLog
+from gtx.data.rows import InputFile, RowLog
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
 from gtx.tasks.inferred import InferredTask

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.data.columns import Row
-from gtx.data.feature_columns import cell_text, list_text, parse_labels, parse_list
-from gtx.data.row_log import RowLog, format_row_message
-from gtx.data.targets import find_duplicates, parse_number
+from gtx.data.cells import cell_text, list_text, parse_labels, parse_list, parse_number
+from gtx.data.rows import Row, RowLog, format_row_message
+from gtx.training_data import find_duplicates
 
 # --- Row log.
 

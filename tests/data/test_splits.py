@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.data.row_log import RowLog
+from gtx.data.rows import RowLog
 from gtx.data.splits import (
     SPLIT_PARTS,
     assign_folds,

@@ -16,11 +16,9 @@ import pytest
 from rdkit import Chem
 
 from gtx.base.errors import InputError
-from gtx.data.columns import Row, Table
-from gtx.data.delimited import records, sniff
-from gtx.data.row_log import RowLog
+from gtx.data.rows import Row, RowLog, Table
 from gtx.data.table_writer import TableWriter
-from gtx.data.tables import check_source, open_table
+from gtx.data.tables import check_source, open_table, records, sniff
 
 # --- Records of delimited text are the library's, whichever way they are read.
 

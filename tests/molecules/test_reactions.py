@@ -10,7 +10,7 @@ import pytest
 from rdkit import Chem
 
 from gtx.base.errors import InputError
-from gtx.data.columns import is_molecule
+from gtx.data.rows import is_molecule
 from gtx.molecules import Featuriser, draw_molecule, morgan_counts, murcko_scaffold
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, BOND_INDEX, atom_code, bond_code, quietly
 from gtx.molecules.perception import featurise_texts

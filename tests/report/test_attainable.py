@@ -8,13 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gtx.data.targets import FEWEST_REPEATED, MeasurementNoise, measure_noise
 from gtx.kernel import LearningCurve
 from gtx.models import kernel_ridge
 from gtx.report.context import FACTOR, Attainable
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.closed_form import fit_closed_form
-from gtx.training_data import Dataset, DataSettings, load_training_table
+from gtx.training_data import (
+    FEWEST_REPEATED,
+    Dataset,
+    DataSettings,
+    MeasurementNoise,
+    load_training_table,
+    measure_noise,
+)
 from gtx.workflow.outputs import attainable_errors
 from tests.report.conftest import SMILES, SPLIT, additive
 

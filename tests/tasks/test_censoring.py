@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
-from gtx.data.row_log import InputFile
+from gtx.data.rows import InputFile
 from gtx.tasks import Regression
 from gtx.tasks.answers import add_bound_scores
 from gtx.tasks.bounds import censored_spread, censored_squares, parse_bound, with_bounds

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.data.columns import Row
+from gtx.data.cells import BLANK_WORDS, read_weights
 from gtx.data.feature_columns import no_feature
-from gtx.data.row_log import InputFile, RowLog
-from gtx.data.targets import BLANK_WORDS, read_weights
+from gtx.data.rows import InputFile, Row, RowLog
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.tasks.inferred import InferredTask
 

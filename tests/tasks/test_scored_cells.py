@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from gtx.cli import main
-from gtx.data.columns import Row
-from gtx.data.row_log import InputFile, RowLog
+from gtx.data.rows import InputFile, Row, RowLog
 from gtx.tasks import BinaryClassification, FractionRegression, InferredTask, MulticlassClassification, Regression, Task
 from tests.tables import write
 

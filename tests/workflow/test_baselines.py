@@ -11,7 +11,7 @@ import gtx.workflow.baselines
 from gtx.data import MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
-from gtx.training_data.settings import LabelledMolecules
+from gtx.training_data import LabelledMolecules
 from gtx.workflow.baselines import predict_baselines, score_baselines
 from tests.report.conftest import SMILES, SPLIT, measured
 

@@ -12,8 +12,7 @@ from gtx.data import Split
 from gtx.molecules import murcko_scaffold
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
-from gtx.training_data import Dataset, DataSettings, load_training_table
-from gtx.training_data.settings import LabelledMolecules
+from gtx.training_data import Dataset, DataSettings, LabelledMolecules, load_training_table
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
 from tests.tables import molecules, write
 

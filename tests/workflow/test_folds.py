@@ -18,8 +18,7 @@ from gtx.molecules import murcko_scaffold
 from gtx.tasks import Regression
 from gtx.tasks.calibration import LEVEL
 from gtx.training import TrainSettings
-from gtx.training_data import DataSettings, load_training_table
-from gtx.training_data.settings import LabelledMolecules
+from gtx.training_data import DataSettings, LabelledMolecules, load_training_table
 from gtx.workflow import train_model
 from gtx.workflow.blending import fitted_kernel
 from gtx.workflow.run import Run

@@ -12,8 +12,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.tasks import BinaryClassification, Regression
-from gtx.training_data import DataSettings, load_training_table
-from gtx.training_data.loading import left_out_lines, outlier_lines
+from gtx.training_data import DataSettings, left_out_lines, load_training_table, outlier_lines
 from gtx.workflow.benchmark import folds_of
 from gtx.workflow.outputs import data_lines
 from tests.tables import TINY_TRAIN, molecules, read, write

@@ -18,8 +18,7 @@ from gtx.models import ARCHITECTURES
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
-from gtx.training_data import DataSettings, load_training_table
-from gtx.training_data.settings import collect_data_config
+from gtx.training_data import DataSettings, collect_data_config, load_training_table
 from gtx.workflow import RunResult, train_model
 from tests.tables import ALONE, TINY, molecules, read, write
 

@@ -1,17 +1,17 @@
-"""Columns and rows: names, SMILES, and the cells of a table."""
+"""Rows of a table: their columns, the limits of their size, and the row log, in which no row vanishes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.data import limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +19,40 @@ if TYPE_CHECKING:
     from gtx.molecules.perception import Text
 
     Record = tuple[pa.RecordBatch, int]  # a batch of rows of a Parquet file, and the index of a row in it
+
+
+# --- Limits on the size of one row, so that no file fills the memory, however small it is on disk.
+
+
+@dataclass
+class Limits:
+    """Limits of tables; to raise one, set e.g. `gtx.data.rows.LIMITS.longest_row = 2**26` before a table is opened.
+
+    Attributes:
+        longest_row: characters of a line, of a record quoted over several lines, of the cells of a Parquet row.
+        longest_record: lines that one quoted cell may span; beyond, its quote counts as never closed.
+        most_columns: columns of a table.
+        heaviest: bytes, about, of rows that are in hand together.
+    """
+
+    longest_row: int = 2**23
+    longest_record: int = 10_000
+    most_columns: int = 100_000
+    heaviest: int = 2**25
+
+
+LIMITS = Limits()
+
+
+def too_long() -> str:
+    """Describe the error of a row above the limit."""
+    return f"has more than {LIMITS.longest_row:,} characters; its cells are left out"
+
+
+def check_number_of_columns(count: int, name: str) -> None:
+    """Raise an `InputError` for a table with too many columns."""
+    if count > LIMITS.most_columns:
+        raise InputError(f"{name}: {count:,} columns or more came; the limit is {LIMITS.most_columns:,}")
 
 
 # --- Finding a column by name.
@@ -246,7 +280,7 @@ class Table:
         for row in self.rows:
             chunk.append(row)
             weight += row.weight
-            if len(chunk) == size or weight > limits.HEAVIEST:
+            if len(chunk) == size or weight > LIMITS.heaviest:
                 yield chunk
                 chunk, weight = [], 0
         if chunk:
@@ -256,6 +290,8 @@ class Table:
         """Return the position of a column; raise `InputError` if no column or several columns have the name."""
         return find_column(self.columns, column)
 
+
+# --- Rows of several texts: the sides of a reaction, components such as solute and solvent.
 
 ARROW = ">>"
 """Arrow of a reaction, between the texts of its sides or the names of their columns."""
@@ -279,6 +315,22 @@ def join_sides(table: Table, requested: str | None, usual: str | None) -> Table:
     return replace(table, smiles_column=ARROW.join(names), rows=rows)
 
 
+def add_component_columns(table: Table, columns: Sequence[str]) -> Table:
+    """Add the molecules of further columns to each row, as components such as solute and solvent."""
+    places = [table.index(column) for column in columns]
+
+    def rows() -> Iterator[Row]:
+        for row in table.rows:
+            others = tuple(row.cells[place] for place in places)
+            named = zip(columns, map(damage, others), strict=True)
+            reason = next((f'column "{printable(name)}" {why}' for name, why in named if why), None)
+            yield row._replace(others=others, error=row.error or reason)
+
+    return replace(table, rows=rows())
+
+
+# --- Bytes that are not UTF-8, and other damage.
+
 STRAY = "read as Windows-1252, of which Latin-1 is a part, and written as UTF-8"
 _STRAY = re.compile("[\udc80-\udcff]+")
 
@@ -295,3 +347,158 @@ def damage(text: str) -> str | None:
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         return "is not UTF-8 text; save the table as UTF-8"
     return None
+
+
+# --- The row log: every row of a table has an outcome.
+
+
+class RowLog:
+    """Record of which rows of a table were read and which failed, with their errors and warnings.
+
+    Counts are permanent; messages are stored until `pop` removes them, so that streams of any length need bounded
+    memory.
+
+    Args:
+        on_error: "report" records an error and continues; "fail" raises `InputError` at the first error.
+
+    Attributes:
+        rows: number of rows entered.
+        error_counts: number of rows with an error, by the category of the first error of the row.
+        warned: number of rows with a warning.
+        left_out: messages of rows that can be used and are in no part of the split, by reason.
+        errors, warnings: messages by row number, for rows that were not yet removed by `pop`.
+    """
+
+    def __init__(self, on_error: Literal["report", "fail"] = "report") -> None:
+        if on_error not in ("report", "fail"):
+            raise InputError(f"on_error must be 'report' or 'fail', not {on_error!r}")
+        self.on_error = on_error
+        self.rows: int = 0
+        self.error_counts: Counter[str] = Counter()
+        self.warned: int = 0
+        self.left_out: dict[str, list[str]] = {}
+        self.errors: dict[int, str] = {}
+        self.warnings: dict[int, list[str]] = {}
+
+    def enter(self, rows: Iterable[Row]) -> None:
+        """Count rows that were read, and record the errors of rows that could not be read."""
+        for row in rows:
+            self.rows += 1
+            if row.error:
+                self.error(row.number, None, None, row.error, row.category)
+            for warning in row.warnings:
+                self.warn(row.number, None, None, warning)
+
+    def read(
+        self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
+    ) -> None:
+        """Record rows with the errors and warnings of their molecules, as in `gtx.molecules.FeaturisedMolecules`."""
+        self.enter(rows)
+        for row, error, several in zip(rows, errors, warnings, strict=True):
+            if error and not row.error:
+                self.error(row.number, *row.locate(column), error)
+            for warning in several:
+                self.warn(row.number, *row.locate(column), warning)
+
+    def error(
+        self, row: int, column: str | None, value: str | None, reason: str, category: str = "with an unusable molecule"
+    ) -> None:
+        """Record that a row cannot be used; raise `InputError` if `on_error` is "fail".
+
+        Args:
+            row: number of the row, from 1, without the header.
+            column, value: name of the column and text of the cell with the error, if there is one such cell.
+            reason: description of the error, in one line.
+            category: category of the error in the summary, worded to follow a number, such as "with an unusable
+                molecule".
+        """
+        message = format_row_message(row, column, value, reason)
+        if self.on_error == "fail":
+            raise InputError(message)
+        if row in self.errors:
+            self.errors[row] += f"; {message}"
+        else:
+            self.errors[row] = message
+            self.error_counts[category] += 1
+
+    def warn(self, row: int, column: str | None, value: str | None, reason: str) -> None:
+        """Record a warning about a row that can be used."""
+        self.warned += row not in self.warnings
+        self.warnings.setdefault(row, []).append(format_row_message(row, column, value, reason))
+
+    def leave_out(self, row: int, column: str | None, value: str, reason: str, hint: str = "") -> None:
+        """Record a row that can be used, but is in no part of the split; the row gets a warning too.
+
+        Args:
+            row, column, value: as in `error`.
+            reason: description of what is wrong with the value, unless it is blank.
+            hint: further words about the value, after the reason.
+        """
+        reason = reason if value.strip() else "is blank"
+        self.left_out.setdefault(reason, []).append(format_row_message(row, column, value, reason + hint))
+        self.warn(row, column, value, f"{reason}; the row is in no part of the split{hint}")
+
+    def pop(self, row: int) -> tuple[str | None, list[str]]:
+        """Remove and return the error (or None) and the warnings of a row; the counts stay."""
+        return self.errors.pop(row, None), self.warnings.pop(row, [])
+
+    @property
+    def num_errors(self) -> int:
+        """Number of rows with an error."""
+        return self.error_counts.total()
+
+    def summary(self) -> str:
+        """Summarise: `12050 rows: 12000 read, 50 errors (48 with an unusable molecule, ...), 7 with warnings`."""
+        line = f"{plural(self.rows, 'row')}: {self.rows - self.num_errors} read, {plural(self.num_errors, 'error')}"
+        if self.error_counts:
+            line += f" ({', '.join(f'{n} {category}' for category, n in self.error_counts.most_common())})"
+        return line + (f", {self.warned} with warnings" if self.warned else "")
+
+
+def format_row_message(row: int, column: str | None, value: str | None, reason: str) -> str:
+    """Format a message about a cell on one line: `row 17, column "smiles", value "C1CC": reason`."""
+    place = f"row {row}"
+    if column is not None:
+        place += f', column "{printable(column)}"'
+    if value is not None:
+        place += f', value "{printable(value)}"'
+    return f"{place}: {printable(reason, None)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Write a number and its noun: `1 row`, `17 rows`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+# --- A file that was read to its end: its rows, and what is wrong with them.
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """Input table that was read; its rows have the numbers `start` to `start + len(rows)` among the rows of all files.
+
+    Where a row has several molecules, `components` names their columns, of which `smiles_column` is the first.
+    """
+
+    source: str
+    columns: list[str]
+    smiles_column: str
+    rows: list[Row]
+    row_log: RowLog
+    start: int
+    components: tuple[str, ...] = ()
+
+    def cells(self, column: str) -> list[str]:
+        """Return the cells of a column, but for rows that are broken; `InputError` unless there is one such column."""
+        with named(self):
+            place = find_column(self.columns, column)
+        return [row.cells[place] for row in self.rows if not row.error]
+
+
+@contextmanager
+def named(file: InputFile) -> Iterator[None]:
+    """Add the name of the file to any `InputError` raised within."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{file.source}: {error}") from None

@@ -1,0 +1,778 @@
+"""Training data: a table, read, featurised and divided into training, validation and test rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+
+from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.data.cells import read_weights
+from gtx.data.feature_columns import FeatureColumns
+from gtx.data.featurising import FeaturisationResult, featurise
+from gtx.data.rows import (
+    InputFile,
+    Row,
+    RowLog,
+    add_component_columns,
+    find_column,
+    format_row_message,
+    listed,
+    named,
+    plural,
+)
+from gtx.data.similarity import NearestTrainingMolecules, find_nearest_training_molecules
+from gtx.data.splits import SPLIT_PARTS, RowsToSplit, Split, SplitSettings, count_shared_molecules, split_by_column
+from gtx.data.store import MoleculeStore
+from gtx.data.tables import open_table
+from gtx.molecules import Featuriser
+from gtx.molecules.perception import list_order_doubt
+from gtx.tasks import Task
+from gtx.tasks.classification import ClassTask
+from gtx.tasks.inferred import InferredTask
+from gtx.tasks.task import check_task_capability
+
+__all__ = ["DataSettings", "Dataset", "load_training_table"]
+
+# --- Settings.
+
+LONGEST_UNIT = 40  # characters
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Settings of a data set: the table, its columns, the featuriser and the split.
+
+    Attributes:
+        data: path of the table, or name of a public data set.
+        target_columns: names of the target columns, unless `task` names the targets.
+        smiles_column: name of the column of molecules; for the default, see `gtx.data.open_table`.
+        task: kind of target; default: inferred, see `gtx.tasks.inferred.InferredTask`.
+        split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
+        split_by: column that the split reads: groups for the split "group", numbers or dates for the split "time".
+        split_column: column with the part (train, val, test) of each row.
+        val: path of a file with validation rows.
+        test: path of a file with test rows.
+        split_sizes: shares of training, validation and test rows, which add up to 1.
+        test_folds: number of folds of a cross-validation, of which one is the test part, and a tenth of the other rows
+            the validation part; None for a split by `split_sizes`.
+        test_fold: fold that is the test part, 1 to `test_folds`; they are those of the first repeat of `gtx benchmark`.
+        seed: seed of the split.
+        group_duplicates: whether a random split puts all rows of a molecule into one part.
+        on_error: "report" records the error of a bad row and continues; "fail" stops at the first bad row.
+        featuriser: featuriser of the molecules.
+        workers: number of processes that read molecules; default: the number of cores.
+        units: units of targets, by name, for display.
+        features: extra feature columns that the model reads.
+        relation_column: relations of the values of the one target, such as `>` and `=`, which make bounds of values.
+        weight_column: weights of the rows in the loss, 0 or more; a training row of weight 0 is left out.
+
+    Raises:
+        InputError: the settings of the split are out of range or contradict each other, see
+            `gtx.data.SplitSettings`.
+    """
+
+    data: str
+    target_columns: tuple[str, ...] = ()
+    smiles_column: str | None = None
+    task: Task | InferredTask | None = None
+    split: str = "random"
+    split_by: str | None = None
+    split_column: str | None = None
+    val: str | None = None
+    test: str | None = None
+    split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    test_folds: int | None = None
+    test_fold: int = 1
+    seed: int = 0
+    group_duplicates: bool = True
+    on_error: Literal["report", "fail"] = "report"
+    featuriser: Featuriser = field(default_factory=Featuriser)
+    workers: int | None = None
+    units: dict[str, str] = field(default_factory=dict)
+    relation_column: str | None = None
+    weight_column: str | None = None
+    features: FeatureColumns | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.split_settings  # raises if it is out of range
+        if self.smiles_column and self.featuriser.components:
+            several = " ".join(self.featuriser.components)
+            raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
+        if self.featuriser.components or self.featuriser.reaction:
+            check_task_capability(self.task, "components")
+        if self.features:
+            self.features.check(self.featuriser)
+        if self.test_folds is not None and (self.val or self.test or self.split_column):
+            raise InputError("the split is given twice: by test folds and by a column or files; give one of them")
+        if self.task is not None:
+            if self.target_columns and tuple(self.target_columns) != self.task.targets:
+                raise InputError(f"target_columns {self.target_columns} are not those of the task, {self.task.targets}")
+            object.__setattr__(self, "target_columns", self.task.targets)
+        for name, unit in self.units.items():
+            if name not in self.target_columns:
+                raise InputError(f"--units: {name!r} is not predicted{did_you_mean(name, self.target_columns)}")
+            if not unit or not unit.isprintable() or len(unit) > LONGEST_UNIT:
+                raise InputError(
+                    f"--units {name}: expected a text of 1 to {LONGEST_UNIT} characters, such as kcal/mol, got {unit!r}"
+                )
+
+    @property
+    def split_settings(self) -> SplitSettings:
+        """Split of the rows, unless a column or files define it."""
+        folds = self.test_folds, self.test_fold
+        return SplitSettings(self.split, self.split_by, self.split_sizes, *folds, self.seed, self.group_duplicates)
+
+
+def collect_data_config(settings: DataSettings) -> dict[str, Any]:
+    """Return values that identify the table, featuriser and split, as `config.yaml` of a run records them."""
+
+    def file_marks(source: str | None) -> dict[str, str] | None:
+        if source is None:
+            return None
+        path = Path(source)
+        return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
+
+    marks: dict[str, Any] = settings.split_settings.to_dict()
+    if settings.split_column:
+        marks = {"split_column": settings.split_column}
+    if settings.relation_column:
+        marks["relation_column"] = settings.relation_column
+    if settings.weight_column:
+        marks["weight_column"] = settings.weight_column
+    if settings.features:
+        marks["features"] = settings.features.to_dict()
+    return {
+        "data": file_marks(settings.data),
+        "val": file_marks(settings.val),
+        "test": file_marks(settings.test),
+        "smiles_column": settings.smiles_column,
+        **marks,
+        "featuriser": {**settings.featuriser.to_dict(), "hash": settings.featuriser.hash},
+    }
+
+
+def hash_file(path: str | Path) -> str:
+    """Return the SHA-256 hash of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- Molecules in several rows.
+
+
+class DuplicateSummary(NamedTuple):
+    """Summary of the molecules that occur in more than one row of a table, and of contradictions between their targets.
+
+    Attributes:
+        molecules, rows: number of different molecules that are repeated, and of their rows.
+        conflicts: for each molecule with different values of a target in two rows, the first such target and the
+            numbers of the rows that have a value.
+    """
+
+    molecules: int
+    rows: int
+    conflicts: Sequence[tuple[int, list[int]]] = ()
+
+    def __str__(self) -> str:
+        filled = f"{plural(self.molecules, 'molecule')} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
+        return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
+
+
+def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> DuplicateSummary:
+    """Find molecules, by canonical SMILES, in several rows, and those with contradicting targets `[n, T]`."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for i, text in enumerate(smiles):
+        if text:
+            groups[text].append(i)
+    repeated = [rows for rows in groups.values() if len(rows) > 1]
+    conflicts = []
+    for rows in repeated:
+        known = ((t, [i for i in rows if not np.isnan(y[i, t])]) for t in range(y.shape[1]))
+        conflicts += list(islice(((t, own) for t, own in known if len(set(y[own, t])) > 1), 1))
+    return DuplicateSummary(len(repeated), sum(map(len, repeated)), conflicts)
+
+
+class MeasurementNoise(NamedTuple):
+    r"""Standard deviation of repeated measurements of the same molecule, pooled over molecules:
+
+    \[ s^2 = \frac{\sum_j \sum_i (y_{ji} - \bar y_j)^2}{\sum_j (k_j - 1)} \]
+
+    for molecules j with \(k_j\) values each; with two values each, the root mean square difference over \(\sqrt 2\).
+
+    Attributes:
+        sd: s, in the unit of the target.
+        molecules: how many molecules have two values or more.
+        identical: of how many of these all values are equal, as copies of one measurement are.
+    """
+
+    sd: float
+    molecules: int
+    identical: int
+
+
+FEWEST_REPEATED = 10
+"""Fewest molecules with repeated measurements whose noise is estimated."""
+
+
+def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoise | None:
+    """Measure the noise of a target `[n]`, NaN for blanks; None with fewer than `FEWEST_REPEATED` such molecules."""
+    import pandas as pd
+
+    values = pd.Series(y)[[bool(text) for text in smiles]].dropna()
+    repeated = values.groupby([smiles[i] for i in values.index]).agg(["count", "var", "nunique"]).query("count > 1")
+    if len(repeated) < FEWEST_REPEATED:
+        return None
+    freedom = repeated["count"] - 1
+    variance = (repeated["var"] * freedom).sum() / freedom.sum()
+    return MeasurementNoise(float(variance**0.5), len(repeated), int((repeated["nunique"] == 1).sum()))
+
+
+# --- Labelled molecules and their split; of a table, with its files and rows.
+
+
+@dataclass(frozen=True)
+class LabelledMolecules:
+    """Featurised molecules with targets and a split: all data that a training reads.
+
+    Attributes:
+        task: the task, inferred from the table but not fitted.
+        store: the m readable molecules, with targets `[m, T]` in their own units, NaN for blanks.
+        smiles: canonical SMILES of the m molecules.
+        split: indices of the molecules in "train", "val" and "test"; molecules without any label are in no part.
+        split_summary: description of the split.
+        smiles_column: name of the column with the molecules.
+        folds: indices of the validation molecules of each network, int64, if several networks each leave out one of
+            these folds. Each molecule of "train" is then in one fold and also in "val", because the network of its fold
+            predicts it out-of-fold.
+    """
+
+    task: Task
+    store: MoleculeStore
+    smiles: Sequence[str]
+    split: Split
+    split_summary: str
+    smiles_column: str
+    folds: Sequence[np.ndarray] = field(default=(), kw_only=True)
+
+    @property
+    def y(self) -> np.ndarray:
+        """Targets in their own units, float64 `[m, T]`."""
+        if self.store.y is None:
+            raise ValueError("expected molecules with targets, got a store without")
+        return self.store.y.numpy()
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Indices of the molecules with a value or a bound of any target, int64."""
+        labelled = ~np.isnan(self.y).all(1)
+        if self.store.bounds is not None:
+            labelled |= ~self.store.bounds.isnan().all(1).numpy()
+        return np.flatnonzero(labelled)
+
+    def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
+        """Return the indices of the molecules that a split method divides, and their values for the method."""
+        return self.labelled, self.rows_to_split(settings, self.labelled)
+
+    def rows_to_split(self, settings: SplitSettings, index: np.ndarray) -> RowsToSplit:
+        """Return the values of molecules for a split method that reads no column."""
+        smiles = [self.smiles[i] for i in index]
+        return RowsToSplit(smiles, settings.sizes, settings.seed, group_duplicates=settings.group_duplicates)
+
+    def in_folds(self, count: int, settings: SplitSettings) -> Self:
+        """Divide the molecules that are not test into folds by the rule of a split; one fold changes nothing."""
+        if count == 1:
+            return self
+        rows = np.union1d(self.split["train"], self.split["val"])
+        if self.store.weights is not None:
+            rows = rows[self.store.weights.numpy()[rows] > 0]
+        folds = settings.folds(self.rows_to_split(settings, rows), count, self.strata(rows))
+        summary = f"{self.split_summary}; {count} folds of {min(map(len, folds))} to {max(map(len, folds))}"
+        split = self.split | {"train": rows, "val": rows}
+        return replace(self, split=split, split_summary=summary, folds=tuple(rows[fold] for fold in folds))
+
+    @property
+    def networks(self) -> list[Split]:
+        """Indices of the molecules that train and validate each network: of one, or of one for each fold."""
+        if not self.folds:
+            return [self.split]
+        return [{"train": np.setdiff1d(self.split["train"], fold), "val": fold} for fold in self.folds]
+
+    def part_names(self) -> dict[int, str]:
+        """Name the part of each molecule in a part: train, val or test, or its fold, such as "fold 3"."""
+        parts = {part: index for part, index in self.split.items() if not self.folds or part == "test"}
+        parts |= {f"fold {k}": fold for k, fold in enumerate(self.folds, 1)}
+        return {molecule: part for part, index in parts.items() for molecule in index.tolist()}
+
+    def divided(self, settings: SplitSettings) -> Self:
+        """Divide the molecules with a label into training, validation and test molecules."""
+        index, rows = self.candidates(settings)
+        split = settings.divide(rows, self.strata(index)) if len(index) else dict.fromkeys(SPLIT_PARTS, index)
+        summary = settings.describe(rows.smiles, split)
+        return self.with_split({part: index[own] for part, own in split.items()}, summary)
+
+    def with_split(self, split: Split, summary: str) -> Self:
+        """Return the molecules with a split and its description; training molecules of weight 0 are left out."""
+        if self.store.weights is not None:
+            split = split | {"train": split["train"][self.store.weights.numpy()[split["train"]] > 0]}
+        return replace(self, split={part: split[part] for part in SPLIT_PARTS}, split_summary=summary)
+
+    def strata(self, index: np.ndarray) -> np.ndarray | None:
+        """Return the classes of molecules for stratified folds, int; None unless the task has one target of classes."""
+        discrete = self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1
+        return self.y[index, 0].astype(int) if discrete else None
+
+    @cached_property
+    def leaked(self) -> dict[tuple[str, str], int]:
+        """Number of molecules that two parts share."""
+        apart = {part: index for part, index in self.split.items() if not self.folds or part != "val"}
+        return count_shared_molecules(self.smiles, apart)
+
+    @property
+    def train(self) -> MoleculeStore:
+        """Training molecules."""
+        return self.store.subset(self.split["train"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of molecules in each part."""
+        return {part: len(index) for part, index in self.split.items()}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of molecules in each part, without those of folds, which are in "train" already."""
+        return {part: count for part, count in self.counts.items() if part != "val" or not self.folds}
+
+    def fitted(self) -> Task:
+        """Fit the task to the training rows, see `Task.fitted`."""
+        train = self.task.labelled(self.train)
+        if not len(train):
+            raise InputError("there are no training molecules with a target value")
+        return self.task.fitted(train)
+
+    def row_number(self, molecule: int) -> int:
+        """Return the number of the row of a molecule, from 1."""
+        return molecule + 1
+
+    def cells(self, molecule: int) -> list[str]:
+        """Format the targets of a molecule as cells of a table."""
+        lower, upper = np.full((2, self.y.shape[1]), np.nan)
+        if self.store.bounds is not None:
+            lower, upper = self.store.bounds[molecule].numpy().reshape(2, -1)
+
+        def cell(t: int, value: float) -> str:
+            if np.isnan(value):
+                bounds = ((">", lower[t]), ("<", upper[t]))
+                return "".join(f"{sign}{bound:.9g}" for sign, bound in bounds if not np.isnan(bound))
+            return self.task.columns.labels(t)[int(value)] if isinstance(self.task, ClassTask) else f"{value:.9g}"
+
+        return [cell(t, value) for t, value in enumerate(self.y[molecule].tolist())]
+
+
+@dataclass(frozen=True)
+class Dataset(LabelledMolecules):
+    """Labelled molecules that were read from tables, with the row number of each molecule.
+
+    Attributes:
+        files: the training table, then the files of validation and test rows, if any.
+        rows: int64 `[m]`, index of the row of each molecule among all rows.
+        duplicates: summary of repeated molecules.
+        remarks: lines about how the task was chosen from the cells, for the user.
+    """
+
+    files: list[InputFile]
+    rows: np.ndarray
+    duplicates: DuplicateSummary
+    remarks: Sequence[str] = ()
+
+    @property
+    def unlabelled(self) -> int:
+        """Number of readable molecules with neither a value nor a bound for any target."""
+        return len(self.store) - len(self.labelled)
+
+    @property
+    def weightless(self) -> int:
+        """Number of molecules that would be training molecules, and are left out as their weight is 0."""
+        if self.store.weights is None:
+            return 0
+        rest = np.setdiff1d(self.labelled, np.concatenate(list(self.split.values())))
+        return int((self.store.weights.numpy()[rest] == 0).sum())
+
+    def labelled_in(self, file: InputFile) -> np.ndarray:
+        """Return the indices of the molecules with a label in one of the files."""
+        rows = self.rows[self.labelled]
+        return self.labelled[(rows >= file.start) & (rows < file.start + len(file.rows))]
+
+    def column(self, name: str, index: np.ndarray) -> tuple[list[str], list[int]]:
+        """Return the cells of a column for molecules of the first file, and the numbers of their rows."""
+        first = self.files[0]
+        with named(first):
+            place = find_column(first.columns, name)
+        rows = [first.rows[i] for i in self.rows[index].tolist()]
+        return [row.cells[place] for row in rows], [row.number for row in rows]
+
+    def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
+        """Return the molecules of the first file that the split method can divide; its row log names the others."""
+        index = self.labelled_in(self.files[0])
+        cells, numbers = ([], []) if settings.by is None else self.column(settings.by, index)
+        smiles = [self.smiles[i] for i in index]
+        with named(self.files[0]):
+            usable, rows = settings.candidates(cells, numbers, smiles, self.files[0].row_log)
+        return index[usable], rows
+
+    def rows_to_split(self, settings: SplitSettings, index: np.ndarray) -> RowsToSplit:
+        rows = super().rows_to_split(settings, index)
+        if settings.by is None or settings.method.reads is None:
+            return rows
+        cells, numbers = self.column(settings.by, index)
+        values, usable = settings.method.reads(cells)
+        if not usable.all():
+            first = int(usable.argmin())
+            why = f"is not {settings.method.expects}"
+            raise InputError(format_row_message(numbers[first], settings.by, cells[first], why))
+        return replace(rows, values=values)
+
+    def row_number(self, molecule: int) -> int:
+        return self.place(molecule)[1].number
+
+    def cells(self, molecule: int) -> list[str]:
+        file, row = self.place(molecule)
+        return [self.task.columns.cells(t, [row], file.columns)[0] for t in range(len(self.task.targets))]
+
+    @cached_property
+    def nearest(self) -> NearestTrainingMolecules | None:
+        """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
+        parts = ("test",) if self.folds else ("test", "val")  # a molecule of a fold is its own nearest
+        part = next((part for part in parts if len(self.split[part])), None)
+        return None if part is None else find_nearest_training_molecules(self.store, self.split, part)
+
+    def without_test(self) -> Dataset:
+        """Leave out the test rows, so that no choice can depend on them."""
+        index = np.union1d(self.split["train"], self.split["val"])
+        split = {part: np.searchsorted(index, self.split[part]) for part in ("train", "val")}
+        return replace(
+            self,
+            store=self.store.subset(index),
+            rows=self.rows[index],
+            smiles=[self.smiles[i] for i in index],
+            split={**split, "test": np.array([], np.int64)},
+        )
+
+    def place(self, molecule: int) -> tuple[InputFile, Row]:
+        """Return the input file and the row of a molecule."""
+        at = self.rows[molecule]
+        file = next(file for file in reversed(self.files) if file.start <= at)
+        return file, file.rows[at - file.start]
+
+    def describe_place(self, molecule: int) -> str:
+        """Name the row of a molecule, and its file, if there are several."""
+        file, row = self.place(molecule)
+        return f"row {row.number}" + (f" of {file.source}" if len(self.files) > 1 else "")
+
+
+# --- The split.
+
+
+def divide(dataset: Dataset, settings: DataSettings) -> Dataset:
+    """Divide the molecules by a column of the table, by the files of validation and test rows, or by a split method."""
+    first, *others = dataset.files
+    if settings.split_column is not None:
+        if settings.val or settings.test:
+            raise InputError("the split is given twice: by a column and by files; give one of them")
+        index = dataset.labelled
+        cells, numbers = dataset.column(settings.split_column, index)
+        split = split_by_column(cells, first.row_log, settings.split_column, numbers)
+        split = {part: index[rows] for part, rows in split.items()}
+        return dataset.with_split(split, f"column {settings.split_column!r}")
+    files = [(part, source) for part, source in (("val", settings.val), ("test", settings.test)) if source]
+    fixed = {part: dataset.labelled_in(file) for (part, _), file in zip(files, others, strict=True)}
+    if len(fixed) == 2:
+        split = {"train": dataset.labelled_in(first), **fixed}
+        return dataset.with_split(split, f"files {settings.val} and {settings.test}")
+    rows = dataset.labelled_in(first)
+    if len({dataset.smiles[i] for i in rows}) < len(SPLIT_PARTS) and first.row_log.errors:
+        raise _too_few_rows(dataset.files, f"only {plural(len(rows), 'row')}")
+    divided = dataset.divided(settings.split_settings.without(fixed))
+    if not fixed:
+        return divided
+    ((part, source),) = files
+    return divided.with_split(divided.split | fixed, f"{divided.split_summary}; {part} from {source}")
+
+
+# --- Loading: from a table to molecules with labels.
+
+
+def load_training_table(settings: DataSettings, cache: str | Path | None = None, progress: bool = False) -> Dataset:
+    """Load a table for training: read and check its rows, featurise the molecules, and split them.
+
+    Args:
+        settings: settings of the data.
+        cache: folder for featurised molecules, see `gtx.data.featurise`.
+        progress: whether a progress bar is shown.
+
+    Raises:
+        InputError: a file, column, target or split cannot be used; with `on_error="fail"` also for a bad row.
+    """
+    files = _read(settings)
+    rows = [(file, row) for file in files for row in file.rows]
+    if not settings.target_columns:
+        names = listed(files[0].columns)
+        raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
+    task, remarks, y, bounds = _targets(files, settings)
+    lists = [task.columns.parse_lists(file.rows, file.columns) for file in files]
+    of_rows = None if lists[0] is None else [each for of_file in lists for each in of_file or ()]
+    _check_atom_order(rows, settings, of_rows)
+    weights = _weights(files, settings, task)
+    molecules = _featurise(files, rows, settings, cache, progress)
+    store = molecules.store
+    if of_rows is not None:
+        store, wrong = task.columns.attach_lists(store, [of_rows[i] for i in molecules.good])
+        for molecule, (target, reason) in wrong.items():  # a list whose length does not fit its molecule
+            file, row = rows[molecules.good[molecule]]
+            cell = row.cells[find_column(file.columns, target)]
+            file.row_log.error(row.number, target, cell, reason, category="with a bad target")
+    if settings.on_error == "fail":
+        for file in files:
+            if file.row_log.errors:  # the first by row, of any check
+                raise InputError(f"{file.source}: {file.row_log.errors[min(file.row_log.errors)]}")
+    refused = np.array([row.number in file.row_log.errors for file, row in rows], bool)
+    good = molecules.good[~refused[molecules.good]]  # rows with a readable molecule and no other error
+    if not len(good):
+        raise _too_few_rows(files, "no row")
+    smiles = [text for text in (molecules.smiles[i] for i in good) if text is not None]
+    store = store.subset(np.searchsorted(molecules.good, good)).with_targets(y[good])
+    store = replace(
+        store,
+        bounds=None if bounds is None else torch.from_numpy(bounds[good]),
+        weights=None if weights is None else torch.from_numpy(weights[good]),
+    )
+    dataset = Dataset(
+        task=task,
+        store=store,
+        smiles=smiles,
+        split={},
+        split_summary="",
+        smiles_column=files[0].smiles_column,
+        files=files,
+        rows=good,
+        duplicates=find_duplicates(smiles, y[good]),
+        remarks=remarks,
+    )
+    dataset = divide(dataset, settings)
+    if not len(dataset.split["train"]):
+        raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}")
+    warn_of_conflicts(dataset)
+    return dataset
+
+
+def _read(settings: DataSettings) -> list[InputFile]:
+    files, start = [], 0
+    for source in (settings.data, settings.val, settings.test):
+        if source is None:
+            continue
+        components = settings.featuriser.components
+        first, *others = components or (settings.smiles_column,)
+        table = open_table(source, first)
+        table = add_component_columns(table, others) if others else table
+        if settings.features:
+            table = settings.features.read_table(table)
+        rows, row_log = list(table.rows), RowLog()
+        row_log.enter(rows)
+        files.append(InputFile(source, table.columns, table.smiles_column, rows, row_log, start, components))
+        start += len(rows)
+    if not files[0].rows:
+        raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")
+    if all(row.error for row in files[0].rows):
+        raise _too_few_rows(files, "no row")
+    return files
+
+
+def _targets(
+    files: Sequence[InputFile], settings: DataSettings
+) -> tuple[Task, list[str], np.ndarray, np.ndarray | None]:
+    """Infer the task, with remarks on the choice, and parse the targets of all rows, `[n, T]`, and bounds, `[n, 2T]`.
+
+    The bounds are None if there are none.
+    """
+    for file in files:
+        for name in (file.smiles_column, *settings.featuriser.components):
+            if name in settings.target_columns:
+                raise InputError(f"{name!r} holds the molecules; it cannot be a target too")
+        for name in settings.features.columns if settings.features else ():
+            if name in settings.target_columns:
+                raise InputError(f"{name!r} is a target; it cannot be a feature too")
+    wanted = settings.task or InferredTask(settings.target_columns)
+    if settings.relation_column is not None:
+        if settings.relation_column in settings.target_columns:
+            raise InputError(f"{settings.relation_column!r} is a target; it cannot have the relations too")
+        wanted = wanted.with_relation(settings.relation_column)
+    remarks = wanted.remarks(files) if isinstance(wanted, InferredTask) else []
+    task = wanted.infer_from_table(files).with_features(settings.features)
+    targets, bounds = [], []
+    for file in files:
+        with named(file):
+            targets.append(task.columns.parse(file.rows, file.columns, file.row_log))
+            file_bounds = task.columns.parse_bounds(file.rows, file.columns)
+            if file_bounds is not None:
+                bounds.append(file_bounds)
+    relations = task.columns.relations(files[0].columns)
+    relations.add(files[0].rows)
+    remarks += [f"warning: {line}; --relation-column learns from bounds of one target" for line in relations.lines()]
+    has_bounds = any(not np.isnan(each).all() for each in bounds)
+    return task, remarks, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
+
+
+def _check_atom_order(
+    rows: Sequence[tuple[InputFile, Row]], settings: DataSettings, lists: Sequence[Mapping[str, np.ndarray]] | None
+) -> None:
+    """Refuse the first row with values of atoms or bonds whose order is not clear, unless the user said what it is."""
+    if lists is not None and settings.featuriser.standardise:
+        raise InputError("targets of atoms and bonds are of the atoms as they are written: leave out --standardise")
+    for i, (file, row) in enumerate(rows):
+        has_values = row.features is not None and (row.features.atoms or row.features.bonds)
+        if row.error or not (has_values or (lists is not None and lists[i])):
+            continue
+        if doubt := list_order_doubt(settings.featuriser, row.text):
+            why = f"{doubt.reason}: {doubt.remedy}"
+            place = format_row_message(row.number, file.smiles_column, row.message_text, why)
+            raise InputError(f"{file.source}: {place}")
+
+
+def _weights(files: Sequence[InputFile], settings: DataSettings, task: Task) -> np.ndarray | None:
+    """Read the weights of all rows, float64 `[n]`; a cell that is not a weight is an error of its row."""
+    name = settings.weight_column
+    if name is None:
+        return None
+    if task.writes:
+        raise InputError(f"--weight-column: the task {task.name} has no weights of rows")
+    if name in task.targets:
+        raise InputError(f"{name!r} is a target; it cannot be the weight of its row too")
+    parts = []
+    for file in files:
+        with named(file):
+            parts.append(read_weights(file.rows, file.columns, name, file.row_log))
+    return np.concatenate(parts)
+
+
+def _featurise(
+    files: Sequence[InputFile],
+    rows: Sequence[tuple[InputFile, Row]],
+    settings: DataSettings,
+    cache: str | Path | None,
+    progress: bool,
+) -> FeaturisationResult:
+    fail = settings.on_error == "fail"
+    bad = [file.start + min(file.row_log.errors) for file in files if file.row_log.errors]
+    if fail and bad:
+        rows, cache = rows[: bad[0]], None  # rows after the first bad one are not read
+    texts, coordinates = [row.readable for _, row in rows], [row.coordinates for _, row in rows]
+    molecules = featurise(
+        settings.featuriser,
+        texts,
+        coordinates if any(each is not None for each in coordinates) else None,
+        workers=settings.workers,
+        cache=cache,
+        progress=progress,
+        to_first_error=fail,
+    )
+    if settings.features:
+        molecules = settings.features.joined(molecules, [row.features for _, row in rows], texts, settings.featuriser)
+    for (file, row), error, warnings in zip(rows, molecules.errors, molecules.warnings, strict=False):
+        column, text = row.locate(file.smiles_column)
+        if error and not row.error:
+            file.row_log.error(row.number, column, text, error)
+        for warning in warnings:
+            file.row_log.warn(row.number, column, text, warning)
+    return molecules
+
+
+def _too_few_rows(files: Sequence[InputFile], number: str) -> InputError:
+    first = next((message for file in files for message in file.row_log.errors.values()), "no error noted")
+    return InputError(f"{number} of {files[0].source} can be used; {files[0].row_log.summary()}: {first}")
+
+
+# --- Outliers among the targets: typing errors, other units, or values that span magnitudes.
+
+OUTLIER_RANGES = 20
+"""Distance of an outlier from the median, in interquartile ranges; a normal distribution has none."""
+
+
+def outlier_lines(dataset: Dataset) -> list[str]:
+    """Return a warning for each target with outliers."""
+    if "outliers" not in dataset.task.supports:
+        return []
+    lines = []
+    for name, y in zip(dataset.task.targets, dataset.y.T, strict=True):
+        measured = np.flatnonzero(~np.isnan(y))
+        low, median, high = np.percentile(y[measured], (25, 50, 75)) if len(measured) else (0, 0, 0)
+        distance = np.abs(y[measured] - median)
+        far = int((distance > OUTLIER_RANGES * (high - low)).sum())
+        if high > low and far:
+            first = measured[distance.argmax()]
+            most = f"{plural(far, 'value')} far from the others, half of which lie from {low:.4g} to {high:.4g}"
+            lines.append(
+                f"warning: {name} has {most}; the farthest is {y[first]:.4g} in {dataset.describe_place(first)}: a "
+                "typing error, or another unit? Of values that span magnitudes, train on the logarithm"
+            )
+    return lines
+
+
+def left_out_lines(dataset: Dataset) -> list[str]:
+    """Return a warning for each reason why rows are in no part of the split, with their number and the first row."""
+    return [
+        f"warning: {file.source}: {len(messages)} of {plural(file.row_log.rows, 'row')} "
+        f"{'is' if len(messages) == 1 else 'are'} in no part of the split; the first: {messages[0]}"
+        for file in dataset.files
+        for messages in file.row_log.left_out.values()
+    ]
+
+
+# --- Molecules with conflicting rows.
+
+MAX_NAMED = 3  # molecules, and rows of each, that a line names
+_LONGEST = 30  # characters of a value
+
+
+def describe_duplicates(dataset: Dataset) -> str:
+    """Report the number of molecules in several rows, and the first conflicts of labels; "" if there are none."""
+    duplicates = dataset.duplicates
+    if not duplicates.molecules:
+        return ""
+    conflicts = []
+    for target, values in islice(_conflicts(dataset), MAX_NAMED):
+        rows = [f"{value} in {place}" for _, _, place, value in values[:MAX_NAMED]]
+        more = f" and {len(values) - MAX_NAMED} more" if len(values) > MAX_NAMED else ""
+        conflicts.append(f"{target} is {', '.join(rows)}{more}")
+    if not conflicts:
+        return str(duplicates)
+    first = ", the first" if len(duplicates.conflicts) > MAX_NAMED else ""
+    return f"{duplicates}{first}: {'; '.join(conflicts)}"
+
+
+def warn_of_conflicts(dataset: Dataset) -> None:
+    """Warn in the row log of each row whose value differs from that of another row with the same molecule."""
+    for target, values in _conflicts(dataset):
+        for file, number, place, value in values:
+            other = next(((p, v) for _, _, p, v in values if v != value), values[0][2:])
+            reason = f"{other[0]}, of the same molecule, has {other[1]}"
+            if other[0] != place:
+                file.row_log.warn(number, target, value, reason)
+
+
+def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[InputFile, int, str, str]]]]:
+    """Yield the target of each conflict, and the file, number, description and cell of each of its rows."""
+    for t, molecules in dataset.duplicates.conflicts:
+        target, values = dataset.task.targets[t], []
+        for molecule in molecules:
+            file, row = dataset.place(molecule)
+            cell = row.cells[find_column(file.columns, target)].strip()
+            values.append((file, row.number, dataset.describe_place(molecule), printable(cell, _LONGEST)))
+        yield target, values
