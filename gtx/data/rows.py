@@ -274,13 +274,15 @@ class Table:
     length: int | None = None
     schema: pa.Schema | None = None
 
-    def chunks(self, size: int) -> Iterator[list[Row]]:
-        """Yield lists of `size` rows; the last list, and lists of large rows, may be shorter."""
+    def chunks(self, size: int, heaviest: int | None = None) -> Iterator[list[Row]]:
+        """Yield lists of `size` rows; the last list, and those of large rows, by default of more than `LIMITS.heaviest`
+        bytes, are shorter.
+        """
         chunk, weight = [], 0
         for row in self.rows:
             chunk.append(row)
             weight += row.weight
-            if len(chunk) == size or weight > LIMITS.heaviest:
+            if len(chunk) == size or weight > (heaviest or LIMITS.heaviest):
                 yield chunk
                 chunk, weight = [], 0
         if chunk:

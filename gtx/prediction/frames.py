@@ -10,24 +10,14 @@ from typing import Any
 import pandas as pd
 
 from gtx.data.cells import cell_text
-from gtx.data.rows import (
-    MoleculeColumn,
-    Row,
-    RowLog,
-    Table,
-    add_component_columns,
-    damage,
-    first_side,
-    join_sides,
-    smiles_index,
-)
+from gtx.data.rows import MoleculeColumn, RowLog, Table, first_side, smiles_index
 from gtx.data.table_writer import output_header
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.prediction.inputs import first_cells
 from gtx.prediction.loading import load_predictor
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.predictor import Predictor
-from gtx.prediction.streaming import predict_rows
+from gtx.prediction.streaming import make_table, predict_rows
 
 _DTYPES = {float: "float64", bool: "boolean", str: "string"}  # also of frames without rows
 
@@ -86,14 +76,5 @@ class DataFramePredictor:
         requested = components[0] if components else self.smiles_column
         column = MoleculeColumn(first_side(requested), first_side(header.smiles_column))
         place = smiles_index(columns, column, lambda: first_cells(frame))
-
-        def rows() -> Iterator[Row]:
-            cells = frame.astype(object).where(frame.notna(), "")
-            for number, values in enumerate(cells.itertuples(index=False, name=None), start=1):
-                texts = list(map(cell_text, values))
-                yield Row(number, texts, texts[place], error=damage(texts[place]))
-
-        table = join_sides(Table(columns, columns[place], rows(), len(frame)), requested, header.smiles_column)
-        if components:
-            table = add_component_columns(table, components[1:])
-        return header.features.read_table(table) if header.features else table
+        rows = frame.astype(object).where(frame.notna(), "").itertuples(index=False, name=None)
+        return make_table(header, columns, place, (list(map(cell_text, row)) for row in rows), len(frame), requested)

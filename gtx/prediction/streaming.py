@@ -14,14 +14,14 @@ from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from cloudpickle import dumps
 
 from gtx.base.errors import InputError
-from gtx.data import FeaturisationResult, MoleculeStore
+from gtx.data import FeaturisationResult
 from gtx.data.cells import parse_number
 from gtx.data.featurising import (
     default_chunk_size,
@@ -31,7 +31,17 @@ from gtx.data.featurising import (
     min_chunks_for_workers,
     tracked,
 )
-from gtx.data.rows import Row, RowFeatures, RowLog, Table, add_component_columns, find_column, find_columns
+from gtx.data.rows import (
+    Row,
+    RowFeatures,
+    RowLog,
+    Table,
+    add_component_columns,
+    damage,
+    find_column,
+    find_columns,
+    join_sides,
+)
 from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, refuse_input_as_output
 from gtx.data.tables import open_table
 from gtx.molecules import FeaturisedMolecules
@@ -43,6 +53,7 @@ from gtx.tasks.answers import Answers
 
 if TYPE_CHECKING:
     from gtx.data.rows import Record
+    from gtx.prediction.predictor import Predictor
 
 
 # --- Selection of rows: all, or the best.
@@ -114,16 +125,6 @@ NOT_FINITE = "the model's output is no finite number"
 AT_ONCE = 8  # chunks that a GPU predicts at once: hundreds of molecules do not keep it busy, thousands do
 
 
-class Model(Protocol):
-    """What streams use of a `gtx.prediction.Predictor`."""
-
-    header: ModelFileHeader
-    device: torch.device
-
-    def output_columns(self, taken: Iterable[str]) -> dict[str, type]: ...
-    def predict_store(self, store: MoleculeStore) -> Answers: ...
-
-
 class ChunkAnswers(NamedTuple):
     """Answers for a chunk of n texts."""
 
@@ -134,7 +135,7 @@ class ChunkAnswers(NamedTuple):
     smiles: Sequence[str | None] = ()  # for each text its canonical SMILES or None; all None unless requested
 
 
-def predict_chunk(predictor: Model, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
+def predict_chunk(predictor: Predictor, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
     """Read and predict a chunk in this process, on request with canonical SMILES."""
     texts, coordinates, features = chunk
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
@@ -142,7 +143,7 @@ def predict_chunk(predictor: Model, chunk: Chunk, smiles: bool = False) -> Chunk
 
 
 def _predict_parts(
-    predictor: Model,
+    predictor: Predictor,
     parts: Sequence[FeaturisedMolecules],
     texts: Sequence[Text],
     features: Sequence[RowFeatures | None],
@@ -157,7 +158,7 @@ def _predict_in_worker(file: Path, *chunk: Any, smiles: bool) -> ChunkAnswers:
 
 
 @lru_cache(maxsize=1)
-def _opened(file: Path) -> Model:
+def _opened(file: Path) -> Predictor:
     """Load the predictor of this worker process, once."""
     torch.set_num_threads(1)  # the workers themselves use the cores
     return pickle.loads(file.read_bytes())
@@ -193,7 +194,7 @@ class TableOutcome:
 
 
 def predict_table(
-    predictor: Model,
+    predictor: Predictor,
     source: str | Path | Sequence[str],
     out: str | Path,
     *,
@@ -270,26 +271,41 @@ def open_for_model(
 ) -> Table:
     """Open a table with all columns that the model reads."""
     names = header.featuriser.components
-    if not names:
-        if smiles_columns:
-            raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
-        table = open_table(source, smiles_column, header.smiles_column)
-        return header.features.read_table(table) if header.features else table
+    if not names and smiles_columns:
+        raise InputError("this model reads one molecule a row: give --smiles-column in place of --smiles-columns")
     count = 1 if smiles_column else len(smiles_columns or names)
-    if count != len(names):
+    if names and count != len(names):
         raise InputError(f"this model reads {' and '.join(names)}: expected {len(names)} --smiles-columns, got {count}")
-    own, *others = smiles_columns or names
-    table = open_table(source, own)
+    chosen = list(smiles_columns or names)
+    table = open_table(source, chosen[0] if chosen else smiles_column, header.smiles_column)
     try:
-        table = add_component_columns(table, others)
+        table = add_component_columns(table, chosen[1:])
     except InputError as error:
         remedy = f"this model reads {' and '.join(names)}: give a table with these columns, or --smiles-columns"
         raise InputError(f"{error}; {remedy}") from None
     return header.features.read_table(table) if header.features else table
 
 
+def make_table(
+    header: ModelFileHeader,
+    columns: list[str],
+    place: int,
+    cells: Iterable[Sequence[str]],
+    length: int,
+    requested: str | None = None,
+) -> Table:
+    """Make a table with all columns that the model reads from the cells of rows in memory.
+
+    `place` is that of the column of molecules; `requested` is its name, if it was given.
+    """
+    rows = (Row(number, list(row), row[place], error=damage(row[place])) for number, row in enumerate(cells, start=1))
+    table = join_sides(Table(columns, columns[place], rows, length), requested, header.smiles_column)
+    table = add_component_columns(table, header.featuriser.components[1:])
+    return header.features.read_table(table) if header.features else table
+
+
 def predict_rows(
-    predictor: Model, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
+    predictor: Predictor, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
@@ -323,7 +339,7 @@ def record_answer(row_log: RowLog, column: str, row: Row, finite: bool, remarks:
 
 
 def _answered(
-    predictor: Model, table: Table, workers: int | None, smiles: bool
+    predictor: Predictor, table: Table, workers: int | None, smiles: bool
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
     """Yield rows with their answers, in order and in bounded memory, while workers read, or predict, the next ones.
 

@@ -23,7 +23,7 @@ from gtx.molecules import MoleculeError, draw_molecule
 from gtx.molecules.reactions import is_reaction, read_graph
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
 from gtx.prediction import Predictor
-from gtx.serve.limits import ServiceLimits
+from gtx.serve import ServiceLimits
 from gtx.serve.processes import Batcher, ModelProcess, explain
 from gtx.serve.requests import (
     ERRORS,
@@ -129,8 +129,8 @@ def make_app(
     app.add_middleware(RequestGuard, seconds=limits.timeout, hosts=hosts, metrics=metrics)
 
     async def predict_table(request: Request, table: Table) -> PredictedTable:
-        rows = await asyncio.to_thread(read_rows, table, limits.max_molecules, limits.max_smiles)
-        done = await while_connected(request, predict_rows(table, rows, batcher))
+        table = await asyncio.to_thread(read_rows, table, limits.max_molecules, limits.max_smiles)
+        done = await while_connected(request, predict_rows(table, batcher))
         metrics.molecules.labels("error").inc(done.row_log.num_errors)
         metrics.molecules.labels("predicted").inc(done.row_log.rows - done.row_log.num_errors)
         return done

@@ -14,7 +14,7 @@ from gtx.base.errors import InputError
 from gtx.base.termination import Terminated
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note
-from gtx.serve.limits import ServiceLimits
+from gtx.serve import ServiceLimits
 from gtx.settings.options import option, word
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from loky import ProcessPoolExecutor
@@ -88,10 +87,9 @@ class ModelProcess:
 _PATIENCE = 2  # seconds for a batch that nobody waits for any more: another process takes longer to start
 
 
-@dataclass
-class _Job:
+class _Job(NamedTuple):
     chunk: Chunk
-    answers: asyncio.Future[ChunkAnswers] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answers: asyncio.Future[ChunkAnswers]
 
     @property
     def size(self) -> int:
@@ -127,7 +125,7 @@ class Batcher:
 
     async def answer(self, chunk: Chunk) -> ChunkAnswers:
         """Predict a chunk, see `gtx.prediction.streaming.ChunkAnswers`."""
-        job = _Job(chunk)
+        job = _Job(chunk, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         self._arrival.set()
         return await job.answers
@@ -187,32 +185,21 @@ class Batcher:
         except BrokenProcessPool:
             if len(chunks) > 1:
                 raise
-            return await self._predict_without_deadly(*chunks)
+            return await self._predict_by_row(*chunks[0])
 
-    async def _predict_without_deadly(self, chunk: Chunk) -> list[ChunkAnswers]:
-        """Predict a chunk at which the process has died, all but the molecules that are the cause."""
-        deadly = await self._find_deadly(chunk)
-        texts, coordinates, features = chunk
-        blank: Text = "" if isinstance(texts[0], str) else ("",) * len(texts[0])
-        spared = [blank if i in deadly else text for i, text in enumerate(texts)]
-        found = await self.process.call(predict_chunks, [(spared, coordinates, features)])
+    async def _predict_by_row(self, texts: Sequence[Text], *columns: Sequence[Any]) -> list[ChunkAnswers]:
+        """Predict a chunk at which the process has died, without the molecules at which it dies alone."""
+        spared, deadly = list(texts), []
+        for i, text in enumerate(texts):
+            try:
+                await self.process.call(predict_chunks, [([text], *(column[i : i + 1] for column in columns))])
+            except BrokenProcessPool:
+                deadly.append(i)
+                spared[i] = "" if isinstance(text, str) else ("",) * len(text)
+        [answered] = await self.process.call(predict_chunks, [(spared, *columns)])
         for i in deadly:
-            found[0].errors[i] = DEADLY
-        return found
-
-    async def _find_deadly(self, chunk: Chunk, first: int = 0) -> list[int]:
-        """Find the positions, counted from `first`, of the molecules at which the process dies, by halves."""
-        try:
-            await self.process.call(predict_chunks, [chunk])
-        except BrokenProcessPool:
-            texts, coordinates, features = chunk
-            middle = len(texts) // 2
-            if not middle:
-                return [first]
-            low = await self._find_deadly((texts[:middle], coordinates[:middle], features[:middle]), first)
-            high = (texts[middle:], coordinates[middle:], features[middle:])
-            return low + await self._find_deadly(high, first + middle)
-        return []
+            answered.errors[i] = DEADLY
+        return [answered]
 
 
 def predict_chunks(predictor: Predictor, chunks: Sequence[Chunk]) -> list[ChunkAnswers]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,11 +14,11 @@ from typing import Any, NamedTuple
 
 from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.data.cells import cell_text
-from gtx.data.rows import ARROW, Row, RowLog, Table, add_component_columns, damage, join_sides
+from gtx.data.rows import ARROW, RowLog, Table
 from gtx.data.table_writer import Cell, TableWriter, as_text, output_header
 from gtx.molecules import MoleculeError
 from gtx.prediction import ModelFileHeader
-from gtx.prediction.streaming import open_for_model, output_rows
+from gtx.prediction.streaming import make_table, open_for_model, output_rows
 from gtx.serve.processes import Batcher
 
 _EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
@@ -89,11 +90,7 @@ def read_columns(header: ModelFileHeader, columns: Mapping[str, list[Any]]) -> T
         shown = ", ".join(f'"{name}" {len(columns[name])}' for name in names)
         raise InputError(f"expected columns of one length, got {shown}")
     cells = zip(*(map(cell_text, columns[name]) for name in names), strict=True)
-    rows = (Row(number, list(row), row[0], error=damage(row[0])) for number, row in enumerate(cells, start=1))
-    table = join_sides(Table(names, names[0], rows, lengths.pop()), None, header.smiles_column)
-    if header.featuriser.components:
-        table = add_component_columns(table, molecules[1:])
-    return header.features.read_table(table) if header.features else table
+    return make_table(header, names, 0, cells, lengths.pop())
 
 
 def read_text(header: ModelFileHeader, body: bytes) -> Table:
@@ -109,8 +106,8 @@ def read_text(header: ModelFileHeader, body: bytes) -> Table:
     return open_for_model(header, io.BufferedReader(io.BytesIO(body)))
 
 
-def read_rows(table: Table, most: int, longest: int) -> list[Row]:
-    """Read all rows of a table; a SMILES that `check_smiles` refuses is an error of its row.
+def read_rows(table: Table, most: int, longest: int) -> Table:
+    """Read all rows of a table, and return it anew; a SMILES that `check_smiles` refuses is an error of its row.
 
     Raises:
         TooManyRows: the table has more than `most` rows.
@@ -124,7 +121,7 @@ def read_rows(table: Table, most: int, longest: int) -> list[Row]:
                 check_smiles(text, longest)
         except MoleculeError as reason:
             rows[i] = row._replace(error=row.error or str(reason), category="with an unusable molecule")
-    return rows
+    return replace(table, rows=iter(rows))
 
 
 def check_smiles(text: str, longest: int) -> None:
@@ -141,7 +138,7 @@ def check_smiles(text: str, longest: int) -> None:
 
 # --- Predictions.
 
-_CHARACTERS = 50_000  # of a chunk: large molecules go in smaller chunks
+_HEAVIEST = 2**17  # bytes of a chunk: large molecules go in smaller chunks
 
 
 class PredictedTable(NamedTuple):
@@ -178,29 +175,15 @@ class PredictedTable(NamedTuple):
         return _json({"rows": rows, "summary": self.row_log.summary()})
 
 
-async def predict_rows(table: Table, rows: Sequence[Row], batcher: Batcher) -> PredictedTable:
-    """Predict rows of a table, a chunk at a time, so that other requests are predicted between the chunks."""
+async def predict_rows(table: Table, batcher: Batcher) -> PredictedTable:
+    """Predict the rows of a table, a chunk at a time, so that other requests are predicted between the chunks."""
     kinds = batcher.process.predictor.output_columns(table.columns)
     done = PredictedTable(output_header(table.columns, list(kinds)), kinds, table.smiles_column, [], RowLog())
-    for chunk in cut_rows(rows, batcher.most):
+    for chunk in table.chunks(batcher.most, _HEAVIEST):
         columns = ([row.readable for row in chunk], [row.coordinates for row in chunk], [row.features for row in chunk])
         answers = await batcher.answer(columns)
         done.rows.extend(output_rows(done.row_log, table.smiles_column, chunk, answers, len(kinds)))
     return done
-
-
-def cut_rows(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
-    """Cut rows into chunks of at most `most`, and of fewer where the molecules are long texts."""
-    chunk: list[Row] = []
-    characters = 0
-    for row in rows:
-        if chunk and (len(chunk) == most or characters + len(row.text) > _CHARACTERS):
-            yield chunk
-            chunk, characters = [], 0
-        chunk.append(row)
-        characters += len(row.text)
-    if chunk:
-        yield chunk
 
 
 def _json(value: Any) -> bytes:

@@ -19,8 +19,8 @@ import gtx
 from gtx.data import FeatureColumns
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
+from gtx.serve import ServiceLimits
 from gtx.serve.command import make_server, open_socket
-from gtx.serve.limits import ServiceLimits
 from gtx.serve.processes import ModelProcess
 
 GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
