@@ -39,31 +39,6 @@ def as_list(absent: Tensor) -> tuple[Tensor, EdgeListAggregator]:
     return present, EdgeListAggregator(molecule * N + receiver, B * N)
 
 
-@pytest.mark.parametrize("absent", [PADDED, masked()], ids=["padding", "masked"])
-@pytest.mark.parametrize("what", ["softmax", "sum", "max", "only"])
-def test_receivers_see_their_own_edges_alone(what: str, absent: Tensor) -> None:
-    """What stands where there is no edge, however large, is seen by nothing."""
-    score, _ = scores()
-    present, listed = as_list(absent)
-    score[~present] = 1e6
-    of_pairs = getattr(CompleteGraphAggregator(absent, padding_only=absent.shape[1] == 1), what)(score).expand(
-        B, N, N, H
-    )
-    expected = getattr(listed, what)(score[present])
-    torch.testing.assert_close(of_pairs[present], expected, atol=1e-12, rtol=0)
-    receiver = listed.receiver
-    for edge in range(0, len(receiver), 5):  # the definition
-        mates = score[present][receiver == receiver[edge]]
-        value = score[present][edge]
-        by_hand = {
-            "softmax": value.exp() / mates.exp().sum(0),
-            "sum": mates.sum(0),
-            "max": mates.max(0).values,
-            "only": value,
-        }
-        torch.testing.assert_close(expected[edge], by_hand[what], atol=1e-12, rtol=0)
-
-
 def one_receiver(normaliser: Normaliser, score: Tensor) -> Tensor:
     """The weights of the edges `[E, H]` into a single receiver."""
     return normaliser(score, None, EdgeListAggregator(torch.zeros(len(score), dtype=torch.long), 1))

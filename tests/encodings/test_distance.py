@@ -15,6 +15,7 @@ from gtx.encodings import (
     FourierDistance,
     GaussianDistance,
     MATDistanceAndAdjacency,
+    PairUnitVector,
 )
 from gtx.encodings.distance import envelope
 from gtx.graph import CompleteGraph
@@ -57,7 +58,7 @@ def test_slopes_are_finite_and_right(encoding: Encoding, batch: Batch, graph: Co
         few.pos = pos
         return encoding.double()(few, alone)[1][~torch.eye(4, dtype=torch.bool).flatten()]
 
-    assert torch.autograd.gradcheck(values, batch.pos[:4].double().requires_grad_())
+    assert torch.autograd.gradcheck(values, batch.pos[:4].double().requires_grad_(), fast_mode=True)
     encoding.float()
 
 
@@ -69,7 +70,7 @@ def test_rotation_and_translation_change_nothing(encoding: Encoding, batch: Batc
     torch.testing.assert_close(encoding(moved, graph)[1], encoding(batch, graph)[1], atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize("encoding", ALL, ids=repr)
+@pytest.mark.parametrize("encoding", [*ALL, PairUnitVector()], ids=repr)
 def test_no_coordinates_is_an_error(encoding: Encoding, graph: CompleteGraph) -> None:
     with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
         encoding(whole_batch(), graph)
@@ -145,6 +146,20 @@ def test_pair_distance_is_distance_and_bond(batch: Batch, graph: CompleteGraph) 
     assert values[:, 1].sum() == batch.num_edges and values[graph.pair_of(batch.edge_index), 1].all()
 
 
+def test_a_direction_points_from_receiver_to_sender_and_fades() -> None:
+    """It turns with the molecule: see `tests/nn/test_vector_layer.py`."""
+    graph = CompleteGraph.from_ptr(torch.tensor([0, 4]))
+    pos = torch.tensor([[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 4.0], [torch.nan] * 3], requires_grad=True)
+    _, values = PairUnitVector(4.0)(Data(pos=pos), graph)
+    found = values.view(4, 4, 4)
+    assert found[0, 0].tolist() == [0, 0, 0, 1]  # an atom with itself
+    assert found[0, 1].tolist() == [0, 1, 0, 0.5] and found[1, 0].tolist() == [0, -1, 0, 0.5]
+    assert found[0, 2].tolist() == [0, 0, 1, 0] and found[1, 2, 3] == 0  # beyond it
+    assert found[3].eq(0).all() and found[:, 3].eq(0).all()  # unknown
+    values.sin().sum().backward()
+    assert pos.grad.isfinite().all() and pos.grad.any()
+
+
 def test_sizes_that_make_no_sense() -> None:
     with pytest.raises(ValueError, match="expected an even number of channels, got 3"):
         FourierDistance(3)
@@ -152,3 +167,5 @@ def test_sizes_that_make_no_sense() -> None:
         BesselDistance(4, cutoff=-1)
     with pytest.raises(ValueError, match="expected at least 2 channels and a positive cutoff, got 1 and 10"):
         GaussianDistance(1)
+    with pytest.raises(ValueError, match="a positive cutoff, got 1 and -2"):
+        PairUnitVector(-2.0)

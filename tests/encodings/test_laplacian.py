@@ -29,15 +29,6 @@ def parts(node: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return vectors[:, there], values[0, there]
 
 
-def projectors(node: torch.Tensor) -> dict[float, torch.Tensor]:
-    """The projector onto each eigenspace, by eigenvalue."""
-    vectors, values = parts(node)
-    return {
-        value: torch.einsum("il,jl->ij", *[vectors[:, (values - value).abs() < 1e-4]] * 2)
-        for value in values.mul(1e3).round().div(1e3).unique().tolist()
-    }
-
-
 @pytest.mark.parametrize("max_buckets", [1, 4])
 def test_they_are_the_eigenvectors(max_buckets: int, batch: Batch) -> None:
     graph = CompleteGraph.from_batch(batch.batch, max_buckets=max_buckets)
@@ -50,20 +41,6 @@ def test_they_are_the_eigenvectors(max_buckets: int, batch: Batch) -> None:
         torch.testing.assert_close(vectors.T @ vectors, torch.eye(len(values)).double(), atol=1e-5, rtol=0)
         expected = torch.linalg.eigvalsh(L)
         torch.testing.assert_close(values, expected[expected > 1e-9], atol=1e-6, rtol=1e-5)
-
-
-def test_eigenspaces_follow_a_renumbering(batch: Batch, graph: CompleteGraph) -> None:
-    encoding = LaplacianEigenvectors(K)
-    other, order = renumbered(batch)
-    repeated = 0
-    for b in range(graph.num_graphs):
-        here = slice(graph.ptr[b], graph.ptr[b + 1])
-        of, of_other = projectors(encoding(batch, graph)[0][here]), projectors(encoding(other, graph)[0][here])
-        place = order[here] - graph.ptr[b]
-        for value, projector in of.items():
-            torch.testing.assert_close(of_other[value], projector[place][:, place], atol=1e-5, rtol=0)
-            repeated += projector.trace() > 1.5
-    assert repeated
 
 
 def test_signs_are_drawn_per_eigenvector_and_molecule_in_training_alone(batch: Batch, graph: CompleteGraph) -> None:

@@ -53,14 +53,11 @@ def random_graph(sizes: list[int], bonds_per_node: float, seed: int, both_ways: 
 CASES = {
     "molecules": whole_batch([*SMILES, *RINGS]),
     "300 atoms": whole_batch(["C" * 299 + "O", "[Na+].[Cl-]"]),
-    "a star": whole_batch(["S(F)(F)(F)(F)(F)F", "C"]),
     "no molecule": random_graph([], 0, 0, False),
     "molecules of no atoms": random_graph([0, 0, 5, 0, 1, 0], 1, 0, True),
-    "no bonds": random_graph([1, 7, 2], 0, 0, True),
     "rare bonds": random_graph([30, 1, 12], 0.8, 1, True),
     "bonds galore": random_graph([9, 2, 40], 4, 2, True),
     "one way": random_graph([20, 3, 33], 1.1, 3, False),
-    "one way, many": random_graph([16, 50], 3, 4, False),
 }
 
 
@@ -92,7 +89,7 @@ def test_loops_are_the_definition(encoding: Encoding, data: Data, monkeypatch: p
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
 def test_threads_change_nothing(encoding: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = CASES["molecules"]
-    several = Batch.from_data_list(batch.to_data_list() * 40)
+    several = Batch.from_data_list(batch.to_data_list() * 10)
     graph = CompleteGraph.from_ptr(several.ptr)
     found = []
     for threads in (1, 3):
@@ -102,10 +99,15 @@ def test_threads_change_nothing(encoding: Encoding, monkeypatch: pytest.MonkeyPa
         assert one is other is None or one.equal(other)
 
 
-@pytest.mark.parametrize(("sender", "receiver"), [(0, 2), (-1, 0), (0, 5), (7, 1)])
 @pytest.mark.parametrize(
-    "encoding",
-    [BondFeatures([3]), ShortestPathBonds(3), ShortestPathOneHot(2), RandomWalkProbabilities(3), ShortestPathLength()],
+    ("encoding", "sender", "receiver"),
+    [
+        (BondFeatures([3]), 0, 2),
+        (ShortestPathBonds(3), -1, 0),
+        (ShortestPathOneHot(2), 0, 5),
+        (RandomWalkProbabilities(3), 7, 1),
+        (ShortestPathLength(), 0, 2),
+    ],
     ids=repr,
 )
 def test_an_edge_astray_is_named(encoding: Encoding, sender: int, receiver: int) -> None:

@@ -101,7 +101,7 @@ def test_slopes_are_finite_and_right(moments: NeighbourDistancesAndAngles, place
     moments(placed, graph)[0].square().sum().backward()
     assert placed.pos.grad.isfinite().all() and placed.pos.grad.any()
     pos = ring(0, 100, 200) + 0.1 * torch.randn(4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda pos: of(moments, pos), pos.requires_grad_())
+    assert torch.autograd.gradcheck(lambda pos: of(moments, pos), pos.requires_grad_(), fast_mode=True)
     together = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
     of(moments, together).sum().backward()
     assert together.grad.eq(0).all()
@@ -137,8 +137,3 @@ def test_types_of_neighbours_are_the_equation_atom_by_atom_and_keep_to_the_edges
                 expected[receiver] += encoding.types.weight[batch.x[sender, 0]] * filtered
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
         assert found.abs().max() > 0.1
-
-
-def test_types_of_neighbours_at_unknown_coordinates_say_nothing(batch: Batch, graph: CompleteGraph) -> None:
-    found, _ = NeighbourAtomTypes(ExpNormDistance(6, 2.5), 128, 5)(batch, graph)
-    assert found[batch.pos.isnan().any(-1)].eq(0).all() and found.isfinite().all()

@@ -30,22 +30,6 @@ def test_of_one_set_with_itself_it_is_the_complete_graph() -> None:
     assert made.edge_index.equal(complete.edge_index) and made.pair_ptr.equal(complete.pair_ptr)
 
 
-@pytest.mark.parametrize("max_buckets", [1, 4])
-def test_what_is_packed_lies_where_its_graph_is(max_buckets: int) -> None:
-    made = graph(max_buckets)
-    assert len(made.packed.shapes) == max_buckets or max_buckets == 4
-    receivers, senders = torch.arange(1, 44), torch.arange(101, 150)
-    sender, receiver = made.edge_index
-    pairs = receivers[receiver] * 1000 + senders[sender]
-    rows = made.packed.cut_nodes(made.nodes.pack(receivers))
-    columns = made.packed.cut_senders(made.packed.senders.pack(senders))
-    for r, s, p in zip(rows, columns, made.packed.cut_pairs(made.pairs.pack(pairs)), strict=True):
-        both = (r[:, :, None] > 0) & (s[:, None] > 0)
-        assert p.equal(torch.where(both, r[:, :, None] * 1000 + s[:, None], 0))
-    for packing, flat in ((made.nodes, receivers), (made.packed.senders, senders), (made.pairs, pairs)):
-        assert packing.unpack(packing.pack(flat)).equal(flat)
-
-
 LAYERS = {
     "dot": {},
     "dropout off": {"dropout": 0.5},
@@ -71,8 +55,7 @@ def outcome(layer: EdgeAttention, edges: Tensor | CompleteGraph, weights: bool, 
     return [out, *([alpha] if weights else []), *(torch.zeros(()) if g is None else g for g in grads)]
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(("weights", "masked"), [(False, False), (True, True)])
 @pytest.mark.parametrize("name", LAYERS)
 def test_attention_over_it_is_attention_over_its_edge_list(name: str, weights: bool, masked: bool) -> None:
     torch.manual_seed(0)

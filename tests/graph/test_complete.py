@@ -7,7 +7,8 @@ import torch
 import torch.utils._pytree as pytree
 from torch_geometric.data import Data
 
-from gtx.graph import CompleteGraph
+from gtx.graph import CompleteGraph, add_virtual_nodes
+from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, ShapeNotConstantError
 
 SIZES = [3, 0, 1, 5, 30, 3]
 
@@ -32,26 +33,6 @@ def test_pair_of_inverts_edge_index(graph: CompleteGraph) -> None:
     assert graph.pair_of(graph.edge_index).equal(torch.arange(graph.num_edges))
     sender, receiver = graph.edge_index[:, graph.diagonal]
     assert sender.equal(receiver) and sender.equal(torch.arange(graph.num_nodes))
-
-
-def test_buckets_hold_receiver_before_sender(graph: CompleteGraph) -> None:
-    """An asymmetric pair feature, since a symmetric one would hide a transpose."""
-    sender, receiver = graph.edge_index
-    packed = graph.packed.cut_pairs(graph.pairs.pack((100 * receiver + sender).float(), fill=-1.0))
-    nodes = graph.packed.cut_nodes(graph.nodes.pack(torch.arange(graph.num_nodes).float(), fill=-1.0))
-    for pairs, node in zip(packed, nodes, strict=True):
-        both = (node[:, :, None] >= 0) & (node[:, None, :] >= 0)
-        expected = torch.where(both, 100 * node[:, :, None] + node[:, None, :], -1.0)
-        assert pairs.equal(expected)
-
-
-def test_packing_is_lossless_and_differentiable(graph: CompleteGraph) -> None:
-    x = torch.randn(graph.num_nodes, 2, dtype=torch.float64, requires_grad=True)
-    assert graph.nodes.unpack(graph.nodes.pack(x, -torch.inf)).equal(x)
-    torch.autograd.gradcheck(graph.nodes.pack, x)
-    slots = torch.randn(len(graph.nodes.row_of_slot), 2, dtype=torch.float64, requires_grad=True)
-    torch.autograd.gradcheck(graph.nodes.unpack, slots)
-    torch.autograd.gradgradcheck(graph.nodes.unpack, slots)
 
 
 def test_no_nodes_at_all() -> None:
@@ -117,3 +98,27 @@ def test_travels_as_a_pytree_with_its_mask() -> None:
     assert again.mask.equal(MASK) and again.edge_index.equal(graph.edge_index)
     assert graph.to("cpu").mask.equal(MASK)
     assert GRAPH.to("cpu").mask is None
+
+
+# --- A graph of constant shape, which holds the complete graphs of its molecules and a ghost: what its models say of
+# outputs and gradients is in `tests/models/test_constant_shape.py`.
+
+
+BATCH_SHAPE = BatchShape(23, 120, 0, ((1, 8), (2, 5), (3, 2)))
+
+
+def test_nothing_is_read_back_from_the_device() -> None:
+    graph = ConstantShapeGraph.from_sizes(torch.tensor([7, 4, 4, 2, 1, 0], device="meta"), BATCH_SHAPE)
+    grown = add_virtual_nodes(graph.masked(torch.ones(120, dtype=torch.bool, device="meta")), 2)
+    assert grown.graph.num_nodes == 23 + 2 * 7 and grown.graph.nodes.row_of_slot.device.type == "meta"
+
+
+def test_what_has_no_constant_shape_is_refused() -> None:
+    graph = ConstantShapeGraph.from_sizes(torch.tensor([7, 4, 4, 2, 1, 0]), BATCH_SHAPE)
+    assert graph.edge_index.shape == (2, 120) and graph.select(torch.ones(120)).shape == (120,)
+    masked = graph.masked(torch.ones(120, dtype=torch.bool))
+    for ask in (lambda: masked.edge_index, lambda: masked.select(torch.ones(120))):
+        with pytest.raises(ShapeNotConstantError, match="under a mask"):
+            ask()
+    moved = masked.to("meta")
+    assert moved.mask.device.type == "meta" and moved.batch_shape == BATCH_SHAPE

@@ -67,7 +67,7 @@ def test_bonded_pairs(loops: bool, batch: Batch, graph: CompleteGraph) -> None:
     assert edges(BondEdges(loops)(batch, graph), graph) == bonds(batch) | each
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 28, 29, 1000])
+@pytest.mark.parametrize("k", [0, 1, 3, 28, 29])
 def test_within_hops(k: int, batch: Batch, graph: CompleteGraph) -> None:
     """The longest chain has 30 atoms, 29 bonds; two molecules have parts that no bond joins."""
     assert edges(HopCutoffEdges(k)(batch, graph), graph) == {pair for pair, d in hops(batch).items() if d <= k}

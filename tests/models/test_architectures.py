@@ -154,6 +154,15 @@ def test_forces_and_what_trains_on_them_are_right(name: str, batch: Batch) -> No
     assert all(weight is None or weight.isfinite().all() for weight in weights)
 
 
+def test_in_space_alone_the_bonds_of_transformer_m_do_not_count(batch: Batch) -> None:
+    other = batch.clone()
+    keep = batch.pos[batch.edge_index[0]].isnan().any(1) | (torch.arange(batch.num_edges) % 2 == 0)
+    other.edge_index, other.edge_attr = batch.edge_index[:, keep], batch.edge_attr[keep]
+    for modes, same in (((0, 1, 0), True), ((0, 0, 1), False)):
+        model = make("transformer_m", coordinates=True, modes=modes, dropout=0.0).train()
+        assert torch.allclose(model(other), model(batch), atol=1e-6) == same
+
+
 def test_coordinates_are_asked_for_and_refused() -> None:
     sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
     with pytest.raises(ValueError, match="model mat needs coordinates"):

@@ -6,12 +6,10 @@ from functools import partial
 
 import pytest
 import torch
-from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
 from gtx.models import ARCHITECTURES, MultiComponentModel, build_model
-from gtx.models.composites import every_nth, separate_components
 from gtx.molecules import Featuriser
 
 NAMES = ("solute", "solvent")
@@ -39,20 +37,6 @@ def model(separate: bool, seed: int = 0) -> MultiComponentModel:
     arguments = {"out_channels": 2, "num_descriptors": ALONE.num_descriptors + 1, **sizes, **small}
     components = {"count": 2, "separate": separate, "further": 1}
     return build_model({"name": "standard", "arguments": arguments, "components": components}).eval()
-
-
-def assert_same(one: Batch, other: Batch) -> None:
-    for name in ("x", "edge_index", "edge_attr", "u", "batch", "ptr"):
-        assert torch.allclose(one[name], other[name], rtol=0, atol=0, equal_nan=True), name
-
-
-def test_molecules_of_rows_are_those_that_are_read_alone(rows: MoleculeStore, singles: MoleculeStore) -> None:
-    found = rows.as_molecules(1)
-    for name, tensor in singles._tensors().items():
-        assert torch.allclose(found._tensors()[name], tensor, rtol=0, atol=0, equal_nan=True), name
-    assert_same(separate_components(rows.batch([2, 0]), 2, 1), singles.batch([4, 5, 0, 1]))
-    for k in range(2):
-        assert_same(every_nth(separate_components(rows.batch(), 2, 1), k, 2), singles.subset([k, k + 2, k + 4]).batch())
 
 
 def test_a_row_without_one_of_its_molecules_is_an_error_that_names_it() -> None:

@@ -34,7 +34,9 @@ def sizes(mode: str = "reactants-products") -> dict[str, object]:
 @pytest.mark.parametrize("name", MODELS)
 def test_prediction_does_not_depend_on_writing_or_layout(name: str) -> None:
     mode = "reactants-difference-balanced"
-    model = build_model({"name": name, "arguments": {"out_channels": 1, "channels": 32, **sizes(mode)}}).eval()
+    model = build_model(
+        {"name": name, "arguments": {"out_channels": 1, "channels": 16, "heads": 4, "layers": 2, **sizes(mode)}}
+    ).eval()
     assert isinstance(model, GraphTransformer)
     store, other = (store_of(texts, mode) for texts in (REACTIONS, [rewritten(text, 3) for text in REACTIONS]))
     with torch.no_grad():

@@ -43,9 +43,7 @@ def test_pair_features_of_the_wrong_length_or_none(edges: object) -> None:
 
 
 def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
-    mask = torch.ones(13, dtype=torch.bool)
-    mask[2] = False
-    layer, graph = EdgeAttention(8, 4, 2, edge_dim=5), GRAPH.masked(mask)
+    layer, graph = EdgeAttention(8, 4, 2, edge_dim=5), GRAPH.masked(torch.arange(13) != 2)
     assert layer(X, graph, torch.randn(13, 5)).shape == (5, 8)
     with refused(r"expected edge features \[13, 5\], got \[12, 5\]"):
         layer(X, graph, torch.randn(12, 5))

@@ -28,28 +28,6 @@ def inputs(graph: CompleteGraph, channels: int = 8, edge_dim: int = 5, dtype: to
     return x, e
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_is_torch_multihead_attention(graph: CompleteGraph, bias: bool) -> None:
-    """With its weights copied in, molecule by molecule."""
-    torch_layer = torch.nn.MultiheadAttention(8, 2, bias=bias, batch_first=True).double()
-    layer = EdgeAttention(8, 4, heads=2, bias=bias, project=True).double()
-    ours = (layer.lin_query, layer.lin_key, layer.lin_value)
-    with torch.no_grad():
-        for linear, weight in zip(ours, torch_layer.in_proj_weight.chunk(3), strict=True):
-            linear.weight.copy_(weight)
-        layer.lin_out.weight.copy_(torch_layer.out_proj.weight)
-        if bias:
-            torch_layer.in_proj_bias.normal_()
-            torch_layer.out_proj.bias.normal_()
-            for linear, b in zip(ours, torch_layer.in_proj_bias.chunk(3), strict=True):
-                linear.bias.copy_(b)
-            layer.lin_out.bias.copy_(torch_layer.out_proj.bias)
-    x, _ = inputs(graph)
-    expected = torch.cat([torch_layer(m[None], m[None], m[None])[0][0] for m in x.split(SIZES) if len(m)])
-    for edges in (graph, graph.edge_index):
-        torch.testing.assert_close(layer(x, edges), expected, atol=1e-10, rtol=0)
-
-
 @pytest.mark.parametrize("concat", [True, False])
 def test_is_pyg_transformer_conv(graph: CompleteGraph, concat: bool) -> None:
     """With edge features in key and value and its weights copied in."""

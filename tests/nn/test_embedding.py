@@ -67,12 +67,6 @@ def test_is_the_equation_in_its_docstring() -> None:
     assert layer.width == 6
 
 
-def test_without_the_mlp_it_is_the_sum() -> None:
-    layer, features = PairEmbedding(FEATURES, 6, mlp=False), inputs()
-    expected = sum(part(feature) for part, feature in zip(layer.parts, features, strict=True))
-    torch.testing.assert_close(layer(features), expected)
-
-
 # --- Bonds.
 
 

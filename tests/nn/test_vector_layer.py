@@ -115,16 +115,6 @@ def test_nothing_jumps_where_an_atom_leaves_the_cutoff() -> None:
     assert (outs[0] - outs[1]).abs().max() < 1e-9 < 1e-4 < (outs[0] - outs[2]).abs().max()
 
 
-def test_gradients_are_those_of_the_output(pos: Tensor) -> None:
-    layer = make()
-
-    def run(at: Tensor, rows: Tensor) -> Tensor:
-        return layer(rows, GRAPH, space(at))[0]
-
-    inputs = pos.clone().requires_grad_(), nodes(True).requires_grad_()
-    assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
-
-
 def test_heads_that_do_not_divide_the_channels_are_refused() -> None:
     with pytest.raises(ValueError, match="got 4 heads and 6 channels"):
         EquivariantAttentionLayer(6, 4, R)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from gtx.base.errors import InputError
 from gtx.data import featurise
-from gtx.data.public_datasets import load_public_dataset
 from gtx.models import standard
 from gtx.sequence.decoding import greedy_search
 from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder
@@ -103,30 +98,6 @@ def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
         SequenceDataset.of(SequenceBatch.of([[2]]), SequenceBatch.of([[2], [3]]))
 
 
-@pytest.mark.slow
-def test_a_language_model_knows_more_of_smiles_than_how_often_a_token_is_there() -> None:
-    texts = pd.read_parquet(load_public_dataset("xtb9").path).smiles[:1300].tolist()
-    vocabulary = TokenVocabulary.of(texts)
-    sequences = vocabulary.encode_all(texts).sequences
-    train, test = sequences.batch(torch.arange(1000)), sequences.batch(torch.arange(1000, 1300))
-    torch.manual_seed(0)
-    model = MoleculeToSequenceModel(
-        None, len(vocabulary), **{**SMALL, "channels": 32, "heads": 4, "activation": "gelu"}
-    )
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(60):
-        read, labels = train.batch(torch.randint(len(train), (64,))).teacher_forced()
-        optimiser.zero_grad()
-        nn.functional.cross_entropy(model(None, read), labels).backward()
-        optimiser.step()
-    counts = Counter(train.teacher_forced()[1].tolist())
-    read, labels = test.teacher_forced()
-    alone = -sum(math.log(max(counts[label], 1) / counts.total()) for label in labels.tolist()) / len(labels)
-    with torch.inference_mode():
-        found = nn.functional.cross_entropy(model.eval()(None, read), labels).item()
-    assert found < 0.75 * alone, (found, alone)
-
-
 # --- Perplexity and accuracies, by hand and by adding up.
 
 
@@ -150,17 +121,3 @@ def test_a_sequence_counts_the_same_in_any_batch() -> None:
         for a, b, ptr in ((0, 4, torch.tensor([0, 3, 4])), (4, 8, torch.tensor([0, 4])))
     ]
     torch.testing.assert_close(torch.cat(parts), count(logits, labels, PTR))
-
-
-def test_sequence_accuracy_is_that_of_greedy_writing() -> None:
-    torch.manual_seed(0)
-    model = MoleculeToSequenceModel(None, 6, channels=8, layers=1, heads=2).double().eval()
-    ended = False
-    while not ended:  # draw weights until something is written to its end
-        for p in model.parameters():
-            nn.init.normal_(p)
-        ((tokens, _, ended, _),) = greedy_search(model, None, 5)
-        ended = ended and len(tokens) > 0
-    targets = SequenceBatch.of([tokens, [*tokens[:-1], 7 - tokens[-1]]])
-    read, labels = targets.teacher_forced()
-    assert metrics(count(model(None, read), labels, read.ptr))["sequence_accuracy"] == 0.5

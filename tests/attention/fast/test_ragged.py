@@ -16,7 +16,7 @@ import torch
 
 from gtx.attention import AttentionRule, ScaledDotScore, Softmax
 from gtx.attention.fast import operators, ragged, size_classes
-from gtx.attention.fast.size_classes import limit, plan
+from gtx.attention.fast.size_classes import limit
 from gtx.graph import CompleteGraph
 
 ROOT = Path(__file__).parents[3]
@@ -99,33 +99,6 @@ def test_without_triton_or_without_a_device_it_says_so(triton: bool, monkeypatch
     assert not ragged.can_run(graph, x, x, AttentionRule(ScaledDotScore(), Softmax()))
     with pytest.raises(RuntimeError, match="expected triton and a CUDA device"):
         ragged.attention(graph, x, x, x)
-
-
-@pytest.mark.parametrize(("largest", "most"), [(16, 2), (64, 1), (256, 4)])
-@pytest.mark.parametrize(
-    "sizes", [[3, 0, 1, 16, 17, 64, 5, 65, 300, 33, 0], [9, 38, 20, 31] * 40, [80, 120, 300], [0, 0, 7]]
-)
-def test_every_molecule_is_worked_through_once(sizes: list[int], largest: int, most: int) -> None:
-    """In the smallest tile that holds it; its nodes and pairs are where the plan says."""
-    graph = CompleteGraph.from_ptr(torch.tensor([0, *sizes]).cumsum(0), max_buckets=most)
-    work = plan(graph, largest)
-    assert plan(graph, largest) is work
-    done = []
-    for tile, least, first, count in work.classes:
-        for node, pair, size in work.molecules[:, first : first + count].T.tolist():
-            if least < size <= tile:  # else its program ends at once
-                assert tile == 16 or 2 * size > tile
-                assert graph.batch[node] == graph.batch[node + size - 1]
-                assert graph.pair_index[:, pair].tolist() == [node, node]
-                done.append((node, size))
-    small = [(lo, n) for lo, n in zip(graph.ptr.tolist(), sizes, strict=False) if 0 < n <= largest]
-    assert sorted(done) == small
-    if work.large is None:
-        assert max(sizes) <= largest
-    else:
-        nodes, pairs, rest = work.large
-        assert rest.ptr.diff().tolist() == [n for n in sizes if n > largest]
-        assert nodes[rest.pair_index].equal(graph.pair_index[:, pairs])
 
 
 def test_the_largest_tile_by_width_type_and_card(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def drawn(channels: int = 32) -> tuple[BondMessagePassing, torch.Tensor, torch.T
 
 
 @needs_compiler
-@pytest.mark.parametrize("channels", [16, 48, 128])
+@pytest.mark.parametrize("channels", [16, 128])
 def test_is_the_plain_form(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x, bonds, codes = drawn(channels)
     expected = GINEConv.forward(layer, x, bonds, codes.rows)
@@ -46,7 +46,7 @@ def all_gradients(
 
 
 @needs_compiler
-@pytest.mark.parametrize(("channels", "twice"), [(16, False), (48, False), (128, False), (16, True)])
+@pytest.mark.parametrize(("channels", "twice"), [(48, False), (128, False), (16, True)])
 def test_gradients_are_those_of_the_plain_form(channels: int, twice: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x, bonds, codes = drawn(channels)
     with monkeypatch.context() as patched:
@@ -57,13 +57,6 @@ def test_gradients_are_those_of_the_plain_form(channels: int, twice: bool, monke
     )
     for one, other in zip(found, exact, strict=True):
         assert (one - other).norm() <= 2e-6 * other.norm()
-
-
-def test_double_precision_takes_the_plain_form() -> None:
-    layer, x, bonds, codes = drawn()
-    given = LazyBondEmbedding(codes.codes, codes.embedding.double())
-    out = layer.double()(x.double(), bonds, given)
-    assert torch.equal(out, GINEConv.forward(layer, x.double(), bonds, given.rows)) and out.dtype == torch.float64
 
 
 @needs_compiler
