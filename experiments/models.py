@@ -152,7 +152,7 @@ def network_outputs(member: TrainedEnsembleMember, store: MoleculeStore) -> np.n
     output = torch.empty(len(store), member.task.objective.out_channels, dtype=torch.float64)
     for rows in PairBudgetSampler(store.sizes, 50_000, max_molecules=256, shuffle=False):
         output[rows] = member.model(store.batch(rows)).double()
-    return member.task.objective.unscaled(output, store).numpy()
+    return member.task.objective.unscale(output, store).numpy()
 
 
 if __name__ == "__main__":

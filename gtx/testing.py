@@ -525,9 +525,9 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
     if data.task.writes:
         raise TypeError(f"check_task: expected a task of molecules, atoms or bonds, got {data.task.name}, of sequences")
     store = data.store
-    with guarantee("a fitted task is returned as it is", "`fitted` learns once, before the network.") as fitting:
-        fitted = data.task.fitted(store)
-        again = fitted.fitted(store)
+    with guarantee("a fitted task is returned as it is", "`fit` learns once, before the network.") as fitting:
+        fitted = data.task.fit(store)
+        again = fitted.fit(store)
         fitting.require(again.to_dict() == fitted.to_dict(), "the same entries of the header", "others")
     examples = fitted.objective.examples(store)
     batch = examples.batch(torch.arange(len(store)))
@@ -554,7 +554,7 @@ def check_task(task: Task, table: Mapping[str, Sequence[Any]], smiles_column: st
             molecules,
         )
 
-    lesson = "The answer, `unscaled`, must be where the loss of the scaled target is least."
+    lesson = "The answer, `unscale`, must be where the loss of the scaled target is least."
     with guarantee("minimising the loss improves the scores", lesson) as learning, torch.enable_grad():
         title, metric = next(iter(fitted.metrics.items()))
         everything = np.arange(len(store))

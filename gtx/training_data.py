@@ -37,7 +37,7 @@ from gtx.molecules import Featuriser
 from gtx.molecules.perception import list_order_doubt
 from gtx.tasks import Task
 from gtx.tasks.classification import ClassTask
-from gtx.tasks.inferred import InferredTask
+from gtx.tasks.combined import InferredTask
 from gtx.tasks.task import check_task_capability
 
 __all__ = ["DataSettings", "Dataset", "load_training_table"]
@@ -55,7 +55,7 @@ class DataSettings:
         data: path of the table, or name of a public data set.
         target_columns: names of the target columns, unless `task` names the targets.
         smiles_column: name of the column of molecules; for the default, see `gtx.data.open_table`.
-        task: kind of target; default: inferred, see `gtx.tasks.inferred.InferredTask`.
+        task: kind of target; default: inferred, see `gtx.tasks.InferredTask`.
         split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
         split_by: column that the split reads: groups for the split "group", numbers or dates for the split "time".
         split_column: column with the part (train, val, test) of each row.
@@ -352,11 +352,11 @@ class LabelledMolecules:
         return {part: count for part, count in self.counts.items() if part != "val" or not self.folds}
 
     def fitted(self) -> Task:
-        """Fit the task to the training rows, see `Task.fitted`."""
-        train = self.task.labelled(self.train)
+        """Fit the task to the training rows, see `Task.fit`."""
+        train = self.task.drop_blanks(self.train)
         if not len(train):
             raise InputError("there are no training molecules with a target value")
-        return self.task.fitted(train)
+        return self.task.fit(train)
 
     def row_number(self, molecule: int) -> int:
         """Return the number of the row of a molecule, from 1."""

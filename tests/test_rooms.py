@@ -36,9 +36,6 @@ LIBRARIES = {
     "onnxruntime": {"export"},
 }
 
-OF_A_TASK = {"gtx.tasks.answers", "gtx.tasks.objective"}
-"""Parts that are made of a task, `gtx.tasks.task`, and name it in annotations."""
-
 
 def room_of(name: str) -> str:
     """The room of a module; empty for `gtx` itself."""
@@ -78,7 +75,7 @@ def test_no_circle_of_files_within_a_room() -> None:
         for imported in imports(ast.parse(file.read_text()), types=True):
             module = imported if imported in FILES else imported.rpartition(".")[0]
             modules |= {module} if module in FILES and room_of(module) == room_of(name) else set()
-        known[room_of(name)][name] = modules - ({"gtx.tasks.task"} if name in OF_A_TASK else set())
+        known[room_of(name)][name] = modules
     for files in known.values():
         assert set(TopologicalSorter(files).static_order()) >= set(files)  # CycleError names a circle
 

@@ -239,8 +239,8 @@ def test_a_model_with_a_broken_score() -> None:
 
 
 class WrongScale(NumberObjective):
-    def unscaled(self, output: Tensor, store: object = None) -> Tensor:
-        return -10 * super().unscaled(output, store)
+    def unscale(self, output: Tensor, store: object = None) -> Tensor:
+        return -10 * super().unscale(output, store)
 
 
 class BlankTeaches(NumberObjective):
@@ -280,7 +280,7 @@ def test_broken_tasks() -> None:
     for kind, message in (
         (
             learning("objective", WrongScale),
-            "minimising the loss improves the scores: .*`unscaled`.*docs/your-own-task.md",
+            "minimising the loss improves the scores: .*`unscale`.*docs/your-own-task.md",
         ),
         (learning("objective", BlankTeaches), "a blank target teaches nothing"),
         (learning("objective", Infinite), "the loss and its gradient are finite"),

@@ -68,7 +68,7 @@ def main() -> None:
     aside = min(HELD_OUT, len(store) // 10)
     val, train = store.subset(order[:aside]), store.subset(order[aside:])
     featuriser = Featuriser(descriptors=False)
-    task = task.fitted(train)
+    task = task.fit(train)
     train, val = (part.with_targets(winsorised(part.y, task)) for part in (train, val))
     arguments = {
         "out_channels": task.objective.out_channels,

@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
     from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
     from gtx.prediction.model_file import read_model
     from gtx.report.kinds import in_unit
-    from gtx.tasks.task import is_numeric
+    from gtx.tasks.numeric import is_numeric
 
     members, header, kernel_member = read_model(arguments.model)
     weights = sum(p.numel() for p in members[0].parameters())

@@ -19,7 +19,7 @@ from gtx.settings.training import TrainSettings
 if TYPE_CHECKING:
     from gtx.data.public_datasets import PublicDataset
     from gtx.tasks import Task
-    from gtx.tasks.inferred import InferredTask
+    from gtx.tasks.combined import InferredTask
     from gtx.training_data import DataSettings
 
 

@@ -40,8 +40,8 @@ from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.inputs import as_frame, as_texts, component_rows
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression, make_task
-from gtx.tasks.calibration import fewest
-from gtx.tasks.labels import in_order, label
+from gtx.tasks.columns import in_order, label
+from gtx.tasks.uncertainty import fewest
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, LabelledMolecules
 from gtx.workflow.run import Run
@@ -398,7 +398,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
     `classes_` is an array of the classes, sorted as scikit-learn sorts them. For several labels of zeros and ones it is
     the array of their indices, as in scikit-learn's own multi-label classifiers; for other labels a list with the
     classes of each. A saved model predicts the probability of the positive class, the same as after `gtx train` on a
-    table of y; see `gtx.tasks.labels.in_order`, and `task_options={"positive": ...}`.
+    table of y; see `gtx.tasks.columns.in_order`, and `task_options={"positive": ...}`.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -19,8 +19,7 @@ from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
 from gtx.prediction.inputs import as_frame, as_texts, first_cells
 from gtx.tasks import NumericTask
-from gtx.tasks.bounds import parse_bound
-from gtx.tasks.labels import check_count, in_order, label
+from gtx.tasks.columns import check_count, in_order, label, parse_bound
 
 
 def as_smiles(X: Any, coordinates: bool = False, features: FeatureColumns | None = None) -> list[Text]:

@@ -255,7 +255,7 @@ def compute_attribution(
         sums += ["baseline: the prediction without any attention"]
     else:
         share = float(kernel.share[column])
-        if not task.objective.linked:
+        if not task.objective.has_link:
             kernel_alone = float(predicted(~every, every)[0])
             network_part, kernel_part = whole - kernel_alone, kernel_alone - without
             sums += [

@@ -20,7 +20,7 @@ from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.loading import reading_parts, with_embeddings
 from gtx.prediction.neighbours import neighbour_lines
 from gtx.tasks import NumericTask
-from gtx.tasks.task import require_numeric
+from gtx.tasks.numeric import require_numeric
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -171,7 +171,7 @@ def outputs_without(
 def in_units(outputs: Tensor, store: MoleculeStore, task: NumericTask, column: int) -> np.ndarray:
     """Convert outputs `[m, C]` for one molecule to predictions `[m]` of a target."""
     molecules = store.subset(torch.zeros(len(outputs), dtype=torch.long))
-    return task.objective.unscaled(outputs, molecules)[:, column].numpy()
+    return task.objective.unscale(outputs, molecules)[:, column].numpy()
 
 
 def predict_without(subject: Subject, model: GraphTransformer, removed: np.ndarray) -> np.ndarray:

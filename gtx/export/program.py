@@ -22,8 +22,8 @@ from gtx.prediction.kernel_member import blend_outputs
 from gtx.prediction.loading import reading_parts
 from gtx.prediction.predictor import Predictor
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
-from gtx.tasks.calibration import TINY
-from gtx.tasks.scaling import ELEMENTS
+from gtx.tasks.regression import ELEMENTS
+from gtx.tasks.uncertainty import TINY
 
 # --- The graph: the pairs of one molecule, whose number may be unknown.
 
@@ -195,7 +195,7 @@ class ClassAnswers(nn.Module):
 
 
 def element_counts(atoms: Tensor) -> Tensor:
-    """Count the atoms of each element of one molecule, hydrogens included, float64 `[119]`: `gtx.tasks.scaling`."""
+    """Count the atoms of each element of one molecule, hydrogens included, float64 `[119]`: `gtx.tasks.regression`."""
     names = list(ATOM_FEATURE_VALUES)
     element, hydrogens = atoms[:, names.index("element")], atoms[:, names.index("hydrogens")]
     each = torch.arange(ELEMENTS)

@@ -50,7 +50,7 @@ from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.tasks import TASKS, Task
-from gtx.tasks.task import is_numeric
+from gtx.tasks.numeric import is_numeric
 
 # --- Versions of the libraries.
 

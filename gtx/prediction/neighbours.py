@@ -17,8 +17,7 @@ from gtx.data.cells import parse_number
 from gtx.data.rows import Row
 from gtx.data.similarity import morgan_kernel, nearest_references
 from gtx.kernel import TanimotoKernel
-from gtx.tasks.answers import Answers, Scores
-from gtx.tasks.task import Task
+from gtx.tasks.task import Answers, Scores, Task
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser

@@ -30,7 +30,7 @@ from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.model_file import ModelFileHeader, save_model
 from gtx.prediction.neighbours import MOST_NEIGHBOURS, Domain, NeighbourColumns, Neighbours, graph_featuriser
 from gtx.prediction.streaming import NOT_FINITE, TableOutcome, predict_table
-from gtx.tasks.answers import Answers, fresh_columns
+from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser

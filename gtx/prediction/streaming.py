@@ -49,7 +49,7 @@ from gtx.molecules.perception import Text, featurise_texts
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import ModelFileHeader
 from gtx.prediction.neighbours import Overlap
-from gtx.tasks.answers import Answers
+from gtx.tasks.task import Answers
 
 if TYPE_CHECKING:
     from gtx.data.rows import Record

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtx.tasks import BinaryClassification, FractionRegression, Task
-from gtx.tasks.classification import ZERO_ONE, listed
+from gtx.tasks.columns import ZERO_ONE, listed
 
 # --- Numbers and names as a reader sees them.
 

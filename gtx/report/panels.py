@@ -16,7 +16,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 from gtx.report.context import Attainable, NumericReport, RunReport
 from gtx.report.gallery import COLOURS, FAINT, INK, LETTERS, SMALL, Gallery, figure_of
 from gtx.report.kinds import PARTS, count, in_unit, number, score, sentence, signed, titles
-from gtx.tasks.calibration import LEVEL
+from gtx.tasks.uncertainty import LEVEL
 
 MOST_PICTURED = 12
 """Targets with pictures of their own; the tables have them all."""

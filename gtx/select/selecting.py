@@ -24,7 +24,7 @@ from gtx.prediction.folders import Library
 from gtx.prediction.streaming import open_for_model, predict_rows
 from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks.closed_form import embeddings_of
-from gtx.tasks.task import is_numeric
+from gtx.tasks.numeric import is_numeric
 
 CANDIDATES = 4_000
 """Molecules that are compared with each other; of a larger library those that score best one by one."""
@@ -168,7 +168,7 @@ def select(
 def _output(predictor: Predictor, target: str | None) -> int:
     """Return the number of a target's output, if the model is one whose molecules can be chosen."""
     task = predictor.task
-    if not is_numeric(task) or task.objective.linked or predictor.header.featuriser.components:
+    if not is_numeric(task) or task.objective.has_link or predictor.header.featuriser.components:
         raise InputError(f"gtx select chooses by numbers of single molecules; this model's task is {task.name}")
     if target is None and len(task.targets) > 1:
         raise InputError(f"--target: expected one of {listed(task.targets, 10)}, since the model has several")

@@ -22,11 +22,9 @@ from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
 from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
 from gtx.settings.options import learned
-from gtx.tasks.answers import AnswerRules, fresh_columns
 from gtx.tasks.columns import BAD_TARGET, Columns
 from gtx.tasks.metrics import Metric, smoothed_cross_entropy
-from gtx.tasks.objective import Objective, Validation
-from gtx.tasks.task import Task
+from gtx.tasks.task import AnswerRules, Objective, Task, Validation, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -471,8 +469,8 @@ class SequenceGenerationTask(Task, SequenceOptions):
     def answers(self) -> SequenceAnswers:
         return SequenceAnswers(self.columns, self.objective)
 
-    def labelled(self, store: MoleculeStore | SequenceDataset) -> Any:
-        return store if isinstance(store, SequenceDataset) else super().labelled(store)
+    def drop_blanks(self, store: MoleculeStore | SequenceDataset) -> Any:
+        return store if isinstance(store, SequenceDataset) else super().drop_blanks(store)
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.columns.texts_of(store)).errors

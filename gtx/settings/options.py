@@ -46,7 +46,7 @@ def word(name: str, text: str) -> Any:
 def learned() -> Any:
     """Declare a field of a task that training fills in; it is written into the model file.
 
-    It is None before `Task.fitted`. Annotate it by the type that it has afterwards, `| None` only if it may stay None.
+    It is None before `Task.fit`. Annotate it by the type that it has afterwards, `| None` only if it may stay None.
     """
     return field(default=None, kw_only=True, repr=False, compare=False)
 

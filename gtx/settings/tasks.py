@@ -148,9 +148,9 @@ TASKS: dict[str, TaskEntry] = {
     "fractions": TaskEntry("gtx.tasks.fractions", "FractionRegression", FractionOptions),
     "atoms": TaskEntry("gtx.tasks.regression", "Regression", AtomOptions, level="atom"),
     "bonds": TaskEntry("gtx.tasks.regression", "Regression", LevelOptions, level="bond"),
-    "atom-classes": TaskEntry("gtx.tasks.inferred", "InferredTask", LevelClassOptions, level="atom"),
-    "bond-classes": TaskEntry("gtx.tasks.inferred", "InferredTask", LevelClassOptions, level="bond"),
-    "molecule-atom-bond": TaskEntry("gtx.tasks.several", "TaskList", MoleculeAtomBondOptions),
+    "atom-classes": TaskEntry("gtx.tasks.combined", "InferredTask", LevelClassOptions, level="atom"),
+    "bond-classes": TaskEntry("gtx.tasks.combined", "InferredTask", LevelClassOptions, level="bond"),
+    "molecule-atom-bond": TaskEntry("gtx.tasks.combined", "TaskList", MoleculeAtomBondOptions),
     **additions("tasks"),
 }
 """Tasks by the names that `--task` and model files use, those of annexes too."""

@@ -7,17 +7,14 @@ subclass of `NumericTask` or `Task` anywhere, see docs/your-own-task.md.
 from __future__ import annotations
 
 from gtx.settings.tasks import TASKS
-from gtx.tasks.answers import Answers, NumericAnswers, Predictions
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification
 from gtx.tasks.columns import Columns
+from gtx.tasks.combined import InferredTask, TaskList, make_task
 from gtx.tasks.fractions import FractionRegression
-from gtx.tasks.inferred import InferredTask, make_task
 from gtx.tasks.metrics import Metric
-from gtx.tasks.objective import NumericObjective
-from gtx.tasks.regression import Regression
-from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.several import TaskList
-from gtx.tasks.task import NumericTask, Task
+from gtx.tasks.numeric import NumericAnswers, NumericObjective, NumericTask, Predictions
+from gtx.tasks.regression import Regression, TargetScaler
+from gtx.tasks.task import Answers, Task
 
 __all__ = [
     "TASKS",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -17,13 +17,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributions import Dirichlet, kl_divergence
 
-from gtx.base.errors import InputError, printable
+from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, entries, list_of, number, one_of
-from gtx.data.cells import no_numbers, parse_labels
+from gtx.data import MoleculeStore
 from gtx.settings.options import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
-from gtx.tasks.answers import NumericAnswers, Predictions
-from gtx.tasks.calibration import (
+from gtx.tasks.columns import LEVELS, MOST_CLASSES, ZERO_ONE, ClassColumns, listed, same_label
+from gtx.tasks.metrics import Metric, accuracy, constants, has_values, mean_scores, roc_auc, sklearn_score, varies
+from gtx.tasks.numeric import NumericAnswers, NumericObjective, NumericTask, Predictions
+from gtx.tasks.task import Task
+from gtx.tasks.uncertainty import (
     BETWEEN_0_AND_1,
     LEVEL,
     SET_KINDS,
@@ -34,144 +37,11 @@ from gtx.tasks.calibration import (
     fewest,
     fit_isotonic,
     fit_temperature,
+    needs_gradients,
     percent,
     ranking,
     unlikeliness,
 )
-from gtx.tasks.columns import Columns
-from gtx.tasks.labels import (
-    MOST_CLASSES,
-    check_count,
-    count_labels,
-    in_order,
-    label,
-    label_indices,
-    listed,
-    main_labels,
-    normal_label,
-    same_label,
-)
-from gtx.tasks.levels import LEVELS
-from gtx.tasks.metrics import Metric, accuracy, constants, has_values, mean_scores, roc_auc, sklearn_score, varies
-from gtx.tasks.objective import NumericObjective
-from gtx.tasks.task import NumericTask, Task
-from gtx.tasks.uncertainty import needs_gradients
-
-if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
-    from gtx.data.rows import InputFile
-
-ZERO_ONE = ("0", "1")
-
-# --- Columns: labels of classes.
-
-
-@dataclass(frozen=True)
-class ClassColumns(Columns):
-    """Columns of labels, which become numbers of classes.
-
-    Attributes:
-        classes: labels of each target in order; None before the table is read.
-        task: name of the task, for messages.
-        binary: whether each target has exactly two classes, the positive one last; 0 and 1 before the table is read.
-        positive: positive class of every target of two; by default see `gtx.tasks.labels.in_order`.
-    """
-
-    classes: tuple[tuple[str, ...], ...] | None = None
-    task: str = "multiclass"
-    binary: bool = False
-    positive: str | None = None
-
-    discrete: ClassVar[bool] = True
-    nouns: ClassVar[tuple[str, str]] = ("class", "classes")
-
-    def labels(self, target: int) -> tuple[str, ...]:
-        """Return the labels of a target's classes."""
-        if self.classes is not None:
-            return tuple(self.classes[target])
-        return ZERO_ONE if self.binary else ()
-
-    def infer(self, files: Sequence[InputFile]) -> dict[str, Any]:
-        return self.infer_from_cells([files[0].cells(name) for name in self.targets])
-
-    def infer_from_cells(self, columns: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """Return the classes in the cells of each target, as a field of the task.
-
-        Raises:
-            InputError: the cells of a target cannot be learned.
-        """
-        hint = f"; for numbers there is --task {self.level.name}s" if self.level.lists else ""
-        classes = []
-        for name, cells in zip(self.targets, columns, strict=True):
-            classes.append(self.classes_of(name, cells))
-            if self.binary:
-                self._check_pair(name, classes[-1])
-            check_count(classes[-1], name, self.task, hint)
-        return {"classes": tuple(classes)}
-
-    def classes_of(self, name: str, cells: Sequence[str]) -> tuple[str, ...]:
-        """List the classes in the cells of a target column, in order.
-
-        Raises:
-            InputError: there is none.
-        """
-        if self.level.lists:
-            labels = in_order((item for cell in cells for item in _labels(cell, strict=False) or ()), self.positive)
-            if not labels:
-                what = f"holds no list of classes in any of the {len(cells)} rows"
-                raise InputError(f"target column {name!r} {what}; one class for each {self.level.name} was expected")
-            return labels
-        counts = count_labels(map(label, cells))
-        if not counts:
-            raise InputError(no_numbers(cells, name))
-        return in_order(main_labels(counts) if self.binary and len(counts) != 2 else counts, self.positive)
-
-    def _check_pair(self, name: str, labels: Sequence[str]) -> None:
-        """Raise an `InputError` unless a target has two classes, the positive one among them."""
-        if len(labels) != 2:
-            number = f"{len(labels)} classes," if len(labels) > 1 else "only the class"
-            more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
-            needed = "both 0 and 1" if set(labels) < set(ZERO_ONE) else f"exactly two{more}"
-            raise InputError(f"target column {name!r} holds {number} {listed(labels)}; {self.task} needs {needed}")
-        if self.positive is not None and same_label(labels[1]) != same_label(normal_label(self.positive)):
-            raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
-
-    def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
-        return label_indices(map(label, cells), self.labels(target))
-
-    def items(self, target: int, cell: str) -> np.ndarray | None:
-        names = _labels(cell)
-        if names is None:
-            return None
-        labels = self.labels(target)
-        values = label_indices(names, labels)
-        for i in np.flatnonzero(np.isinf(values)).tolist()[:1]:
-            item = f"item {i + 1}, '{printable(str(names[i]), 20)}',"
-            raise InputError(f"{item} is none of the classes {listed(labels)} of the training table, nor null")
-        return values
-
-    def complaint(self, target: int, cell: str) -> str:
-        labels = self.labels(target)
-        if self.binary:
-            return f"is neither {labels[0]} nor {labels[1]}, nor blank"
-        return f"is none of the classes {listed(labels)} of the training table, nor blank"
-
-    def unread_words(self, target: int, cell: str) -> str:
-        if self.level.lists and _labels(cell, strict=False) is None:
-            return super().unread_words(target, cell)
-        return "a label that the model does not know"
-
-
-def _labels(cell: str, strict: bool = True) -> list[str | None] | None:
-    """Parse the labels of a cell's list; None if it is blank, or, unless `strict`, no list."""
-    try:
-        items = parse_labels(cell)
-    except InputError:
-        if strict:
-            raise
-        return None
-    return None if items is None else [None if item is None else normal_label(item) for item in items]
-
 
 # --- Evidence: a Dirichlet distribution over the probabilities of the classes of each molecule.
 
@@ -254,7 +124,7 @@ class CrossEntropy(NumericObjective):
 
     task: ClassTask
 
-    linked: ClassVar[bool] = True
+    has_link: ClassVar[bool] = True
     num_measures: ClassVar[int] = 1
     item_metrics: ClassVar[Sequence[str]] = ("accuracy",)
 
@@ -343,7 +213,7 @@ class CrossEntropy(NumericObjective):
         shares, strength = self.softmaxes(output[..., : self.num_predictions]), output[..., self.num_predictions :]
         return [concentrations(self.class_probabilities(shares, t), s) for t, s in enumerate(strength.unbind(-1))]
 
-    def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
+    def unscale(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         """Compute the probability of each class or, of two classes, of the second."""
         output = output.double()
         if not self.task.evidential:
@@ -361,7 +231,7 @@ class CrossEntropy(NumericObjective):
         return torch.cat(parts, dim=1).masked_fill(blank, torch.nan)
 
     def regressands(self, store: MoleculeStore) -> Tensor:
-        return self.ideal(self.scaled(store))
+        return self.ideal(self.scale(store))
 
     def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
         """Return the loss; of two classes 1 − ROC-AUC, which does not punish overconfidence, where it is defined."""
@@ -539,7 +409,7 @@ class ClassAnswers(NumericAnswers):
         return np.array(["|".join(labels[row]) for row in self.members_of_sets(mean, target)], object)
 
     def evaluate_uncertainty(self, y: np.ndarray, answers: Predictions) -> dict[str, Any]:
-        """Score probabilities, see `gtx.tasks.calibration.evaluate_probabilities`, sets and evidence.
+        """Score probabilities, see `gtx.tasks.uncertainty.evaluate_probabilities`, sets and evidence.
 
         Of sets `coverage`, the share with the true class, and `size`, their mean number of classes; of evidence
         `auroc_vacuity`, the ROC-AUC of vacuity for wrong predictions.
@@ -573,7 +443,7 @@ class ClassTask(NumericTask, ClassOptions):
     With `sets`, the prediction set of a molecule contains the likeliest class and the classes \(\{ c : s_c \le q \}\).
     The threshold q is the \(\lceil (n + 1) \cdot coverage \rceil\)-th smallest of the scores \(s_y\) of the true
     classes of n held-out rows, so that the wanted share of sets contains the true class. The function
-    `gtx.tasks.calibration.unlikeliness` defines both kinds of score.
+    `gtx.tasks.uncertainty.unlikeliness` defines both kinds of score.
 
     With `uncertainty` "evidential", one more output per target is the evidence for the probabilities, and the column
     `<target>_vacuity` is the lack of evidence; see `concentrations`.
@@ -581,7 +451,7 @@ class ClassTask(NumericTask, ClassOptions):
     Args:
         temperatures: temperature of each target, fitted to validation rows if the calibration is "temperature".
         curves: calibration curve of each target and class if the calibration is "isotonic", see
-            `gtx.tasks.calibration.fit_isotonic`.
+            `gtx.tasks.uncertainty.fit_isotonic`.
         margins: threshold q of each target, None if there are too few validation rows.
     """
 
@@ -674,7 +544,7 @@ class BinaryClassification(ClassTask, BinaryOptions):
     Args:
         targets: names of the target columns.
         class_weights: "balanced" gives both classes of a target the same total weight in the loss.
-        positive: positive class of every target; by default see `gtx.tasks.labels.in_order`.
+        positive: positive class of every target; by default see `gtx.tasks.columns.in_order`.
         classes: two labels of each target, the positive label last, read from the table; default: 0 and 1.
         positive_weights: weight of the positive class of each target, fitted to the training rows if weights are
             balanced.

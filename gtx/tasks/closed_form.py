@@ -12,8 +12,7 @@ from torch_geometric.data import Batch
 from gtx.base.errors import InputError
 from gtx.data import PairBudgetSampler
 from gtx.tasks.metrics import masked_mean
-from gtx.tasks.objective import NumericObjective
-from gtx.tasks.task import is_numeric
+from gtx.tasks.numeric import NumericObjective, is_numeric
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -37,7 +36,7 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     have the least loss for leave-one-out predictions f, so that probabilities are calibrated for new molecules (Platt
     1999). Molecules without any value are left out; a task without targets for least squares is an `InputError`.
     """
-    train = task.labelled(train)
+    train = task.drop_blanks(train)
     y = closed_form_targets(task, train)
     if y is None or not is_numeric(task):
         raise InputError(why_no_closed_form(task, train))
@@ -45,8 +44,8 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     used = train.subset(rows)  # no others are embedded
     left_out = model.solve(used, y[rows], embeddings_of(model, used))
     model.row = rows[model.row]
-    if task.objective.linked:
-        model.rescale(*_calibration(task.objective, left_out, task.objective.scaled(used).double()))
+    if task.objective.has_link:
+        model.rescale(*_calibration(task.objective, left_out, task.objective.scale(used).double()))
 
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:

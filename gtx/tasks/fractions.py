@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,17 +13,13 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.base.schema import entries
+from gtx.data import MoleculeStore
 from gtx.data.cells import LARGEST
 from gtx.settings.tasks import FractionOptions
-from gtx.tasks.answers import NumericAnswers
 from gtx.tasks.columns import Columns
 from gtx.tasks.metrics import Metric, has_values, mean_absolute_error, root_mean_squared_error
-from gtx.tasks.objective import NumericObjective
-from gtx.tasks.task import NumericTask, Task
-
-if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
-
+from gtx.tasks.numeric import NumericAnswers, NumericObjective, NumericTask
+from gtx.tasks.task import Task
 
 TOLERANCE = 0.01 + 1e-9
 """Tolerance for the sum of a row's fractions, which rounding moves away from 1; fractions are divided by their sum."""
@@ -80,7 +76,7 @@ class Divergence(NumericObjective):
     summand is the loss and the score of one fraction.
     """
 
-    linked: ClassVar[bool] = True
+    has_link: ClassVar[bool] = True
     metrics: ClassVar[dict[str, Metric]] = {
         "kl": Metric("KL divergence", lambda p, y: divergence(p, y).mean(), has_values, lower=True, summed=True),
         "rmse": Metric("RMSE", root_mean_squared_error, has_values, lower=True),
@@ -98,7 +94,7 @@ class Divergence(NumericObjective):
         return {}
 
     def regressands(self, store: MoleculeStore) -> Tensor:
-        return self.scaled(store).double()
+        return self.scale(store).double()
 
     def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
         """Compute it from the mean divergence, whose size is unknown: the same for all fractions."""
@@ -111,7 +107,7 @@ class Divergence(NumericObjective):
         each = torch.xlogy(target, target) - target * log_p - target + log_p.exp()
         return each * len(self.targets)  # so that the mean over a row is its divergence
 
-    def unscaled(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
+    def unscale(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
         """Compute the fractions, which add up to 1."""
         return output.double().softmax(-1)
 
@@ -157,7 +153,7 @@ class FractionRegression(NumericTask, FractionOptions):
     def outputs_of(self, other: Task) -> None:
         """Return None: among other targets an output has another meaning."""
 
-    def admissible(self, prediction: np.ndarray) -> np.ndarray:
+    def project(self, prediction: np.ndarray) -> np.ndarray:
         fractions = prediction.clip(min=FLOOR)
         return fractions / fractions.sum(axis=1, keepdims=True)
 

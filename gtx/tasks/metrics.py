@@ -62,6 +62,70 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.
     return total / (labels >= 0).sum().clamp(min=1)
 
 
+# --- The loss of bounds of values that were not measured exactly, such as `>5`.
+
+_STEPS = 8  # of the search for the spread
+_LEAST = 1e-6  # variance, of z-scores
+
+
+def with_bounds(y: Tensor, bounds: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Fill blanks among values `[n, T]` with their bounds, `[n, 2T]`.
+
+    Returns:
+        `[n, T]`, and the sides, `[n, T]`: 1 where the value is above, -1 where it is below, 0 where it is exact.
+    """
+    if bounds is None:
+        return y, torch.zeros_like(y)
+    above, below = bounds.to(y).chunk(2, dim=1)
+    lacking = y.isnan()
+    side = (lacking & ~above.isnan()).to(y) - (lacking & above.isnan() & ~below.isnan()).to(y)
+    return torch.where(side > 0, above, torch.where(side < 0, below, y)), side
+
+
+def censored_squares(output: Tensor, value: Tensor, side: Tensor, weights: Tensor) -> Tensor:
+    r"""Compute squared errors, and for bounds their counterpart in a Gaussian likelihood.
+
+    For errors with one standard deviation \(\sigma\), the loss of an exact value y is \(2 \sigma^2\) times its negative
+    log-likelihood, up to a constant. The loss of a bound c is defined in the same way:
+
+    \[ (y - f)^2, \qquad -2 \sigma^2 \ln \Phi\!\left(\frac{f - c}{\sigma}\right) \;\text{for } y > c, \qquad
+       -2 \sigma^2 \ln \Phi\!\left(\frac{c - f}{\sigma}\right) \;\text{for } y < c \]
+
+    For a small \(\sigma\), the loss of a bound is 0 on the allowed side and the squared distance on the other side.
+    With the estimated \(\sigma\), f estimates the mean of the censored values (Tobin 1958,
+    https://doi.org/10.2307/1907382). The standard deviation is the maximum-likelihood estimate from the rows, see
+    `censored_spread`, and has no gradient.
+
+    All arguments are `[B, T]`: f; y or c, any number for blanks; the side, 1 for y > c, -1 for y < c, 0 for y; and the
+    weight of each entry in the spread, 0 for blanks.
+    """
+    error = output - value
+    spread = censored_spread(error.detach(), side, weights)
+    unlikely = -2 * spread.square() * torch.special.log_ndtr(side * error / spread)
+    return torch.where(side == 0, error.square(), unlikely)
+
+
+def censored_spread(error: Tensor, side: Tensor, weights: Tensor) -> Tensor:
+    r"""Estimate the standard deviation of partly censored errors by expectation and maximisation, `[T]`.
+
+    \[ \sigma^2 \leftarrow \frac{\sum_{exact} e^2 + \sum_{bounds} \sigma^2 (1 - z \lambda(z))}{n}, \qquad
+       z = \pm \frac{e}{\sigma}, \quad \lambda = \frac{\varphi(z)}{\Phi(z)} \]
+
+    (Dempster, Laird & Rubin 1977); 1 where there is no exact value. Arguments as of `censored_squares`, the error being
+    output minus value.
+    """
+    exact, bound = weights * (side == 0), weights * (side != 0)
+    squares, measured, total = (exact * error.square()).sum(0), exact.sum(0), weights.sum(0)
+    has_exact = measured > 0
+    variance = torch.where(has_exact, squares / torch.where(has_exact, measured, 1), 1).clamp(min=_LEAST)
+    for _ in range(_STEPS):
+        z = side * error / variance.sqrt()
+        ratio = (-z.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(z)).exp()
+        estimate = (squares + variance * (bound * (1 - z * ratio)).sum(0)) / torch.where(has_exact, total, 1)
+        variance = torch.where(has_exact, estimate, variance).clamp(min=_LEAST)
+    return variance.sqrt()
+
+
 # --- Scores of predictions `[n]`, or probabilities `[n]` or `[n, C]`. Prediction needs no scikit-learn, slow to import.
 
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import Text, check, entries, list_of, one_of, shown
+from gtx.base.errors import InputError
+from gtx.base.schema import Text, check, entries, list_of, one_of
+from gtx.data import FeatureColumns, MoleculeStore
+from gtx.data.rows import InputFile, Row
+from gtx.data.table_writer import find_unused_column_name
 from gtx.settings.options import chosen
-from gtx.settings.tasks import TASKS, WeightOptions
-from gtx.tasks.answers import AnswerRules, NumericAnswers
-from gtx.tasks.columns import Columns
-from gtx.tasks.levels import LEVELS, LevelName
+from gtx.settings.tasks import TASKS
+from gtx.tasks.columns import LEVELS, Columns, Level, LevelName
 from gtx.tasks.metrics import Metric
-from gtx.tasks.objective import NumericObjective, Objective
-
-if TYPE_CHECKING:
-    from gtx.data import FeatureColumns, MoleculeStore
-    from gtx.data.rows import InputFile
-
 
 # --- What gtx can do with a task, beside training and predicting.
 
@@ -47,6 +43,214 @@ def check_task_capability(task: Any, capability: str) -> None:
         raise InputError(f"task {task.name} does not support {CAPABILITIES[capability]}")
 
 
+# --- The objective: outputs, loss and metrics, and the scales fitted to training rows.
+
+
+class Validation(ABC):
+    """Scores of the validation rows in every epoch.
+
+    Attributes:
+        channels: K, numbers that are collected for each molecule.
+        names: names of the metrics that every epoch can give.
+    """
+
+    channels: int
+    names: Sequence[str]
+
+    def outputs(self, output: Any, batch: Any) -> Tensor:
+        """Return what is collected of a batch, `[B, K]`."""
+        return output.float()
+
+    @abstractmethod
+    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        """Return a function from the `outputs` of all validation rows, `[n, K]`, to the scores of an epoch.
+
+        The names of the scores start with `val_`; the best epoch has the lowest `val_score`.
+        """
+
+
+class Objective(ABC):
+    """What training needs of a task.
+
+    Attributes:
+        metrics: metrics by name, the main metric first.
+        level: level of the targets, with R rows in a store or a batch.
+    """
+
+    metrics: ClassVar[Mapping[str, Metric]]
+    level: Level = LEVELS["molecule"]
+
+    def __init__(self, task: Task) -> None:
+        self.task: Any = task
+        self.targets: tuple[str, ...] = task.targets
+        self.level = LEVELS[task.level]
+
+    @property
+    @abstractmethod
+    def out_channels(self) -> int:
+        """Number of the model's outputs per molecule, atom or bond."""
+
+    @property
+    def num_predictions(self) -> int:
+        """Number of outputs, from the first, that are predictions and can be blended with a kernel's."""
+        return self.out_channels
+
+    def known(self, store: MoleculeStore) -> Tensor:
+        """Find the molecules with a value or a bound, bool `[M]`."""
+        return self.level.known(store)
+
+    def fit(self, train: MoleculeStore) -> dict[str, Any]:
+        """Fit scales or classes to the training rows; return them as fields of the task, none that it has already.
+
+        Raises:
+            InputError: it cannot be learned from these rows.
+        """
+        return {}
+
+    def check(self, model: nn.Module) -> None:  # noqa: B027 -- most objectives take any
+        """Raise an `InputError` unless a model suits, before it is trained."""
+
+    def examples(self, store: MoleculeStore) -> Any:
+        """Return the examples from which batches are made, with targets scaled for the loss."""
+        return store
+
+    def forward(self, model: nn.Module, batch: Any) -> Any:
+        """Compute the output of the model for a batch of `examples`."""
+        return self.constrain(model(batch), batch)
+
+    def constrain(self, output: Any, batch: Any) -> Any:
+        """Convert what the model returns for a batch to outputs that the loss and the answers read."""
+        return output
+
+    @abstractmethod
+    def mean_loss(self, output: Any, examples: Any) -> Tensor:
+        """Compute the mean loss of outputs for a batch of `examples`, or for all of them."""
+
+    def share(self, examples: Any) -> int | Tensor:
+        """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
+        return self.level.share(examples)
+
+    @property
+    @abstractmethod
+    def validation(self) -> Validation:
+        """Scores of validation rows in every epoch."""
+
+    def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
+        """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
+        return self.collect([member(batch) for member in members], batch)
+
+    def collect(self, outputs: Sequence[Any], batch: Any) -> Any:
+        """Collect what each member returns for a batch as `predict` returns it."""
+        return torch.stack([self.constrain(output.double(), batch) for output in outputs], dim=1).cpu()
+
+    def regressands(self, store: MoleculeStore) -> Tensor | None:
+        """Return targets for a least-squares fit, float64 `[M, P]`, NaN for blanks.
+
+        The targets are the ideal outputs, or indicators of the classes. The result is None if least squares is not
+        suitable; then no kernel model is blended with the network.
+        """
+        return None
+
+
+# --- Answers, and the rules by which outputs become answers.
+
+
+class Answers(Protocol):
+    """Answers of a model for m molecules."""
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Mask `[m]` of the molecules with an answer."""
+
+    @property
+    def warnings(self) -> list[list[str]]:
+        """Texts per molecule."""
+
+    def subset(self, rows: np.ndarray) -> Answers:
+        """Select the molecules `rows`."""
+
+    def columns(self) -> list[np.ndarray]:
+        """Return the columns that `AnswerRules.output_columns` names, `[m]` each; NaN or None without an answer."""
+
+
+class Scores(Protocol):
+    """Collection of answers and true values while a table is read."""
+
+    def add(self, rows: Sequence[Row], answers: Any) -> None:
+        """Add some rows and their answers."""
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Return the metrics as in `metrics.json`; None if the table has no true values."""
+
+    def notes(self) -> list[str]:
+        """Return notes about all answers, a line each."""
+
+
+class AnswerRules(ABC):
+    """Rules by which outputs become answers: values, spread, intervals, and the names of their columns."""
+
+    @property
+    def reads_similarity(self) -> bool:
+        """True if `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
+        return False
+
+    @abstractmethod
+    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
+        """Name the columns of answers, target by target, with their types float, bool or str.
+
+        A name in `taken` gets a number: `y_pred1` for `y_pred`.
+        """
+
+    @abstractmethod
+    def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
+        """Convert the outputs of `Objective.predict` for all molecules of a store to answers in the user's units."""
+
+    def member_columns(self, members: int) -> dict[str, type] | None:
+        """Name the columns of the predictions of single members, prediction by prediction, with their types.
+
+        None for a task without predictions of single members.
+        """
+        return None
+
+    def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
+        """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
+        raise NotImplementedError(f"{type(self).__name__} has no predictions of single members")
+
+    def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
+        """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`, and return the
+        values as fields of the task.
+        """
+        return {}
+
+    @abstractmethod
+    def score(
+        self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
+    ) -> dict[str, Any]:
+        """Score the answers of networks for the molecules `rows` of a store, as in `metrics.json`.
+
+        Returns:
+            The means over targets, and `per_target`; None where a score is not defined.
+        """
+
+    @abstractmethod
+    def scores(self, columns: Sequence[str]) -> Scores:
+        """Make an object that collects predictions and scores a table that has target columns."""
+
+    def notes(self) -> list[str]:
+        """Return notes about how targets were read and answers calibrated, one line each."""
+        return []
+
+
+def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> dict[str, type]:
+    """Rename the columns `wanted` where their names are `taken`."""
+    names = list(taken)
+    fresh: dict[str, type] = {}
+    for name, dtype in wanted:
+        names.append(find_unused_column_name(names, name))
+        fresh[names[-1]] = dtype
+    return fresh
+
+
 # --- The interface of tasks.
 
 
@@ -55,12 +259,12 @@ class Task(ABC):
     """What a model learns: the choices of a user, the values that training has fitted, and three parts made of them.
 
     * `columns` turns cells of a table into values (`gtx.tasks.columns`).
-    * `objective` has the outputs per item, the loss and the metrics (`gtx.tasks.objective`).
-    * `answers` turns outputs into values, intervals and columns (`gtx.tasks.answers`).
+    * `objective` has the outputs per item, the loss and the metrics (`Objective`).
+    * `answers` turns outputs into values, intervals and columns (`AnswerRules`).
 
     A task is immutable. A part fits values and returns them as fields of the task, and the task is replaced by one with
-    these values: `infer_from_table` has what the columns read of a table, such as classes; `fitted` has what the
-    objective fits to the training rows, such as scales; `calibrated` has what the answers fit to the validation rows,
+    these values: `infer_from_table` has what the columns read of a table, such as classes; `fit` has what the
+    objective fits to the training rows, such as scales; `calibrate` has what the answers fit to the validation rows,
     such as intervals. `to_dict` makes the entry of a model file.
 
     Attributes:
@@ -163,8 +367,8 @@ class Task(ABC):
         """
         return self
 
-    def labelled(self, store: MoleculeStore) -> MoleculeStore:
-        """Select the molecules with a value or a bound, and a weight above 0 if there are weights."""
+    def drop_blanks(self, store: MoleculeStore) -> MoleculeStore:
+        """Drop the molecules with neither a value nor a bound, and those of weight 0."""
         rows = self.objective.known(store)
         if store.weights is not None:
             rows = rows & (store.weights > 0)
@@ -174,7 +378,7 @@ class Task(ABC):
         """Return the reason why a molecule's target cannot be scored, by index of the molecule."""
         return {}
 
-    def fitted(self, train: MoleculeStore) -> Self:
+    def fit(self, train: MoleculeStore) -> Self:
         """Fit scales or classes to the training rows, before the network is trained; a fitted task stays as it is.
 
         Raises:
@@ -184,7 +388,7 @@ class Task(ABC):
 
     def take_over(self, other: Task) -> Self:
         """Take the fitted scales or classes of the same targets from another task, for fine-tuning; both tasks are
-        `fitted`.
+        fitted.
 
         Raises:
             InputError: the other task contradicts the table, for example by other classes.
@@ -198,7 +402,7 @@ class Task(ABC):
         """
         return None
 
-    def calibrated(self, answers: Any, y: np.ndarray) -> Self:
+    def calibrate(self, answers: Any, y: np.ndarray) -> Self:
         """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`."""
         return replace(self, **self.answers.fit(answers, y))
 
@@ -234,76 +438,3 @@ def _json_value(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     return getattr(value, "__name__", str(value)) if callable(value) else value
-
-
-# --- Tasks of numbers and classes.
-
-
-@dataclass(frozen=True)
-class NumericTask(Task, WeightOptions):
-    """Base class of tasks whose targets are numbers or classes, each with its own column.
-
-    A subclass names its `objective`; the columns are of numbers, and the answers one number per target, by default.
-    """
-
-    supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
-    unsaved: ClassVar[frozenset[str]] = frozenset({"target_weights"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, weight in (self.target_weights or {}).items():
-            if name not in self.targets:
-                raise InputError(f"target_weights: there is no target {name!r}{did_you_mean(name, self.targets)}")
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < np.inf:
-                raise InputError(f"target_weights: expected a number of 0 or more for {name!r}, got {shown(weight)}")
-
-    @cached_property
-    def columns(self) -> Columns:
-        return Columns(self.targets, LEVELS[self.level])
-
-    @property
-    @abstractmethod
-    def objective(self) -> NumericObjective:
-        """Outputs, loss and metrics."""
-
-    @cached_property
-    def answers(self) -> NumericAnswers:
-        return NumericAnswers(self)
-
-    def admissible(self, prediction: np.ndarray) -> np.ndarray:
-        """Project predictions `[m, P]` of a method that ignores the task to values that the task allows."""
-        return prediction
-
-    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
-        """Return the part of the targets that is known before training, `[m, T]`, such as a reference per element."""
-        return None
-
-    def shared(self, other: Task) -> list[int]:
-        """Map each target to its index in another task of the same class and level, -1 for a new one."""
-        theirs = other.targets if type(other) is type(self) and other.level == self.level else ()
-        return [theirs.index(name) if name in theirs else -1 for name in self.targets]
-
-    def outputs_of(self, other: Task) -> list[int] | None:
-        if not isinstance(other, NumericTask):
-            return None
-        own, theirs = self.objective, other.objective
-        pairs = [(own.outputs(t), theirs.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
-        if not pairs or other.targets == self.targets or any(len(one) != len(two) for one, two in pairs):
-            return None
-        indices = np.full(own.out_channels, -1)
-        for one, two in pairs:
-            indices[one] = two
-        return indices.tolist()
-
-
-def is_numeric(task: object) -> TypeGuard[NumericTask]:
-    """Return whether a task is of numbers or classes of molecules."""
-    return isinstance(task, NumericTask) and task.level == "molecule"
-
-
-def require_numeric(task: Task, capability: str) -> NumericTask:
-    """Check that a task is of numbers or classes of molecules and supports a capability, and return it."""
-    check_task_capability(task, capability)
-    if not is_numeric(task):
-        raise TypeError(f"expected a NumericTask of molecules, got {type(task).__name__}")
-    return task

@@ -131,7 +131,7 @@ class MoleculeDataModule(LightningDataModule):
         data = DataSettings(str(table), targets, **options)
         dataset = load_training_table(data)
         train, val, test = (dataset.store.subset(dataset.split[part]) for part in ("train", "val", "test"))
-        module = cls(dataset.task.fitted(train), train, val, test, settings)
+        module = cls(dataset.task.fit(train), train, val, test, settings)
         module.featuriser = data.featuriser
         return module
 

@@ -151,7 +151,7 @@ class Problem:
         sizes = np.array([list(map(len, self.parts(k))) for k in range(settings.folds)])
         if not sizes[:, 0].all():
             raise InputError("there are no training molecules with a target value")
-        task = task.fitted(task.labelled(self.train))
+        task = task.fit(task.drop_blanks(self.train))
         check_selection(task, settings.keep_by, bool(sizes[:, 1].all()))
         return replace(self, task=task)
 
@@ -164,7 +164,7 @@ class Problem:
         parts = (self.train, self.val)
         if self.folds:
             parts = tuple(self.train.subset(self.folds[number][part]) for part in ("train", "val"))
-        train, val = map(self.task.labelled, parts)
+        train, val = map(self.task.drop_blanks, parts)
         return train, val
 
     def make_model(self, number: int, train: Any) -> nn.Module:

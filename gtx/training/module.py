@@ -21,7 +21,7 @@ from gtx.models import build_model
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Predictions, Task
-from gtx.tasks.answers import ListPredictions
+from gtx.tasks.numeric import ListPredictions
 from gtx.training.checkpoints import readable
 from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.optimise import adamw, adapt_to_device, check_head_first, freeze, validation_scorer, warmup_cosine

@@ -26,13 +26,13 @@ from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.report.kinds import TITLES
 from gtx.tasks import TaskList
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of
-from gtx.tasks.several import join_baselines
-from gtx.tasks.task import NumericTask, is_numeric
+from gtx.tasks.combined import join_baselines
+from gtx.tasks.numeric import NumericTask, is_numeric
 
 if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
-    from gtx.tasks.objective import NumericObjective
+    from gtx.tasks.numeric import NumericObjective
     from gtx.training_data import LabelledMolecules
 
 RADIUS, BITS = 2, 2048
@@ -152,7 +152,7 @@ def predict_baselines(
                     settings.setdefault(key, {})[target] = value
             if not task.discrete:
                 prediction[:, columns] += known[:, [t]]
-        yield method.name, task.admissible(prediction), settings
+        yield method.name, task.project(prediction), settings
     train = dataset.split["train"]
     if closed_form_targets(task, store) is not None and not np.isnan(y[train]).all(0).any():
         progress(TITLES["kernel"])
@@ -171,7 +171,7 @@ def _predict_by_kernel(
     outputs = outputs_of(deepcopy(kernel).cpu(), store)
     share = 0.0 if kernel.descriptors is None else float(kernel.descriptors.share)
     settings = {"descriptors": round(share, 6), "training_rows": len(train), "ridge": kernel.ridge.tolist()}
-    return task.objective.point.unscaled(outputs, store).numpy(), settings
+    return task.objective.point.unscale(outputs, store).numpy(), settings
 
 
 def _methods(

@@ -28,7 +28,7 @@ from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare, comparison_figure, write_figure
 from gtx.report.kinds import TITLES, score
 from gtx.tasks import NumericTask
-from gtx.tasks.task import require_numeric
+from gtx.tasks.numeric import require_numeric
 from gtx.training import TrainSettings
 from gtx.training.checkpoints import read_log
 from gtx.training.run import RunFolder

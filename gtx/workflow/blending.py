@@ -24,7 +24,7 @@ from gtx.prediction.neighbours import TrainingRows
 from gtx.prediction.predictor import in_threads
 from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
-from gtx.tasks.task import is_numeric
+from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.workflow.specs import add_learned_arguments, kernel_spec
 
@@ -91,7 +91,7 @@ class Blended:
     ) -> Self:
         """Calibrate a predictor on validation rows of a store; `alone` are the outputs of network and kernel."""
         answers = predictor.answers(store, outputs.held_out)
-        task = predictor.task.calibrated(answers.subset(val), targets_of(store).numpy()[val])
+        task = predictor.task.calibrate(answers.subset(val), targets_of(store).numpy()[val])
         fitted = predictor.with_header(replace(predictor.header, task=task))
         parts = {}
         for name, each in (alone or {}).items():
@@ -294,7 +294,7 @@ def blend_weights(task: NumericTask, network: Tensor, kernel: Tensor, val: Molec
         network, kernel: outputs for validation rows, float64 `[m, C]` and `[m, P]`.
         val: validation rows, with targets in their own units.
     """
-    y = task.objective.scaled(val).double()
+    y = task.objective.scale(val).double()
     network = network[:, : task.objective.num_predictions]
     nll = torch.stack([task.objective.nll(torch.lerp(network, kernel.double(), weight), y) for weight in WEIGHTS])
     a, b = PRIOR

@@ -18,7 +18,7 @@ from gtx.prediction import ModelFileHeader
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.model_file import read_model
 from gtx.tasks import Task
-from gtx.tasks.inferred import InferredTask
+from gtx.tasks.combined import InferredTask
 from gtx.tasks.task import check_task_capability
 from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader

@@ -22,7 +22,7 @@ from gtx.prediction.neighbours import BANDS, MOST_MEASURED
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable, DatasetCard, RunReport, count_atoms
 from gtx.tasks import Answers, Predictions, Regression, Task
-from gtx.tasks.task import is_numeric
+from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainSettings
 from gtx.training.fitting import networks_at_a_time
 from gtx.training_data import (
@@ -243,7 +243,7 @@ def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidg
     if not isinstance(task, Regression) or not is_numeric(task):
         return {}
     curves: list[LearningCurve | None] = [None] * len(task.targets)
-    if kernel is not None and len(kernel.row) == len(task.labelled(dataset.train)):
+    if kernel is not None and len(kernel.row) == len(task.drop_blanks(dataset.train)):
         curves = measure_learning_curves(kernel)
     limits = (Attainable(measure_noise(dataset.smiles, y), curve) for y, curve in zip(dataset.y.T, curves, strict=True))
     return {name: each for name, each in zip(task.targets, limits, strict=True) if each}

@@ -29,7 +29,7 @@ from gtx.prediction.loading import attach_foundation, reading_parts, with_embedd
 from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
 from gtx.report.context import RunReport
 from gtx.tasks import Answers, Task
-from gtx.tasks.task import is_numeric
+from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainedEnsembleMember, TrainSettings
 from gtx.training.fitting import Problem, train_networks
 from gtx.training.logging import Watch
@@ -245,7 +245,7 @@ class Run:
     def fit(self, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
         """Train in the folder or resume there, see `gtx.training.fit`; return the members and their header."""
         molecules, networks, fine_tuning = self.molecules, self.molecules.networks, self.fine_tuning
-        extent = TrainingExtent.of(self.task.labelled(molecules.train), self.data.features)
+        extent = TrainingExtent.of(self.task.drop_blanks(molecules.train), self.data.features)
         used = np.union1d(molecules.split["train"], molecules.split["val"])
         train = molecules.store.subset(used)
         if are_several(self.settings.devices):

@@ -13,7 +13,7 @@ from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public
 from gtx.data.rows import InputFile, RowLog
 from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
-from gtx.tasks.inferred import InferredTask
+from gtx.tasks.combined import InferredTask
 from tests.site_for_tests import site as site
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"

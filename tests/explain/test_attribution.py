@@ -65,7 +65,7 @@ def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
     kind, column = request.param, table[["solvation_water"]].to_numpy()
     y = column if kind is Regression else (column > np.median(column)).astype(float)
     store = featurise(Featuriser(), table["smiles"].tolist(), workers=0).store.with_targets(y)
-    task, model = kind("y").fitted(store), specification("standard", Featuriser(), 1)
+    task, model = kind("y").fit(store), specification("standard", Featuriser(), 1)
     own = kernel_ridge(1, num_descriptors=store.descriptors.shape[1])
     fit_closed_form(own, task, store)
     torch.manual_seed(0)
@@ -85,7 +85,7 @@ def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smile
     batch = featurise(Featuriser(), [smiles], workers=0).store.batch(torch.tensor([0]))
     told, text = mixed.kernel_member.kernel.double().contributions(batch)[0][:, 0].numpy(), found.text()
     assert f"the values sum to {found.prediction - found.without:+.4g}: from the baseline" in text
-    if not mixed.task.objective.linked:
+    if not mixed.task.objective.has_link:
         scale = float(mixed.task.scaler.sd[0])
         np.testing.assert_allclose(
             found.contributions.values, 0.2 * alone.contributions.values + 0.8 * scale * told, atol=1e-6

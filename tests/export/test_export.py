@@ -29,7 +29,7 @@ from gtx.prediction import ModelFileHeader, foundation, save_model
 from gtx.prediction.kernel_member import KernelMember
 from gtx.prediction.loading import attach_foundation, foundation_spec
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression, Task
-from gtx.tasks.scaling import TargetScaler
+from gtx.tasks.regression import TargetScaler
 from tests.tables import molecules
 
 pytest.importorskip("onnxruntime")
@@ -66,7 +66,7 @@ def saved(path: Path, task: Task, networks: int = 0, kernels: int = 1, embedded:
     y = np.ascontiguousarray(TABLE[list(task.targets)][:60].to_numpy(float))
     classes = isinstance(task, (BinaryClassification, MulticlassClassification))
     store = done.store.with_targets((y > np.median(y, 0)).astype(float) if classes else y)
-    task, width = task.fitted(store), store.descriptors.shape[1]
+    task, width = task.fit(store), store.descriptors.shape[1]
     outputs = task.objective.point.out_channels if classes else len(task.targets)
     solved = []
     for k in range(kernels):

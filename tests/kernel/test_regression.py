@@ -30,7 +30,7 @@ def many() -> MoleculeStore:
 
 
 def solved(train: MoleculeStore, task=None, **options):
-    task = (task or Regression(("gap", "solvation_water"))).fitted(train)
+    task = (task or Regression(("gap", "solvation_water"))).fit(train)
     model = kernel_ridge(task.objective.out_channels, **{"num_descriptors": train.descriptors.shape[1]} | options)
     fit_closed_form(model, task, train)
     return model, task
@@ -62,7 +62,7 @@ def test_descriptors_have_a_share_where_the_target_follows_them_and_none_where_i
     for num_descriptors in (many.descriptors.shape[1], 0):
         model, fitted = solved(train.with_targets(weight[::2]), task, num_descriptors=num_descriptors)
         assert (model.descriptors is None) == (num_descriptors == 0)
-        errors.append((model(test.batch()) - fitted.objective.scaled(test.with_targets(weight[1::2]))).square().mean())
+        errors.append((model(test.batch()) - fitted.objective.scale(test.with_targets(weight[1::2]))).square().mean())
     assert errors[0] < 0.5 * errors[1]
     noise = torch.randn(120, 1, generator=torch.Generator().manual_seed(0))
     assert solved(replace(many, descriptors=many.descriptors * 0 + noise))[0].descriptors is None
@@ -100,7 +100,7 @@ def test_of_many_rows_some_stand_for_all(
     monkeypatch.setattr(gtx.kernel.regression, "INDUCING", 60)
     some, _ = solved(many)
     assert len(some.row) == 60 and len(exact.row) == 120
-    y = task.objective.scaled(many)
+    y = task.objective.scale(many)
     assert ((some(many.batch()) - y).square().mean(0) < 0.5).all()
     assert (some.variance(many.batch()) >= 0).all()
 
@@ -117,7 +117,7 @@ def test_classes_have_the_probabilities_of_new_molecules(several: bool, many: Mo
     train = many.subset(np.arange(0, 120, 2)).with_targets(y[::2])
     model, task = solved(train, task)
     test = many.subset(np.arange(1, 120, 2))
-    found = task.objective.evaluate(y[1::2], task.objective.unscaled(model(test.batch()), test))
+    found = task.objective.evaluate(y[1::2], task.objective.unscale(model(test.batch()), test))
     assert found["roc_auc"] > 0.8
     loss = float(task.objective.elementwise(model(test.batch()), y[1::2].nan_to_num())[~y[1::2].isnan()].mean())
     assert loss < np.log(3 if several else 2)
@@ -154,7 +154,7 @@ def embed(batch: Batch) -> torch.Tensor:
 def solved_with_embeddings(train: MoleculeStore, **options):
     model = kernel_ridge(2, num_descriptors=train.descriptors.shape[1], foundation=FOUNDATION, **options)
     model.embed = embed
-    fit_closed_form(model, Regression(("a", "b")).fitted(train), train)
+    fit_closed_form(model, Regression(("a", "b")).fit(train), train)
     return model
 
 
@@ -174,7 +174,7 @@ def test_leaving_out_with_three_kernels_is_what_solving_without_the_row_predicts
     train = many.subset(np.arange(30))
     model = solved_with_embeddings(train)
     assert model.kernel_names == ["substructures", "descriptors", "foundation"]
-    y = Regression(("a", "b")).fitted(train).objective.scaled(train).double()
+    y = Regression(("a", "b")).fit(train).objective.scale(train).double()
     k = model.kernel(train.batch())
     found = solve_kernel_ridge(k, torch.arange(30), y)
     for column in range(2):

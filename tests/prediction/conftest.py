@@ -37,10 +37,10 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = {"name": "standard", "arguments": {"out_channels": 2, **sizes, **small}}
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     settings = TrainSettings(epochs=5, folds=2, threads=1, progress=False, accelerator="cpu")
-    task, make = Regression(TARGETS).fitted(train), partial(build_model, model)
+    task, make = Regression(TARGETS).fit(train), partial(build_model, model)
     trained = fit(make, task, store, store.subset(np.arange(0)), settings, folder / "run", folds=[split] * 2)
     predictor = Predictor.of(trained, featuriser, spec=model, train=train)
-    task = predictor.task.calibrated(predictor.predict_store(val), y[split["val"]])
+    task = predictor.task.calibrate(predictor.predict_store(val), y[split["val"]])
     task.interval["half_width"][1] = None
     save_model(folder / "model.gtx", predictor.members, replace(predictor.header, task=task))
     return folder / "model.gtx"

@@ -23,7 +23,7 @@ from gtx.data import featurise
 from gtx.prediction import Predictor, RowSelection, predict_table
 from gtx.prediction.predictor import BATCHES, in_threads
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
-from gtx.tasks.scaling import count_elements
+from gtx.tasks.regression import count_elements
 from tests.molecules_for_tests import SMILES
 
 # --- Predictor.

@@ -13,7 +13,7 @@ import torch
 import gtx
 from gtx.data import MoleculeStore, Row, Table
 from gtx.prediction import Predictor, predict_table, streaming
-from gtx.tasks.answers import Answers
+from gtx.tasks.task import Answers
 
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]

@@ -92,7 +92,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def test_test_rows_have_no_part_in_the_curve(dataset: Dataset) -> None:
     def curve(dataset: Dataset) -> LearningCurve | None:
-        task = Regression(("y",)).fitted(dataset.train)
+        task = Regression(("y",)).fit(dataset.train)
         model = kernel_ridge(1, num_descriptors=dataset.store.descriptors.shape[1])
         fit_closed_form(model, task, dataset.train)
         limits = attainable_errors(task, dataset, model)

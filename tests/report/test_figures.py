@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from gtx.report import panels
 from gtx.report.gallery import COLOURS, Gallery
 from gtx.report.panels import Intervals
-from gtx.tasks.calibration import conformal_half_width
+from gtx.tasks.uncertainty import conformal_half_width
 
 
 def parse(svg: str) -> ElementTree.Element:

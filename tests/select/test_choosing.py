@@ -26,7 +26,7 @@ def many() -> MoleculeStore:
 @pytest.fixture(scope="module")
 def model(many: MoleculeStore) -> KernelRidge:
     found = kernel_ridge(1, num_descriptors=many.descriptors.shape[1])
-    fit_closed_form(found, Regression(("gap",)).fitted(many), many)
+    fit_closed_form(found, Regression(("gap",)).fit(many), many)
     return found
 
 
@@ -81,7 +81,7 @@ def test_the_best_predictions_come_first_with_their_chance(similar: torch.Tensor
 def test_the_values_and_the_kernel_of_other_molecules_come_out_of_a_solved_kernel(
     many: MoleculeStore, model: KernelRidge
 ) -> None:
-    scaled = Regression(("gap",)).fitted(many).objective.scaled(many).double()
+    scaled = Regression(("gap",)).fit(many).objective.scale(many).double()
     torch.testing.assert_close(model.values(), scaled, atol=1e-4, rtol=0)
     some = many.subset(torch.arange(20, 50).numpy())
     torch.testing.assert_close(model.with_references(some).gram(), model.gram()[20:50, 20:50])

@@ -31,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     featuriser, rows = Featuriser(), TABLE[:80]
     done = featurise(featuriser, rows["smiles"].tolist(), workers=0, smiles=True)
     train = done.store.with_targets(rows[["gap"]].to_numpy())
-    task = Regression(("gap",)).fitted(train)
+    task = Regression(("gap",)).fit(train)
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
     arguments = {"out_channels": 1, **sizes, "channels": 8, "layers": 1, "heads": 2}
     spec = {"name": "standard", "arguments": arguments | {"num_descriptors": featuriser.num_descriptors}}

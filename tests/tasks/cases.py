@@ -36,7 +36,7 @@ class YieldObjective(NumericObjective):
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(output, target, reduction="none")
 
-    def unscaled(self, output: Tensor, store: object = None) -> Tensor:
+    def unscale(self, output: Tensor, store: object = None) -> Tensor:
         return output.double().sigmoid()
 
 

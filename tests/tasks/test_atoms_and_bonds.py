@@ -25,7 +25,7 @@ from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassification, NumericTask, Regression, TaskList
-from gtx.tasks.several import join_scores, store_of
+from gtx.tasks.combined import join_scores, store_of
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
@@ -314,7 +314,7 @@ def collected(task: NumericTask, model: nn.Module, batch: object) -> tuple[Tenso
 
 @pytest.mark.parametrize("task", NUMBERS.values(), ids=NUMBERS)
 def test_batches_of_constant_shape_are_worth_the_same(task: Regression) -> None:
-    task = task.fitted(store(task))
+    task = task.fit(store(task))
     model, examples = network(task).train(), task.objective.examples(store(task))
     cutter = ConstantShapeStore(examples)
     (index, *_) = cutter.sampler(5).batches()
@@ -330,7 +330,7 @@ def test_batches_of_constant_shape_are_worth_the_same(task: Regression) -> None:
 
 @pytest.mark.parametrize("task", NUMBERS.values(), ids=NUMBERS)
 def test_every_value_has_the_same_say_and_blanks_have_none(task: Regression) -> None:
-    task = task.fitted(store(task))
+    task = task.fit(store(task))
     batch = task.objective.examples(store(task)).batch()
     y = task.objective.level.targets(batch)
     output = torch.randn(y.shape, requires_grad=True)
@@ -348,7 +348,7 @@ def test_every_value_has_the_same_say_and_blanks_have_none(task: Regression) -> 
 
 @pytest.mark.parametrize("task", CLASSES.values(), ids=CLASSES)
 def test_the_loss_is_the_cross_entropy_of_what_is_known(task: NumericTask) -> None:
-    task = task.fitted(store(task))
+    task = task.fit(store(task))
     batch = task.objective.examples(store(task)).batch()
     y = task.objective.level.targets(batch)
     output = torch.randn(len(y), task.objective.out_channels, requires_grad=True)
@@ -364,7 +364,7 @@ def test_the_loss_is_the_cross_entropy_of_what_is_known(task: NumericTask) -> No
     assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all()
     scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
     assert scores["val_loss"] == scores["val_score"] == pytest.approx(float(loss.detach()), rel=1e-6)
-    found = task.objective.evaluate(y.numpy(), task.objective.unscaled(output.detach()).numpy())
+    found = task.objective.evaluate(y.numpy(), task.objective.unscale(output.detach()).numpy())
     assert scores["val_accuracy"] == pytest.approx(found["accuracy"])
 
 
@@ -386,7 +386,7 @@ def test_members_of_an_ensemble_are_averaged(task: NumericTask) -> None:
 
 
 def test_a_row_of_weight_two_counts_as_two() -> None:
-    task = NUMBERS["atoms"].fitted(store(NUMBERS["atoms"]))
+    task = NUMBERS["atoms"].fit(store(NUMBERS["atoms"]))
     molecules = replace(task.objective.examples(store(task)), weights=torch.tensor([1.0, 1.0, 2.0, 1.0, 0.0]).double())
     weighed, twice = molecules.batch(), replace(molecules, weights=None).batch([0, 1, 2, 2, 3])
     model = network(task)
@@ -394,13 +394,13 @@ def test_a_row_of_weight_two_counts_as_two() -> None:
     assert task.objective.share(weighed) == share == task.objective.share(molecules)
     of = [task.objective.mean_loss(task.objective.forward(model, batch), batch) for batch in (weighed, twice)]
     torch.testing.assert_close(*of)
-    assert len(task.labelled(molecules)) == 3  # the first has no value, the last no weight
+    assert len(task.drop_blanks(molecules)) == 3  # the first has no value, the last no weight
 
 
 def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
     for total in ("charge", 2.0):
         task = Regression(["a", "b"], level="atom", sum_to=total)
-        task = task.fitted(store(task))
+        task = task.fit(store(task))
         with torch.no_grad():
             outputs = task.objective.predict([network(task)], store(task).batch())
         lists = task.answers.decode(outputs, store(task)).mean
@@ -417,7 +417,7 @@ def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
         load_training_table(DataSettings(str(path), task=asked, split_column="split", workers=0))
     known = DataSettings(str(path), task=asked, split_column="split", workers=0, features=FeatureColumns(("total",)))
     data = load_training_table(known)
-    task = data.task.fitted(data.store)
+    task = data.task.fit(data.store)
     assert task.answers.notes()[0].endswith("sum to total; those of the training rows miss it by 0.25 on average")
     model, read = network(task, further=columns.width), Featuriser()
     spec = {"name": "standard", "arguments": ARGUMENTS | sizes(columns.width) | {"out_channels": 2, "per": "atom"}}
@@ -443,7 +443,7 @@ def several() -> tuple[TaskList, MoleculeStore, MoleculeStore, standard]:
     y[::3], atom_y[::4] = torch.nan, torch.nan
     made = replace(made, y=y.expand(-1, 3), atom_y=atom_y, bond_y=bond_y)
     model = standard(1, **sizes(), also={"atom": 1, "bond": 1}, **TINY["model_arguments"]).double().eval()
-    task = TOGETHER.fitted(made)
+    task = TOGETHER.fit(made)
     return task, made, task.objective.examples(made), model
 
 
@@ -458,7 +458,7 @@ def test_the_loss_is_the_sum_of_the_losses_of_the_tasks(several: tuple) -> None:
 def test_batches_of_an_epoch_give_every_atom_and_bond_the_same_say(several: tuple) -> None:
     """The mean over steps is the loss of all molecules, though some batches have more bonds, and some more atoms."""
     together, molecules, examples, model = several
-    task = TaskList(tasks=tuple(each for each in together.tasks if each.level != "molecule")).fitted(molecules)
+    task = TaskList(tasks=tuple(each for each in together.tasks if each.level != "molecule")).fit(molecules)
 
     def mean_loss(batch: object) -> Tensor:
         return task.objective.mean_loss(model(batch)[1:], batch)

@@ -14,9 +14,10 @@ from gtx.base.errors import InputError
 from gtx.data import Row, RowLog
 from gtx.data.rows import InputFile
 from gtx.tasks import Regression
-from gtx.tasks.answers import add_bound_scores
-from gtx.tasks.bounds import censored_spread, censored_squares, parse_bound, with_bounds
 from gtx.tasks.closed_form import closed_form_targets
+from gtx.tasks.columns import parse_bound
+from gtx.tasks.metrics import censored_spread, censored_squares, with_bounds
+from gtx.tasks.numeric import add_bound_scores
 from tests.molecules_for_tests import store
 
 TASK = Regression("y", censored=True)
@@ -135,11 +136,11 @@ def test_the_scale_takes_a_bound_for_what_is_beyond_it_and_no_closed_form_does()
     molecules = store(["C", "CC", "CCC", "CCCC"]).with_targets(torch.tensor([[1.0], [3.0], [torch.nan], [torch.nan]]))
     bounds = torch.tensor([[torch.nan] * 2, [torch.nan] * 2, [8.0, torch.nan], [torch.nan] * 2]).double()
     molecules = replace(molecules, bounds=bounds)
-    task = replace(TASK, element_reference=False).fitted(molecules)
+    task = replace(TASK, element_reference=False).fit(molecules)
     assert task.scaler.mean.item() == 4
     examples = task.objective.examples(molecules)
     assert examples.bounds[2, 0].item() == pytest.approx((8 - 4) / task.scaler.sd.item(), rel=1e-6)
-    assert len(task.labelled(molecules)) == 3
+    assert len(task.drop_blanks(molecules)) == 3
     assert (
         closed_form_targets(task, molecules) is None
         and closed_form_targets(task, replace(molecules, bounds=None)) is not None

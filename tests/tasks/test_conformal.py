@@ -8,9 +8,9 @@ import torch
 
 from gtx.base.errors import InputError
 from gtx.tasks import BinaryClassification, Regression
-from gtx.tasks.answers import Predictions
-from gtx.tasks.calibration import conformal_half_width, fewest, rank
-from gtx.tasks.scaling import TargetScaler
+from gtx.tasks.numeric import Predictions
+from gtx.tasks.regression import TargetScaler
+from gtx.tasks.uncertainty import conformal_half_width, fewest, rank
 
 
 def test_it_is_the_residual_of_the_corrected_rank_and_blanks_do_not_count() -> None:
@@ -40,7 +40,7 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
     task = Regression("y", uncertainty=uncertainty, coverage=coverage, scaler=scaler)
     told = Predictions(mean, std, None, None, [[]] * 8000, reach=reach)
     half = np.arange(8000) < 4000
-    fitted = task.calibrated(told.subset(np.flatnonzero(half)), y[half])
+    fitted = task.calibrate(told.subset(np.flatnonzero(half)), y[half])
     corrected = None if reach is None else tuple(each[~half] * fitted.std_factor for each in reach)
     low, high = fitted.answers.bounds(mean[~half], corrected)
     inside = (low <= y[~half]) & (y[~half] <= high)
@@ -60,12 +60,12 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
         (0.945, "intervals of 94.5%: a ±17, b none; none with fewer than 18 validation values"),
         (0.95, "intervals of 95%: a none, b none; none with fewer than 19 validation values"),
     ):
-        fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrated(told, y)
+        fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrate(told, y)
         assert fitted.answers.notes() == [words]
         assert list(fitted.answers.suffixes(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
         assert (fitted.answers.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
     task = BinaryClassification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
-    fitted = task.calibrated(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
+    fitted = task.calibrate(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
     assert (
         "sets of 95%: " in fitted.answers.notes()[0]
         and "any with fewer than 19 validation values" in fitted.answers.notes()[0]

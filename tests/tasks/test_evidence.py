@@ -41,7 +41,7 @@ def learned(request: pytest.FixtureRequest) -> tuple[ClassTask, nn.Module]:
 def test_the_true_probabilities_are_found(learned: tuple[ClassTask, nn.Module]) -> None:
     task, network = learned
     x, p, _ = drawn(len(task.columns.labels(0)))
-    found = task.objective.unscaled(network(x), None)
+    found = task.objective.unscale(network(x), None)
     assert (found - p[:, -found.shape[1] :]).abs().mean() < 0.1
     assert found.min() > 0 and found.max() < 1
 
@@ -63,8 +63,8 @@ def test_without_evidence_all_classes_are_as_likely_and_nothing_is_known() -> No
     task = MulticlassClassification("y", classes=(("a", "b", "c"),), uncertainty="evidential")
     shares = torch.tensor([[0.7, 0.2, 0.1]])
     outputs = torch.cat([shares.log().expand(2, -1), torch.tensor([[-50.0], [1e4]])], 1)
-    torch.testing.assert_close(task.objective.unscaled(outputs)[0], torch.full((3,), 1 / 3).double(), atol=1e-4, rtol=0)
-    torch.testing.assert_close(task.objective.unscaled(outputs)[1:], shares.double(), atol=1e-3, rtol=0)
+    torch.testing.assert_close(task.objective.unscale(outputs)[0], torch.full((3,), 1 / 3).double(), atol=1e-4, rtol=0)
+    torch.testing.assert_close(task.objective.unscale(outputs)[1:], shares.double(), atol=1e-3, rtol=0)
     nothing, much = task.answers.vacuity(outputs[:, None])[:, 0]
     assert nothing == pytest.approx(1, abs=1e-4) and much < 1e-3
 
@@ -76,7 +76,7 @@ def test_logits_alone_are_plain_probabilities_and_members_are_averaged() -> None
     outputs = torch.randn(4, 2, 7, dtype=torch.float64)  # [m, members, C]
     each = [task.answers.vacuity(outputs[:, [k]]) for k in (0, 1)]
     assert task.answers.vacuity(outputs) == pytest.approx((each[0] + each[1]) / 2)
-    assert task.objective.unscaled(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
+    assert task.objective.unscale(outputs, None).split([2, 3], -1)[1].sum(-1).numpy() == pytest.approx(1)
     torch.testing.assert_close(
-        task.objective.point.unscaled(outputs[..., :5], None), task.objective.softmaxes(outputs[..., :5])
+        task.objective.point.unscale(outputs[..., :5], None), task.objective.softmaxes(outputs[..., :5])
     )

@@ -145,7 +145,7 @@ def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path: Path) -> None:
     for name in ("two labels", "multiclass"):
         case = CASES[name]
         data = load_training_table(table(case, tmp_path / "data.csv"))
-        weighted, plain = (replace(data.task, class_weights=w).fitted(data.store) for w in ("balanced", "none"))
+        weighted, plain = (replace(data.task, class_weights=w).fit(data.store) for w in ("balanced", "none"))
         output = torch.zeros(len(data.store), weighted.objective.out_channels)
         y = torch.from_numpy(data.y).float()
         known = ~y[:, 0].isnan()

@@ -23,7 +23,7 @@ def test_predictions_add_up_to_1_members_and_their_mean() -> None:
     answers = TASK.answers.decode(outputs, molecules)
     np.testing.assert_allclose(answers.mean.sum(1), 1)
     assert (answers.mean >= 0).all() and answers.std.shape == (40, 3)
-    np.testing.assert_allclose(TASK.admissible(np.array([[-1.0, 0.5, 1.5], [0, 0, 0]])).sum(1), 1)
+    np.testing.assert_allclose(TASK.project(np.array([[-1.0, 0.5, 1.5], [0, 0, 0]])).sum(1), 1)
 
 
 def test_the_loss_is_the_divergence_and_least_where_the_shares_are_those_measured() -> None:
@@ -91,4 +91,4 @@ def test_one_share_alone_or_training_rows_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match=r"two target columns or more, .* got 'a'"):
         FractionRegression("a")
     with pytest.raises(InputError, match="molecule 1, counted from 0: the 3 fractions from 'a' to 'c' add up to 3"):
-        TASK.fitted(store(["C", "CC"]).with_targets(torch.tensor([[1.0, 0, 0], [1, 1, 1]])))
+        TASK.fit(store(["C", "CC"]).with_targets(torch.tensor([[1.0, 0, 0], [1, 1, 1]])))

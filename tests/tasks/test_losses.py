@@ -17,7 +17,7 @@ from gtx.base.errors import InputError
 from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
-from gtx.tasks.scaling import ELEMENTS, TargetScaler
+from gtx.tasks.regression import ELEMENTS, TargetScaler
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model

@@ -13,7 +13,7 @@ from gtx.data.cells import BLANK_WORDS, read_weights
 from gtx.data.feature_columns import no_feature
 from gtx.data.rows import InputFile, Row, RowLog
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
-from gtx.tasks.inferred import InferredTask
+from gtx.tasks.combined import InferredTask
 
 COLUMNS = ["smiles", "y", "z"]
 

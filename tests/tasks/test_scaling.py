@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gtx.tasks import TargetScaler
-from gtx.tasks.scaling import count_elements, has_element_column
+from gtx.tasks.regression import count_elements, has_element_column
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import molecules
 

@@ -13,8 +13,8 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.prediction import Predictor
 from gtx.tasks import Regression
-from gtx.tasks.answers import Predictions
-from gtx.tasks.scaling import TargetScaler
+from gtx.tasks.numeric import Predictions
+from gtx.tasks.regression import TargetScaler
 from gtx.tasks.uncertainty import distance_slopes
 from gtx.training import TrainSettings
 from gtx.workflow.specs import check_training_rows_option
@@ -53,7 +53,7 @@ def test_intervals_hold_their_share_in_every_third_where_those_of_one_width_do_n
     for kind in ("none", "similarity"):
         task = Regression("y", uncertainty=kind, scaler=scaler)
         (error, distance), (new, further) = drawn(2000, 2.5), drawn(4000, 2.5, seed=1)
-        fitted = task.calibrated(answers(task, distance), error)
+        fitted = task.calibrate(answers(task, distance), error)
         told = replace(answers(fitted, further), distance=further)
         scores[kind] = fitted.answers.evaluate_uncertainty(new, told)
         assert scores[kind]["coverage"] == pytest.approx(0.9, abs=0.02)

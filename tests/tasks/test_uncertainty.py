@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from gtx.base.errors import InputError
 from gtx.tasks import Regression
-from gtx.tasks.calibration import conformal_interval, relative
-from gtx.tasks.scaling import TargetScaler
-from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, evaluate_spread, std_factors
+from gtx.tasks.regression import TargetScaler
+from gtx.tasks.uncertainty import UNCERTAINTY_METHODS, conformal_interval, evaluate_spread, relative, std_factors
 from tests.molecules_for_tests import store
 
 

@@ -99,9 +99,9 @@ def tasks() -> list[Task]:
     halves = (LOGP.mean() < LOGP).astype(float)
     labels = (("low", "high"),)
     return [
-        Regression(["y"], element_reference=False).fitted(store()),
-        BinaryClassification(["y"], classes=labels, class_weights="balanced").fitted(store(halves)),
-        MulticlassClassification(["y"], classes=labels, class_weights="balanced").fitted(store(halves)),
+        Regression(["y"], element_reference=False).fit(store()),
+        BinaryClassification(["y"], classes=labels, class_weights="balanced").fit(store(halves)),
+        MulticlassClassification(["y"], classes=labels, class_weights="balanced").fit(store(halves)),
     ]
 
 
@@ -131,7 +131,7 @@ def tried() -> Iterator[tuple[Task, nn.Module, MoleculeStore]]:
         yield task, model, molecules
     positions = torch.randn(len(molecules.atoms), 3, generator=torch.Generator().manual_seed(0))
     twice = replace(store(LOGP.repeat(2, axis=1)), positions=positions)
-    task = Regression(["a", "b"], element_reference=False).fitted(twice)
+    task = Regression(["a", "b"], element_reference=False).fit(twice)
     for case in CASES:
         arguments = {"name": case} | EXTRA.get(case, {})
         yield task, make(arguments.pop("name"), **arguments), task.objective.examples(twice)

@@ -59,5 +59,5 @@ def train(
         order = np.concatenate([split["train"], split["val"]])
         rows = {part: np.flatnonzero(np.isin(order, split[part])) for part in ("train", "val")}
         train, given["folds"] = molecules.subset(order), [rows] * settings.folds
-        task = task.fitted(molecules.subset(split["train"]))
+        task = task.fit(molecules.subset(split["train"]))
     return fit(lambda: model(task, **arguments), task, train, val, settings, out, **{"marks": MARKS, **given})

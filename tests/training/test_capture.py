@@ -24,7 +24,7 @@ from .distributed import processes
 from .task import LOGP, model, store, train
 from .test_batch_budget import stopped_in_epoch
 
-TASK = Regression(["y"], element_reference=False).fitted(store())
+TASK = Regression(["y"], element_reference=False).fit(store())
 EXAMPLES = TASK.objective.examples(store())
 
 

@@ -26,7 +26,7 @@ UNTAUGHT = np.where(np.isin(np.arange(len(LOGP)), SPLIT["train"])[:, None], np.n
 
 def predictions(member, y: np.ndarray = LOGP, rows: np.ndarray = VAL) -> torch.Tensor:
     with torch.no_grad():
-        return member.task.objective.unscaled(member.model(store(y).batch(rows)), store(y).subset(rows))
+        return member.task.objective.unscale(member.model(store(y).batch(rows)), store(y).subset(rows))
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_it_learns_and_its_file_predicts_the_same(trained: tuple[nn.Module, Path
     with torch.no_grad():
         output = model(store().batch(np.arange(len(SMILES))))
     np.testing.assert_allclose(
-        frame.logP_pred, opened.task.objective.unscaled(output, store())[:, 0], rtol=1e-4, atol=1e-4
+        frame.logP_pred, opened.task.objective.unscale(output, store())[:, 0], rtol=1e-4, atol=1e-4
     )
     assert "log_cosh" in (folder / "run" / "config.yaml").read_text()
 

@@ -12,7 +12,7 @@ import torch
 from gtx.base.errors import InputError
 from gtx.sequence.task import SequenceGenerationTask
 from gtx.tasks import BinaryClassification, FractionRegression, Regression
-from gtx.tasks.scaling import TargetScaler
+from gtx.tasks.regression import TargetScaler
 from gtx.training.optimise import check_selection, validation_scorer
 
 from .task import LOGP, SPLIT, store, train
@@ -47,7 +47,7 @@ def test_a_score_that_is_better_when_higher_counts_as_its_negative() -> None:
     y = LOGP[SPLIT["val"]]
     val = store().subset(SPLIT["val"])
     task = Regression("y", scaler=TargetScaler.fit(torch.from_numpy(LOGP)))
-    near, far = (task.objective.scaled(val) + shift for shift in (0.1, 1.0))
+    near, far = (task.objective.scale(val) + shift for shift in (0.1, 1.0))
     for name, sign in (("rmse", 1), ("mae", 1), ("r2", -1), ("loss", 1)):
         score = validation_scorer(task, val, name)
         assert score(near)["val_score"] == sign * score(near)[f"val_{name}"] < score(far)["val_score"]

@@ -175,7 +175,7 @@ def test_what_a_reference_says_is_no_matter_of_learning(y):
 def test_the_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_training(y, classes, task):
     y = (classes if task.discrete else y).copy()
     store = featurise(Featuriser(), SMILES, workers=0).store.with_targets(y)
-    task = (task if task.discrete else Regression(task.targets)).fitted(store.subset(SPLIT["train"]))
+    task = (task if task.discrete else Regression(task.targets)).fit(store.subset(SPLIT["train"]))
 
     def kernel(y: np.ndarray) -> np.ndarray:
         molecules = LabelledMolecules(task, store.with_targets(y), SMILES, SPLIT, "", "smiles")

@@ -63,8 +63,8 @@ def measured(rows: int = 40, columns: int = 1) -> tuple[MoleculeStore, torch.Ten
 
 def test_weights_follow_the_errors_and_are_those_of_the_prior_where_both_are_alike() -> None:
     val, y = measured()
-    task = Regression(("y",)).fitted(val)
-    y = task.objective.scaled(val).double()
+    task = Regression(("y",)).fit(val)
+    y = task.objective.scale(val).double()
     noise = torch.randn(3, 40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     good, bad, other = y + 0.1 * noise[0], y + 3 * noise[1], y + 0.1 * noise[2]
     assert blend_weights(task, bad, good, val)[0] > 0.85 > 0.15 > blend_weights(task, good, bad, val)[0]
@@ -183,7 +183,7 @@ def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path
     few = "the network alone: 6 validation rows are too few to weigh a kernel beside it, which takes 10"
     assert said == f"{few}; --model kernel is fitted without them, and gtx benchmark compares them"
     assert outcome.metrics["alone"] == {} and gtx.load(tmp_path / "few" / "model.gtx").kernel_member is None
-    val, task = store(["C"] * 20).with_targets(torch.arange(20.0)[:, None]), Regression(("y",)).fitted
+    val, task = store(["C"] * 20).with_targets(torch.arange(20.0)[:, None]), Regression(("y",)).fit
     weighted = replace(val, weights=torch.ones(20))
     assert obstacle_to_blend(task(val), [weighted], weighted) == "a closed form supports no weights"
     blank = val.with_targets(torch.full((20, 1), torch.nan))

@@ -23,7 +23,7 @@ from gtx.molecules import DESCRIPTOR_NAMES, Featuriser, murcko_scaffold
 from gtx.prediction import ModelFileHeader, foundation, save_model
 from gtx.prediction.model_file import read_model
 from gtx.tasks import Regression
-from gtx.tasks.scaling import TargetScaler
+from gtx.tasks.regression import TargetScaler
 from gtx.training import TrainSettings
 from gtx.training.optimise import rate_of
 from gtx.training.pretrained_weights import TRANSFER_MATCHING

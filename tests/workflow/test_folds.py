@@ -16,7 +16,7 @@ from gtx.cli import main
 from gtx.data.splits import SPLIT_METHODS, RowsToSplit
 from gtx.molecules import murcko_scaffold
 from gtx.tasks import Regression
-from gtx.tasks.calibration import LEVEL
+from gtx.tasks.uncertainty import LEVEL
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, LabelledMolecules, load_training_table
 from gtx.workflow import train_model
@@ -159,7 +159,7 @@ def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings) -> Non
     for each in molecules.networks:
         kernel = fitted_kernel(run.spec, task, molecules.store.subset(each["train"]))
         with torch.no_grad():
-            own = task.objective.unscaled(kernel(molecules.store.batch(torch.from_numpy(each["val"]))), molecules.store)
+            own = task.objective.unscale(kernel(molecules.store.batch(torch.from_numpy(each["val"]))), molecules.store)
         np.testing.assert_allclose(blended.predictions.mean[each["val"]], own, rtol=1e-4)
     (kernel,) = blended.predictor.members
     assert len(kernel.row) == len(molecules.split["train"])

@@ -1,50 +1,221 @@
-"""Answers of a task: outputs to values, spread and intervals, the names of their columns, and the scores of a table."""
+"""Tasks of numbers or classes, each with its own column: the base of their three parts."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.base.errors import InputError, printable
+from gtx.base.errors import InputError, did_you_mean, printable
+from gtx.base.schema import shown
+from gtx.data import MoleculeStore
 from gtx.data.cells import LARGEST, list_text
 from gtx.data.rows import Row, find_columns
-from gtx.data.table_writer import find_unused_column_name
-from gtx.tasks.bounds import RelationColumns, read_bounds
-from gtx.tasks.columns import Columns
-from gtx.tasks.levels import lists_of
-from gtx.tasks.objective import NumericObjective
+from gtx.settings.tasks import WeightOptions
+from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of, read_bounds
+from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
+from gtx.tasks.task import AnswerRules, Objective, Task, Validation, check_task_capability, fresh_columns
 
-if TYPE_CHECKING:
-    from gtx.data import MoleculeStore
-    from gtx.tasks.task import NumericTask
+# --- Numbers, one for each molecule, atom or bond.
+
+
+class NumericObjective(Objective):
+    """Base of objectives of T targets that are numbers, one value for each molecule, atom or bond.
+
+    A subclass defines the loss (`elementwise`), the meaning of an output (`unscale`) and the scores (`metrics`).
+    Every item has the same weight in the loss and in the scores; blanks are left out.
+    """
+
+    has_link: ClassVar[bool] = False
+    """True if outputs are logits or logarithms that `regressands` only approximate; a closed-form fit is then
+    calibrated."""
+    num_measures: ClassVar[int] = 0
+    """Number of `measures`."""
+    item_metrics: ClassVar[Sequence[str]] = ()
+    """Metrics that `item_scores` gives."""
+
+    # what a kind of target defines
+
+    @abstractmethod
+    def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of each entry `[R, T]` from outputs `[R, C]` and scaled targets `[R, T]` without blanks."""
+
+    @abstractmethod
+    def unscale(self, output: Tensor, store: MoleculeStore | None = None) -> Tensor:
+        """Convert outputs `[..., R, C]` for a store to the user's units or to probabilities, float64 `[..., R, P]`."""
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of predictions for each target: one, or one per class."""
+        return [1] * len(self.targets)
+
+    @property
+    def out_channels(self) -> int:
+        """Number of outputs: one per prediction, then further outputs, such as variances."""
+        return self.num_predictions
+
+    def scale(self, store: MoleculeStore) -> Tensor:
+        """Scale the targets of a store for the loss, float32 `[R, T]`."""
+        return self.level.targets(store).float().cpu()
+
+    def ideal(self, y: Tensor) -> Tensor:
+        """Convert scaled targets `[R, T]` to ideal predictions, float64 `[R, P]`, NaN for blanks."""
+        return y.double()
+
+    def measures(self, output: Tensor, target: Tensor) -> list[Tensor]:
+        """Compute what validation of atoms or bonds averages beside the loss, `[R, T]` each; no target is blank."""
+        return []
+
+    def item_scores(self, means: Sequence[Tensor], val: MoleculeStore) -> dict[str, float]:
+        """Compute the scores of an epoch from the means of `measures`, `[T]` each, NaN without values."""
+        return {}
+
+    def val_score(self, output: Tensor, scaled: Tensor, logged: dict[str, float]) -> float:
+        """Compute the score that selects the best epoch, by default the loss; a lower score is better."""
+        return logged["val_loss"]
+
+    @property
+    def point(self) -> Self:
+        """Objective of point predictions alone, such as a kernel's."""
+        return self
+
+    def nll(self, output: Tensor, scaled: Tensor) -> Tensor:
+        """Compute the negative log-likelihood `[T]`, up to a constant, of outputs `[m, P]` for scaled targets
+        `[m, T]`, NaN for blanks.
+        """
+        return (self.point.elementwise(output, scaled.nan_to_num()) * ~scaled.isnan()).sum(0)
+
+    # what follows from it
+
+    @property
+    def num_predictions(self) -> int:
+        """Number P of predictions for each row."""
+        return sum(self.widths)
+
+    @cached_property
+    def places(self) -> list[Target]:
+        """Each target with its columns of the predictions `[R, P]`, and of the first outputs."""
+        ends = np.cumsum(self.widths).tolist()
+        starts = [0, *ends[:-1]]
+        return [Target(*each) for each in zip(self.targets, map(slice, starts, ends), strict=True)]
+
+    def outputs(self, target: int) -> np.ndarray:
+        """Return the indices of a target's outputs, its predictions first; by default in blocks of P outputs."""
+        blocks = np.arange(self.out_channels).reshape(-1, self.num_predictions)
+        return blocks[:, self.places[target].columns].flatten()
+
+    def fit(self, train: MoleculeStore) -> dict[str, Any]:
+        items = f"the {self.level.name}s of " if self.level.lists else ""
+        for name, blank in zip(self.targets, self.level.targets(train).isnan().all(0).tolist(), strict=True):
+            if blank:
+                raise InputError(f"target {name!r} has no value among {items}the training molecules")
+        return {}
+
+    def examples(self, store: MoleculeStore) -> MoleculeStore:
+        return self.level.with_targets(store, self.scale(store))
+
+    def mean_loss(self, output: Tensor, examples: Any) -> Tensor:
+        return masked_mean(self.elementwise, output, self.level.targets(examples), self._loss_weights(examples))
+
+    def _loss_weights(self, examples: Any) -> Tensor | None:
+        """Return the weights of the loss per row and target, broadcastable to `[R, T]`; None for uniform weights."""
+        rows = self.level.weights(examples)
+        rows = None if rows is None else rows[:, None]
+        if not self.task.target_weights:
+            return rows
+        weights = [self.task.target_weights.get(name, 1.0) for name in self.targets]
+        targets = constants(weights, self.level.targets(examples))[None]
+        return targets if rows is None else rows * targets
+
+    @cached_property
+    def validation(self) -> Validation:
+        return (ItemValidation if self.level.lists else MoleculeValidation)(self)
+
+    def collect(self, outputs: Sequence[Tensor], batch: Any) -> Any:
+        stacked = super().collect(outputs, batch)
+        if not self.level.lists:
+            return stacked
+        sizes = torch.bincount(self.level.owner(batch), minlength=batch.num_graphs)
+        return [part[:: self.level.rows_each] for part in stacked.split(sizes.tolist())]
+
+    def evaluate(
+        self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Score predictions `[n, P]` against what was measured `[n, T]`, see `gtx.tasks.metrics.evaluate`; by default
+        with all metrics.
+        """
+        metrics = self.metrics if names is None else {name: self.metrics[name] for name in names}
+        return evaluate(y, prediction, metrics, self.places)
+
+
+# --- Validation of molecules, atoms and bonds.
+
+
+class MoleculeValidation(Validation):
+    """Validation of targets of molecules: all outputs are collected, and scored by every metric."""
+
+    def __init__(self, objective: NumericObjective) -> None:
+        self.objective = objective
+        self.channels: int = objective.out_channels
+        self.names: Sequence[str] = list(objective.metrics)
+
+    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        objective = self.objective
+        y, truth = objective.level.targets(val).cpu(), objective.examples(val).to("cpu")
+        scaled = objective.level.targets(truth).float()
+
+        def scores(output: Tensor) -> dict[str, float]:
+            output = output.float().cpu()
+            values = objective.evaluate(y, objective.unscale(output, val))
+            logged = {f"val_{name}": values[name] for name in objective.metrics if values[name] is not None}
+            logged["val_loss"] = float(objective.mean_loss(output, replace(truth, y=scaled)))
+            return {**logged, "val_score": objective.val_score(output, scaled, logged)}
+
+        return scores
+
+
+class ItemValidation(Validation):
+    """Validation of targets of atoms or bonds: sums over those of each molecule are collected, in place of outputs.
+
+    The sums are, for each target, the number of values and the measures of the objective. Scores that need all outputs
+    at once, such as ROC-AUC, are left out.
+    """
+
+    def __init__(self, objective: NumericObjective) -> None:
+        self.objective = objective
+        self.names: Sequence[str] = objective.item_metrics
+        self.channels: int = (2 + objective.num_measures) * len(objective.targets)
+
+    def outputs(self, output: Tensor, batch: Any) -> Tensor:
+        level = self.objective.level
+        target = level.targets(batch)
+        measured = ~target.isnan()
+        target, output = target.nan_to_num(), output.float()
+        losses = self.objective.elementwise(output, target)
+        sums = [torch.ones_like(target), losses, *self.objective.measures(output, target)]
+        each = torch.cat([each * measured for each in sums], 1)
+        return each.new_zeros(batch.num_graphs, self.channels).index_add(0, level.owner(batch), each)
+
+    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        weights = torch.ones(len(val), 1).double() if val.weights is None else val.weights.cpu()[:, None].double()
+        targets = len(self.objective.targets)
+
+        def scores(outputs: Tensor) -> dict[str, float]:
+            count, loss, *sums = outputs.double().cpu().unflatten(1, (-1, targets)).unbind(1)
+            mean_loss = float((loss * weights).sum() / (count * weights).sum().clamp(min=1e-300))
+            means = [each.sum(0) / count.sum(0) for each in sums]
+            return {"val_loss": mean_loss, "val_score": mean_loss} | self.objective.item_scores(means, val)
+
+        return scores
 
 
 # --- Predicted numbers, and predicted lists of numbers.
-
-
-class Answers(Protocol):
-    """Answers of a model for m molecules."""
-
-    @property
-    def finite(self) -> np.ndarray:
-        """Mask `[m]` of the molecules with an answer."""
-
-    @property
-    def warnings(self) -> list[list[str]]:
-        """Texts per molecule."""
-
-    def subset(self, rows: np.ndarray) -> Answers:
-        """Select the molecules `rows`."""
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns that `AnswerRules.output_columns` names, `[m]` each; NaN or None without an answer."""
 
 
 @dataclass(frozen=True)
@@ -136,87 +307,6 @@ class ListPredictions:
         ]
 
 
-# --- The rules by which outputs become answers.
-
-
-class Scores(Protocol):
-    """Collection of answers and true values while a table is read."""
-
-    def add(self, rows: Sequence[Row], answers: Any) -> None:
-        """Add some rows and their answers."""
-
-    def metrics(self) -> dict[str, Any] | None:
-        """Return the metrics as in `metrics.json`; None if the table has no true values."""
-
-    def notes(self) -> list[str]:
-        """Return notes about all answers, a line each."""
-
-
-class AnswerRules(ABC):
-    """Rules by which outputs become answers: values, spread, intervals, and the names of their columns."""
-
-    @property
-    def reads_similarity(self) -> bool:
-        """True if `decode` needs the distance to the nearest training molecule, 1 - similarity, after all outputs."""
-        return False
-
-    @abstractmethod
-    def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        """Name the columns of answers, target by target, with their types float, bool or str.
-
-        A name in `taken` gets a number: `y_pred1` for `y_pred`.
-        """
-
-    @abstractmethod
-    def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
-        """Convert the outputs of `Objective.predict` for all molecules of a store to answers in the user's units."""
-
-    def member_columns(self, members: int) -> dict[str, type] | None:
-        """Name the columns of the predictions of single members, prediction by prediction, with their types.
-
-        None for a task without predictions of single members.
-        """
-        return None
-
-    def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
-        """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
-        raise NotImplementedError(f"{type(self).__name__} has no predictions of single members")
-
-    def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
-        """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`, and return the
-        values as fields of the task.
-        """
-        return {}
-
-    @abstractmethod
-    def score(
-        self, members: Sequence[nn.Module], store: MoleculeStore, answers: Any, rows: np.ndarray
-    ) -> dict[str, Any]:
-        """Score the answers of networks for the molecules `rows` of a store, as in `metrics.json`.
-
-        Returns:
-            The means over targets, and `per_target`; None where a score is not defined.
-        """
-
-    @abstractmethod
-    def scores(self, columns: Sequence[str]) -> Scores:
-        """Make an object that collects predictions and scores a table that has target columns."""
-
-    def notes(self) -> list[str]:
-        """Return notes about how targets were read and answers calibrated, one line each."""
-        return []
-
-
-def fresh_columns(taken: Iterable[str], wanted: Iterable[tuple[str, type]]) -> dict[str, type]:
-    """Rename the columns `wanted` where their names are `taken`."""
-    names = list(taken)
-    fresh: dict[str, type] = {}
-    for name, dtype in wanted:
-        names.append(find_unused_column_name(names, name))
-        fresh[names[-1]] = dtype
-    return fresh
-
-
 class NumericAnswers(AnswerRules):
     """Answers that are numbers, or lists of numbers for atoms and bonds; with the deviation of several members."""
 
@@ -252,7 +342,7 @@ class NumericAnswers(AnswerRules):
 
     def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
         """Convert outputs `[R, members, C]` to predictions of R molecules, atoms or bonds, without their table."""
-        members = self.objective.unscaled(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
+        members = self.objective.unscale(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
         std = members.std(0, ddof=1) if len(members) > 1 else None
         return Predictions(members.mean(0), std, None, None, [] if store is None else self.warnings(store))
 
@@ -291,7 +381,7 @@ class NumericAnswers(AnswerRules):
         return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
 
     def members_apart(self, outputs: Tensor, store: MoleculeStore) -> list[np.ndarray]:
-        each = self.objective.unscaled(outputs.transpose(0, 1), store)  # [members, m, P]
+        each = self.objective.unscale(outputs.transpose(0, 1), store)  # [members, m, P]
         return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
 
     def score(
@@ -451,3 +541,76 @@ def add_bound_scores(
         if count := int(known[:, t].sum()):
             scores["per_target"][name] |= {"bounds": count, "bounds_kept": float(kept[:, t].sum() / count)}
     return scores
+
+
+# --- Tasks of numbers and classes.
+
+
+@dataclass(frozen=True)
+class NumericTask(Task, WeightOptions):
+    """Base class of tasks whose targets are numbers or classes, each with its own column.
+
+    A subclass names its `objective`; the columns are of numbers, and the answers one number per target, by default.
+    """
+
+    supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
+    unsaved: ClassVar[frozenset[str]] = frozenset({"target_weights"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, weight in (self.target_weights or {}).items():
+            if name not in self.targets:
+                raise InputError(f"target_weights: there is no target {name!r}{did_you_mean(name, self.targets)}")
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < np.inf:
+                raise InputError(f"target_weights: expected a number of 0 or more for {name!r}, got {shown(weight)}")
+
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns(self.targets, LEVELS[self.level])
+
+    @property
+    @abstractmethod
+    def objective(self) -> NumericObjective:
+        """Outputs, loss and metrics."""
+
+    @cached_property
+    def answers(self) -> NumericAnswers:
+        return NumericAnswers(self)
+
+    def project(self, prediction: np.ndarray) -> np.ndarray:
+        """Project predictions `[m, P]` of a method that ignores the task to values that the task allows."""
+        return prediction
+
+    def known_part(self, store: MoleculeStore) -> np.ndarray | None:
+        """Return the part of the targets that is known before training, `[m, T]`, such as a reference per element."""
+        return None
+
+    def shared(self, other: Task) -> list[int]:
+        """Map each target to its index in another task of the same class and level, -1 for a new one."""
+        theirs = other.targets if type(other) is type(self) and other.level == self.level else ()
+        return [theirs.index(name) if name in theirs else -1 for name in self.targets]
+
+    def outputs_of(self, other: Task) -> list[int] | None:
+        if not isinstance(other, NumericTask):
+            return None
+        own, theirs = self.objective, other.objective
+        pairs = [(own.outputs(t), theirs.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
+        if not pairs or other.targets == self.targets or any(len(one) != len(two) for one, two in pairs):
+            return None
+        indices = np.full(own.out_channels, -1)
+        for one, two in pairs:
+            indices[one] = two
+        return indices.tolist()
+
+
+def is_numeric(task: object) -> TypeGuard[NumericTask]:
+    """Return whether a task is of numbers or classes of molecules."""
+    return isinstance(task, NumericTask) and task.level == "molecule"
+
+
+def require_numeric(task: Task, capability: str) -> NumericTask:
+    """Check that a task is of numbers or classes of molecules and supports a capability, and return it."""
+    check_task_capability(task, capability)
+    if not is_numeric(task):
+        raise TypeError(f"expected a NumericTask of molecules, got {type(task).__name__}")
+    return task
