@@ -20,7 +20,7 @@ from gtx.data import MoleculeStore
 from gtx.explain.explanation import ExplanationBase, headline
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.molecules import draw_molecule
-from gtx.molecules.fragments import assign_substructures
+from gtx.molecules.descriptors import assign_substructures
 from gtx.prediction import Predictor
 from gtx.prediction.kernel_member import KernelMember, blend_outputs
 from gtx.prediction.loading import FoundationEmbedding

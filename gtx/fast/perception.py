@@ -13,10 +13,12 @@ from rdkit import Chem, rdBase
 
 from gtx.fast.descriptors import tabulate
 from gtx.fast.graphs import CHIRALITY, STEREO, VERSION, Graphs, binary, form_version
+from gtx.molecules import Featuriser
 from gtx.molecules import perception as plain
-from gtx.molecules.coordinates import Conformer, make_conformer, without_hydrogens
+from gtx.molecules.coordinates import Conformer, make_conformer
 from gtx.molecules.descriptors import missing_descriptors
 from gtx.molecules.graphs import (
+    UNNAMED,
     FeaturisedMolecules,
     assign_stereo_labels,
     atom_code,
@@ -24,8 +26,8 @@ from gtx.molecules.graphs import (
     clean_stereo,
     copy_labels,
     stereo_label,
+    without_hydrogens,
 )
-from gtx.molecules.settings import Settings
 
 BATCH = 128
 """Number of texts to featurise at a time; more gain nothing."""
@@ -52,7 +54,7 @@ class ParsedMolecule(NamedTuple):
 
 
 def featurise_with_compiled_code(
-    settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+    settings: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
     """Featurise texts with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`."""
     if not _readable():
@@ -82,7 +84,7 @@ def _readable() -> bool:
 
 
 def _featurise(
-    settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+    settings: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
     molecules: list[ParsedMolecule] = []
     errors: list[str | None] = [None] * len(texts)
@@ -104,7 +106,7 @@ def _featurise(
     return joined._replace(smiles=[row[0] for row in rows], errors=errors, warnings=[row[1] for row in rows])
 
 
-def _parse(settings: Settings, text: str, coordinates: np.ndarray | None, smiles: bool) -> ParsedMolecule:
+def _parse(settings: Featuriser, text: str, coordinates: np.ndarray | None, smiles: bool) -> ParsedMolecule:
     mol, finished = plain.read_molecule(settings, text, coordinates, skim=True)
     if smiles and not finished:
         clean_stereo(mol)
@@ -121,7 +123,7 @@ def _finished(molecule: ParsedMolecule) -> ParsedMolecule:
     return molecule
 
 
-def _read_graphs(settings: Settings, molecules: Sequence[ParsedMolecule]) -> tuple[int, Graphs, Graphs]:
+def _read_graphs(settings: Featuriser, molecules: Sequence[ParsedMolecule]) -> tuple[int, Graphs, Graphs]:
     """Read molecules up to the first that is unusual: how many, and their graphs with and without hydrogen atoms."""
     count, graphs = Graphs.read([molecule.binaries[0] for molecule in molecules])
     if not settings.hydrogens:
@@ -131,7 +133,7 @@ def _read_graphs(settings: Settings, molecules: Sequence[ParsedMolecule]) -> tup
 
 
 def _describe(
-    settings: Settings, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
+    settings: Featuriser, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
 ) -> FeaturisedMolecules:
     """Describe molecules in arrays, from their graphs."""
     warnings = _label(molecules, bare)
@@ -174,7 +176,7 @@ def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[st
         mol = _finished(molecules[k]).bare
         assign_stereo_labels(mol)
         if not encode_labels(mol, *graphs.codes(k)):
-            warnings[k] = (plain.UNNAMED,)
+            warnings[k] = (UNNAMED,)
     return warnings
 
 

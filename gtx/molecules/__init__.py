@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gtx.molecules.coordinates import Conformer, make_conformer
-from gtx.molecules.descriptors import DESCRIPTOR_NAMES
+from gtx.molecules.descriptors import DESCRIPTOR_NAMES, butina_clusters, morgan_counts, murcko_scaffold
 from gtx.molecules.drawing import draw_attention, draw_molecule
-from gtx.molecules.fragments import butina_clusters, morgan_counts, murcko_scaffold
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, FeaturisedMolecules, Molecule
 from gtx.molecules.perception import Featuriser
 from gtx.molecules.reading import MoleculeError, read_smiles

@@ -10,6 +10,7 @@ from rdkit import Chem
 from rdkit.Chem import rdDistGeom, rdForceFieldHelpers
 from rdkit.Geometry import Point3D
 
+from gtx.molecules.graphs import without_hydrogens
 from gtx.molecules.reading import MoleculeError, read_smiles
 
 _RADIUS = Chem.GetPeriodicTable().GetRcovalent  # Å; 0 of an unknown element
@@ -55,14 +56,6 @@ def _check_bonds(mol: Chem.Mol, points: np.ndarray) -> None:
                 f"{_SHORTEST * usual:.2f} to {_LONGEST * usual:.2f}: coordinates must be in Å and in the order of the "
                 "text's atoms, hydrogens that it does not name last"
             )
-
-
-def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:
-    """Make hydrogen atoms implicit where possible; return the molecule, and the numbers of its atoms in `mol`."""
-    for atom in mol.GetAtoms():
-        atom.SetIntProp("_node", atom.GetIdx())
-    bare = Chem.RemoveHs(mol)
-    return bare, [atom.GetIntProp("_node") for atom in bare.GetAtoms()]
 
 
 def restore_hydrogens(bare: Chem.Mol, original: Chem.Mol) -> Chem.Mol:

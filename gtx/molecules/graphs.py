@@ -257,3 +257,40 @@ def encode_bonds(mol: Chem.Mol) -> np.ndarray:
     """Encode the directed bonds, uint8 `[2m, len(BOND_FEATURE_VALUES)]`, in the order of `bond_edge_index`."""
     rows = [[bond_code(name, _BOND_CODES[name](bond)) for name in BOND_FEATURE_VALUES] for bond in mol.GetBonds()]
     return np.array(rows, np.uint8).reshape(-1, len(BOND_FEATURE_VALUES)).repeat(2, axis=0)
+
+
+def without_hydrogens(mol: Chem.Mol) -> tuple[Chem.Mol, list[int]]:
+    """Make hydrogen atoms implicit where possible; return the molecule, and the numbers of its atoms in `mol`."""
+    for atom in mol.GetAtoms():
+        atom.SetIntProp("_node", atom.GetIdx())
+    bare = Chem.RemoveHs(mol)
+    return bare, [atom.GetIntProp("_node") for atom in bare.GetAtoms()]
+
+
+class GraphCodes(NamedTuple):
+    """Codes of a molecule or of one side of a reaction.
+
+    Attributes:
+        bare: the RDKit molecule without hydrogen atoms, with labels of stereochemistry.
+        atoms, bonds, bond_codes: as in `Molecule`.
+    """
+
+    bare: Chem.Mol
+    atoms: np.ndarray
+    bonds: np.ndarray
+    bond_codes: np.ndarray
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warning that a stereocentre or bond has no label; empty if all have."""
+        named = self.atoms[:, ATOM_INDEX["chirality"]].all() and self.bond_codes[:, BOND_INDEX["stereo"]].all()
+        return () if named else (UNNAMED,)
+
+
+def encode_graph(mol: Chem.Mol, hydrogens: bool) -> GraphCodes:
+    """Encode a molecule; if it may have `hydrogens` as atoms, its labels are those of the molecule without them."""
+    bare, order = without_hydrogens(mol) if hydrogens else (mol, None)
+    assign_stereo_labels(bare)
+    if order is not None:
+        copy_labels(bare, mol, order)
+    return GraphCodes(bare, encode_atoms(mol), bond_edge_index(mol), encode_bonds(mol))

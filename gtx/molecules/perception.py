@@ -6,33 +6,53 @@ if it is there, makes the same faster.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from rdkit import Chem
+from pydantic import Field
+from rdkit import Chem, rdBase
 
 from gtx.base.annexes import additions
-from gtx.molecules.coordinates import Conformer, make_conformer, restore_hydrogens, with_coordinates, without_hydrogens
-from gtx.molecules.descriptors import DESCRIPTOR_NAMES, compute_descriptors, missing_descriptors, with_molecule_features
+from gtx.base.errors import InputError, printable
+from gtx.base.schema import check_fields
+from gtx.molecules.coordinates import CONFORMER_VERSION, Conformer, make_conformer, restore_hydrogens, with_coordinates
+from gtx.molecules.descriptors import (
+    DESCRIPTOR_NAMES,
+    MOLECULE_FEATURES,
+    compute_descriptors,
+    missing_descriptors,
+    with_molecule_features,
+)
 from gtx.molecules.graphs import (
+    ATOM_FEATURE_VALUES,
     ATOM_INDEX,
-    BOND_INDEX,
-    UNNAMED,
+    BOND_FEATURE_VALUES,
     FeaturisedMolecules,
     Molecule,
-    assign_stereo_labels,
     atom_code,
-    bond_edge_index,
-    copy_labels,
-    encode_atoms,
-    encode_bonds,
+    encode_graph,
     quietly,
+    without_hydrogens,
 )
-from gtx.molecules.reaction_graphs import describe_reaction
-from gtx.molecules.reactions import is_reaction, read_graph
+from gtx.molecules.reactions import (
+    MODES,
+    canonical_numbers,
+    code_sizes,
+    is_reaction,
+    join_codes,
+    join_texts,
+    read_graph,
+    read_reaction,
+    unchanged,
+    unite_atoms,
+    unite_bonds,
+    write_reaction,
+)
 from gtx.molecules.reading import (
     RELATIVE_STEREO,
     MoleculeError,
@@ -46,11 +66,25 @@ from gtx.molecules.reading import (
     standardise_molecule,
     writes_hydrogens,
 )
-from gtx.molecules.settings import Settings, Text, flatten_components, join_components
+
+# --- Settings of the featuriser, which a model file keeps, and the hash that identifies them.
+
+FEATURISER_VERSION = 1
+"""Version of the featuriser; it rises whenever the same molecule would get other codes or descriptors."""
+
+
+NOT_OF_REACTIONS = ("standardise", "coordinates", "hydrogens", "molecule_features", "atom_order")
+"""Settings of molecules that reactions do not have."""
+
+Text = str | tuple[str, ...]
+"""A molecule, or the components of a row: SMILES or mol blocks."""
+
+MOST = 10
+"""Limit on the components of a row."""
 
 
 @dataclass(frozen=True)
-class Featuriser(Settings):
+class Featuriser:
     """Function that turns SMILES or mol blocks into featurised molecules; a model file stores its settings.
 
     Args:
@@ -73,6 +107,39 @@ class Featuriser(Settings):
             is an atom-mapped reaction SMILES. None for molecules.
         agents: whether agents over the arrow of a reaction are read, as molecules that stay as they are.
     """
+
+    max_atoms: Annotated[int, Field(ge=0, le=2**31)] = 1000
+    standardise: bool = False
+    coordinates: bool = False
+    hydrogens: bool = False
+    descriptors: bool = True
+    conformers: bool = False
+    molecule_features: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    ignore_stereo: bool = False
+    atom_order: Literal["smiles", "hydrogens-last", "map"] | None = None
+    reaction: str | None = None
+    agents: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "components", tuple(self.components))
+        object.__setattr__(self, "molecule_features", tuple(self.molecule_features))
+        if (count := len(self.components)) == 1 or count > MOST:
+            raise InputError(f"several molecules a row: expected 2 to {MOST} columns, got {count}")
+        if twice := [name for name in self.components if self.components.count(name) > 1]:
+            raise InputError(f"component {twice[0]!r} is named twice")
+        if unknown := [name for name in self.molecule_features if name not in MOLECULE_FEATURES]:
+            raise InputError(f"there are no molecule features {unknown[0]!r}; gtx has {', '.join(MOLECULE_FEATURES)}")
+        object.__setattr__(self, "coordinates", self.coordinates or self.conformers)
+        if self.agents and self.reaction is None:
+            raise InputError("--agents is for reactions: give --reaction-column, or leave it out")
+        if self.reaction not in (None, *MODES):
+            raise InputError(f"--reaction-mode: expected one of {', '.join(MODES)}, got {self.reaction!r}")
+        for name in NOT_OF_REACTIONS if self.reaction else ():
+            if getattr(self, name):
+                option = name.replace("_", "-")
+                raise InputError(f"reactions are read as they are written and mapped: leave out --{option}")
 
     def __call__(self, text: str, coordinates: np.ndarray | None = None, *, smiles: bool = True) -> Molecule:
         """Read and featurise one molecule; `featurise_texts` is faster for many.
@@ -98,6 +165,79 @@ class Featuriser(Settings):
         with quietly():
             mol, _ = read_molecule(self, text, coordinates)
         return mol
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, for JSON; without those of atom order and reactions unless set."""
+        rare = ("atom_order", "reaction", "agents")
+        values = {name: value for name, value in asdict(self).items() if name not in rare or value}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> Self:
+        """Make the settings from the dictionary of `to_dict`; `InputError` if one is unknown or of another kind."""
+        if unknown := set(settings) - {field.name for field in fields(cls)}:
+            raise InputError(f"unknown featuriser settings: {', '.join(map(printable, sorted(unknown)))}")
+        try:
+            return cls(**settings)
+        except InputError as reason:
+            raise InputError(f"featuriser.settings: {reason}") from None
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the meaning of the arrays: equal hashes, equal columns and settings.
+
+        A model file stores it. It does not depend on the version of RDKit, so a file is read with any.
+        """
+        tables = ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES, DESCRIPTOR_NAMES
+        what = [FEATURISER_VERSION, CONFORMER_VERSION, self.to_dict(), *tables]
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def cache_key(self) -> str:
+        """Key of the cache of featurised molecules: `hash` and the version of RDKit.
+
+        Perception of rings, aromaticity and stereochemistry changes between releases of RDKit.
+        """
+        return hashlib.sha256(f"{self.hash} {rdBase.rdkitVersion}".encode()).hexdigest()
+
+    @property
+    def example(self) -> str | tuple[str, ...]:
+        """A text that can be read: methane, or a reaction in which it stays as it is."""
+        first = ">>".join(["[CH4:1]"] * self.sides)
+        return (first, *["C"] * (len(self.components) - 1)) if self.components else first
+
+    @property
+    def sides(self) -> int:
+        """Number of sides that an input has: 2 for reactions."""
+        return 2 if self.reaction else 1
+
+    @property
+    def num_descriptors(self) -> int:
+        """D, the number of global descriptors, further features included; of several components, of each."""
+        further = sum(len(MOLECULE_FEATURES[kind].names) for kind in self.molecule_features)
+        return (self.sides * len(DESCRIPTOR_NAMES) if self.descriptors else 0) + further
+
+    @property
+    def atom_sizes(self) -> tuple[int, ...]:
+        """Codes per atom column, "other" included."""
+        return code_sizes(ATOM_FEATURE_VALUES, self.sides)
+
+    @property
+    def bond_sizes(self) -> tuple[int, ...]:
+        """Codes per bond column, "other" included."""
+        return code_sizes(BOND_FEATURE_VALUES, self.sides)
+
+    @property
+    def constitution(self) -> dict[str, list[int]]:
+        """Numbers of the columns of "atoms" and of "bonds" without those of stereochemistry."""
+        atoms, bonds = (list(values) * self.sides for values in (ATOM_FEATURE_VALUES, BOND_FEATURE_VALUES))
+        return {
+            "atoms": [i for i, name in enumerate(atoms) if name != "chirality"],
+            "bonds": [i for i, name in enumerate(bonds) if name != "stereo"],
+        }
+
+
+# --- Texts to arrays.
 
 
 def featurise_texts(
@@ -149,6 +289,68 @@ def _featurise_reactions(
     each_row = max(1, len(featuriser.components))
     first = [i % each_row == 0 for i in range(len(texts))]
     return _collect(featuriser, len(texts), lambda i: describe_reaction(featuriser, texts[i], first[i], smiles))
+
+
+# --- Rows of several molecules, such as a solute and a solvent: read one by one, joined to one row of arrays.
+
+
+def flatten_components(
+    names: Sequence[str], rows: Sequence[Text], coordinates: Sequence[np.ndarray | None] | None
+) -> tuple[list[str], list[np.ndarray | None] | None]:
+    """Concatenate the texts of n rows with K components, `[n K]`, and the coordinates of each first component.
+
+    Without names of components a row is one molecule. An `InputError` names a row with more or fewer texts.
+    """
+    texts: list[str] = []
+    for i, row in enumerate(rows):
+        components = (row,) if isinstance(row, str) else row
+        if len(components) != max(1, len(names)):
+            expected = f"{len(names)} molecules ({', '.join(names)})" if names else "one molecule"
+            raise InputError(f"expected {expected} for row {i}, got {row!r}")
+        texts += components
+    if coordinates is None:
+        return texts, None
+    others = [None] * (len(names) - 1)
+    return texts, [positions for first in coordinates for positions in (first, *others)]
+
+
+def join_components(names: Sequence[str], texts: Sequence[str], molecules: FeaturisedMolecules) -> FeaturisedMolecules:
+    """Join the K components of each of n rows, whose texts are `[n K]`, to one molecule.
+
+    The atoms of a row are those of its components, one after the other, and `component_sizes` counts those of each;
+    descriptors `[K D]` and SMILES are concatenated too. An error of one component is an error of the row.
+    """
+    count = len(names)
+    good = np.array([error is None for error in molecules.errors], bool).reshape(-1, count)
+    used = np.repeat(good.all(1), count)[good.ravel()]  # of the components that could be read
+    atoms, bonds = (counts[used].reshape(-1, count) for counts in (molecules.atom_counts, molecules.bond_counts))
+    of_atom, of_bond = np.repeat(used, molecules.atom_counts), np.repeat(used, molecules.bond_counts)
+    before = np.repeat((atoms.cumsum(1) - atoms).ravel(), bonds.ravel()).astype(molecules.bonds.dtype)
+
+    def attribute(i: int, reason: str) -> str:
+        return f'{printable(names[i % count])} "{printable(texts[i])}": {reason}'
+
+    smiles, errors, warnings = [], [], []
+    for start in range(0, len(texts), count):
+        row = range(start, start + count)
+        written = [text for text in molecules.smiles[start : start + count] if text is not None]
+        smiles.append(join_texts(written) if len(written) == count else None)
+        reasons = ((i, molecules.errors[i]) for i in row)
+        errors.append("; ".join(attribute(i, reason) for i, reason in reasons if reason) or None)
+        warnings.append(tuple(attribute(i, warning) for i in row for warning in molecules.warnings[i]))
+    return FeaturisedMolecules(
+        atoms=molecules.atoms[of_atom],
+        bonds=molecules.bonds[:, of_bond] + before,
+        bond_codes=molecules.bond_codes[of_bond],
+        descriptors=molecules.descriptors[used].reshape(len(atoms), count * molecules.descriptors.shape[1]),
+        atom_counts=atoms.sum(1),
+        bond_counts=bonds.sum(1),
+        positions=None if molecules.positions is None else molecules.positions[of_atom],
+        smiles=smiles,
+        errors=errors,
+        warnings=warnings,
+        component_sizes=atoms,
+    )
 
 
 # --- The order of atoms and bonds, in which lists of their values are written.
@@ -207,7 +409,7 @@ def list_order(mol: Chem.Mol, order: str | None) -> list[int]:
     return others + sorted(hydrogens, key=of_atom)
 
 
-def list_order_doubt(settings: Settings, text: str) -> OrderDoubt | None:
+def list_order_doubt(settings: Featuriser, text: str) -> OrderDoubt | None:
     """Explain why the order of a list for a molecule is not clear, if the user did not say it; None if it is clear.
 
     Two orders may be meant if all atoms of a molecule have map numbers that do not ascend, or if a SMILES writes
@@ -229,7 +431,7 @@ def list_order_doubt(settings: Settings, text: str) -> OrderDoubt | None:
     return HYDROGEN_DOUBT if not block and list_order(mol, None) != list_order(mol, "smiles") else None
 
 
-def _in_list_order(settings: Settings, mol: Chem.Mol, text: str) -> Chem.Mol:
+def _in_list_order(settings: Featuriser, mol: Chem.Mol, text: str) -> Chem.Mol:
     """Renumber the atoms of a molecule; a mol block keeps its order unless it is that of map numbers."""
     numbered = settings.atom_order == "map" and any(map_numbers(mol))
     if settings.atom_order == "smiles" or not (numbered or (writes_hydrogens(text) and not is_block(text))):
@@ -272,7 +474,7 @@ def _sort_bonds(featuriser: Featuriser, texts: Sequence[str], flat: FeaturisedMo
 
 
 def featurise_with_rdkit(
-    settings: Settings, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
+    settings: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
     """Featurise texts as `featurise_texts`, within `quietly`; a molecule at fault leaves an error."""
 
@@ -283,7 +485,7 @@ def featurise_with_rdkit(
     return _collect(settings, len(texts), read_and_describe)
 
 
-def _collect(settings: Settings, count: int, make: Callable[[int], Molecule]) -> FeaturisedMolecules:
+def _collect(settings: Featuriser, count: int, make: Callable[[int], Molecule]) -> FeaturisedMolecules:
     """Collect the molecules that `make` gives for the numbers of so many texts, or the errors that it raises."""
     parts = [no_molecules(settings)]
     for i in range(count):
@@ -294,23 +496,47 @@ def _collect(settings: Settings, count: int, make: Callable[[int], Molecule]) ->
     return FeaturisedMolecules.join(parts)
 
 
-def describe(settings: Settings, mol: Chem.Mol, smiles: bool) -> Molecule:
+def describe(settings: Featuriser, mol: Chem.Mol, smiles: bool) -> Molecule:
     """Return a molecule as `read_molecule` gives it, in arrays."""
     conformer = given_conformer(settings, mol)
-    bare, order = without_hydrogens(mol) if settings.hydrogens else (mol, None)
-    assign_stereo_labels(bare)  # hydrogen atoms or not, labels, descriptors and SMILES are the same
-    if order is not None:
-        copy_labels(bare, mol, order)
-    atoms, bonds = encode_atoms(mol), encode_bonds(mol)
-    named = atoms[:, ATOM_INDEX["chirality"]].all() and bonds[:, BOND_INDEX["stereo"]].all()
-    values = compute_descriptors(bare) if settings.descriptors else np.zeros(0, np.float32)
-    written = Chem.MolToSmiles(bare) if smiles else None
+    codes = encode_graph(mol, settings.hydrogens)
+    values = compute_descriptors(codes.bare) if settings.descriptors else np.zeros(0, np.float32)
+    written = Chem.MolToSmiles(codes.bare) if smiles else None
     positions, notes = conformer or (make_conformer(mol) if settings.conformers else (None, ()))
-    warnings = (*(() if named else (UNNAMED,)), *missing_descriptors(values), *notes)
-    return Molecule(atoms, bond_edge_index(mol), bonds, positions, values, written, warnings)
+    warnings = (*codes.warnings, *missing_descriptors(values), *notes)
+    return Molecule(codes.atoms, codes.bonds, codes.bond_codes, positions, values, written, warnings)
 
 
-def no_molecules(settings: Settings, *errors: str) -> FeaturisedMolecules:
+def describe_reaction(settings: Featuriser, text: str, first: bool, smiles: bool) -> Molecule:
+    """Read a reaction as arrays, within `quietly`; `u` has the descriptors of the reactants, then the changes.
+
+    Of several components the `first` is the reaction, and the others are molecules.
+    """
+    reaction = read_reaction(text, settings.agents) if first else unchanged(text)
+    if (count := reaction.places.shape[1]) > settings.max_atoms:
+        raise MoleculeError(f"has {count} atoms; the limit is {settings.max_atoms}")
+    for mol in reaction.molecules if settings.ignore_stereo else ():
+        Chem.RemoveStereochemistry(mol)
+    sides = [encode_graph(mol, hydrogens=True) for mol in reaction.molecules]
+    mode = settings.reaction or MODES[0]
+    atoms = unite_atoms(sides, reaction.places, mode.endswith("-balanced"))
+    bonds, bond_codes = unite_bonds(sides, reaction.places, mode.endswith("-balanced"))
+    values = np.zeros(0, np.float32)
+    warnings = [*reaction.warnings, *dict.fromkeys(warning for side in sides for warning in side.warnings)]
+    if settings.descriptors:
+        before, after = (compute_descriptors(side.bare) for side in sides)
+        warnings += missing_descriptors(before)
+        with np.errstate(invalid="ignore"):
+            values = np.concatenate([before, after - before]).astype(np.float32)
+    written = None
+    if smiles:
+        numbers = canonical_numbers(np.concatenate(atoms, 1), bonds[:, ::2], np.concatenate(bond_codes, 1)[::2])
+        written = write_reaction(reaction, numbers) if first else Chem.MolToSmiles(sides[0].bare)
+    atoms, bond_codes = join_codes(mode, atoms, ATOM_FEATURE_VALUES), join_codes(mode, bond_codes, BOND_FEATURE_VALUES)
+    return Molecule(atoms, bonds, bond_codes, None, values, written, tuple(warnings))
+
+
+def no_molecules(settings: Featuriser, *errors: str) -> FeaturisedMolecules:
     """Return the outcome of texts that cannot be read, for each reason, or of no text."""
     return FeaturisedMolecules(
         np.zeros((0, len(settings.atom_sizes)), np.uint8),
@@ -327,7 +553,7 @@ def no_molecules(settings: Settings, *errors: str) -> FeaturisedMolecules:
 
 
 def read_molecule(
-    settings: Settings, text: str, coordinates: np.ndarray | None = None, skim: bool = False
+    settings: Featuriser, text: str, coordinates: np.ndarray | None = None, skim: bool = False
 ) -> tuple[Chem.Mol, bool]:
     """Read the RDKit molecule whose atoms become nodes, within `quietly`, and whether it is final, see `skim_smiles`.
 
@@ -368,7 +594,7 @@ def error_message(error: Exception) -> str:
     return str(error if isinstance(error, MoleculeError) else MoleculeError.because("cannot be featurised", error))
 
 
-def given_conformer(settings: Settings, mol: Chem.Mol) -> Conformer | None:
+def given_conformer(settings: Featuriser, mol: Chem.Mol) -> Conformer | None:
     """Return the coordinates given with a molecule; None if none are needed, or if they are to be generated.
 
     A `MoleculeError` says that coordinates are needed, and there are none, or some are not finite.

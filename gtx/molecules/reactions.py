@@ -1,4 +1,4 @@
-"""Reactions: atom-mapped reaction SMILES, read and written; `gtx/molecules/reaction_graphs.py` makes them arrays.
+"""Reactions: atom-mapped reaction SMILES, read and written, and the codes of their two sides.
 
 The graph is the condensed graph of reaction (Varnek et al. 2005, https://doi.org/10.1007/s10822-005-9008-0; with neural
 networks Heid and Green 2022, https://doi.org/10.1021/acs.jcim.1c00975): its atoms are those of both sides, its bonds
@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from rdkit import Chem
 
-from gtx.base.errors import InputError
-from gtx.molecules.coordinates import without_hydrogens
-from gtx.molecules.graphs import quietly
+from gtx.molecules.graphs import (
+    ATOM_FEATURE_VALUES,
+    ATOM_INDEX,
+    BOND_FEATURE_VALUES,
+    GraphCodes,
+    quietly,
+    without_hydrogens,
+)
 from gtx.molecules.reading import MoleculeError, map_numbers, parse_smiles, read_smiles, shortened, split_extension
 
 # --- Reading: the two sides of a reaction, and which atom is which.
@@ -207,28 +212,89 @@ EXTRA = ("absent", "same")
 """Values of every column of a reaction beside those of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, after them."""
 
 
-UNREAD = ("standardise", "coordinates", "hydrogens", "molecule_features", "atom_order")
-"""Settings of molecules that reactions do not have."""
-
-
-def check_settings(settings: Any) -> None:
-    """Raise an `InputError` if a setting of a featuriser contradicts those of reactions."""
-    if settings.reaction is None:
-        if settings.agents:
-            raise InputError("--agents is for reactions: give --reaction-column, or leave it out")
-        return
-    if settings.reaction not in MODES:
-        raise InputError(f"--reaction-mode: expected one of {', '.join(MODES)}, got {settings.reaction!r}")
-    for name in UNREAD:
-        if getattr(settings, name):
-            option = name.replace("_", "-")
-            raise InputError(f"reactions are read as they are written and mapped: leave out --{option}")
-
-
 def code_sizes(values: dict[str, tuple], sides: int) -> tuple[int, ...]:
     """Return the number of codes of each column, "other" included: of molecules, or of both sides of reactions."""
     extra = len(EXTRA) if sides > 1 else 0
     return tuple(len(one) + 1 + extra for one in values.values()) * sides
+
+
+def extra_codes(values: dict[str, tuple], name: str) -> np.ndarray:
+    """Return the code of "absent" or "same" in each column, uint8 `[C]`."""
+    return np.array([len(one) + 1 + EXTRA.index(name) for one in values.values()], np.uint8)
+
+
+def join_codes(mode: str, codes: np.ndarray, values: dict[str, tuple]) -> np.ndarray:
+    """Make the codes of a mode, uint8 `[n, 2C]`, from those before and after, `[2, n, C]`."""
+    before, after = codes
+    first, second = (after, before) if mode.startswith("products") else (before, after)
+    if "difference" in mode:
+        second = np.where(first == second, extra_codes(values, "same"), second)
+    return np.concatenate([first, second], 1)
+
+
+def unite_atoms(sides: Sequence[GraphCodes], places: np.ndarray, balanced: bool) -> np.ndarray:
+    """Return the codes of the n atoms of both sides, uint8 `[2, n, A]`, for the `places` of a `Reaction`.
+
+    If balanced, an atom of one side only has its codes on the other side too, or else its element alone.
+    """
+    there = places >= 0
+    atoms = np.zeros((*places.shape, len(ATOM_FEATURE_VALUES)), np.uint8)
+    atoms[:] = extra_codes(ATOM_FEATURE_VALUES, "absent")
+    for k, side in enumerate(sides):
+        atoms[k, there[k]] = side.atoms[places[k, there[k]]]
+    columns = slice(None) if balanced else ATOM_INDEX["element"]
+    for k in (0, 1):
+        atoms[k, ~there[k], columns] = atoms[1 - k, ~there[k], columns]
+    return atoms
+
+
+def unite_bonds(sides: Sequence[GraphCodes], places: np.ndarray, balanced: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Unite the bonds of two sides: int32 `[2, 2m]`, both directions of each, and codes `[2, 2m, F]`.
+
+    If balanced, a bond of atoms that are both of one side only has its codes on the other side too.
+    """
+    absent = extra_codes(BOND_FEATURE_VALUES, "absent")
+    codes: dict[tuple[int, int], list[np.ndarray]] = {}
+    for k, side in enumerate(sides):
+        node = np.zeros(len(side.atoms), int)
+        node[places[k, places[k] >= 0]] = np.flatnonzero(places[k] >= 0)
+        for (i, j), code in zip(node[side.bonds.T[::2]].tolist(), side.bond_codes[::2], strict=True):
+            both = codes.setdefault((min(i, j), max(i, j)), [absent, absent])
+            both[k] = code
+            if balanced and (places[1 - k, [i, j]] < 0).all():
+                both[1 - k] = code
+    ends = np.array(list(codes), np.int32).reshape(-1, 2)
+    bonds = np.stack([ends, ends[:, ::-1]], 1).reshape(-1, 2).T
+    shape = (len(codes), 2, len(BOND_FEATURE_VALUES))
+    table = np.array(list(codes.values()), np.uint8).reshape(shape).transpose(1, 0, 2)
+    return np.ascontiguousarray(bonds), table.repeat(2, axis=1)
+
+
+# --- Canonical numbers, which do not depend on those given.
+
+
+def canonical_numbers(atoms: np.ndarray, bonds: np.ndarray, bond_codes: np.ndarray) -> list[int]:
+    """Find canonical numbers for the n atoms of a reaction, from 1, whatever their order.
+
+    RDKit ranks the atoms of a graph in which every kind of atom `[n, *]`, and every kind of bond `[m, *]` between the
+    atoms `bonds` `[2, m]`, is an isotope of a dummy atom.
+    """
+    graph, start = Chem.RWMol(), 1
+    for codes in (atoms, bond_codes):
+        kinds, kind = np.unique(codes, axis=0, return_inverse=True) if len(codes) else ((), np.zeros(0, int))
+        for isotope in (kind.reshape(-1) + start).tolist():
+            dummy = Chem.Atom(0)
+            dummy.SetIsotope(isotope)
+            graph.AddAtom(dummy)
+        start += len(kinds)
+    for bond, ends in enumerate(bonds.T.tolist(), len(atoms)):
+        for end in ends:
+            graph.AddBond(end, bond, Chem.BondType.SINGLE)
+    mol = graph.GetMol()
+    mol.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(mol)
+    ranks = np.array(list(Chem.CanonicalRankAtoms(mol, breakTies=True))[: len(atoms)], int)
+    return (ranks.argsort().argsort() + 1).tolist()
 
 
 # --- Text of a reaction, by map numbers.

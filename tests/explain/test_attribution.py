@@ -14,7 +14,7 @@ from gtx.explain import compute_attribution, explain_prediction
 from gtx.explain.attribution import compute_shapley_values
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser, read_smiles
-from gtx.molecules.fragments import assign_substructures
+from gtx.molecules.descriptors import assign_substructures
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.kernel_member import KernelMember
 from gtx.tasks import BinaryClassification, Regression

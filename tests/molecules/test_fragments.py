@@ -13,7 +13,7 @@ from rdkit.DataManip.Metric.rdMetricMatrixCalc import GetTanimotoDistMat
 from rdkit.ML.Cluster.Butina import ClusterData
 
 from gtx.molecules import MoleculeError, butina_clusters, morgan_counts, murcko_scaffold, read_smiles
-from gtx.molecules.fragments import morgan_bits
+from gtx.molecules.descriptors import morgan_bits
 from tests.tables import molecules
 
 from .rewriting import ODD, rewritings, sample

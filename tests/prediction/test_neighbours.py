@@ -17,7 +17,7 @@ from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
 from gtx.molecules import Featuriser, read_smiles
-from gtx.molecules.fragments import GetMorganGenerator
+from gtx.molecules.descriptors import GetMorganGenerator
 from gtx.prediction import Predictor, predict_table
 from gtx.prediction.neighbours import Neighbours, TrainingRows
 from tests.tables import molecules, read
