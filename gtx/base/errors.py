@@ -1,8 +1,12 @@
-"""Exception for unusable input, and functions that format its messages."""
+"""Exceptions for unusable input, with functions that format its messages, and for the end by SIGTERM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 
 class InputError(ValueError):
@@ -50,3 +54,33 @@ def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = r
     written = {other.lower(): other for other in names}
     matches = get_close_matches(name.lower(), written, n=1)
     return f"; did you mean {show(written[matches[0]])}?" if matches else ""
+
+
+# --- SIGTERM, which `kill`, `timeout`, SLURM and `make` send: the program ends at once, with status 143.
+
+
+class Terminated(SystemExit):
+    """Exception on SIGTERM; if it is not caught, the process ends with status 143, as shells expect."""
+
+    def __init__(self, status: int = 128 + signal.SIGTERM) -> None:  # only pickle passes the status
+        super().__init__(status)
+        self.status = status
+
+
+def raise_terminated(number: int, frame: FrameType | None) -> None:
+    """Raise `Terminated`, as the handler of SIGTERM, so that files are closed and worker processes end."""
+    raise Terminated
+
+
+@contextmanager
+def raise_on_sigterm() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM in the block, unless the program has a handler of its own."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

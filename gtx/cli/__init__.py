@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import gtx
 from gtx.base.annexes import additions
-from gtx.base.errors import InputError, did_you_mean
-from gtx.base.termination import Terminated, raise_on_sigterm
+from gtx.base.errors import InputError, Terminated, did_you_mean, raise_on_sigterm
 from gtx.cli.printing import be_quiet, say
 
 if TYPE_CHECKING:

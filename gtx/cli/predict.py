@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from gtx.base.errors import InputError, printable
-from gtx.base.termination import Terminated
+from gtx.base.errors import InputError, Terminated, printable
 from gtx.cli.imports import importing
 from gtx.cli.options import MOLECULES, TABLE, molecule_columns
 from gtx.cli.parser import options_of

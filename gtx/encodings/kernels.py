@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gtx.base.jit import compiled_loop
+from gtx.base.loops import compiled_loop
 
 
 @compiled_loop

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.base.threads import run_in_threads
+from gtx.base.loops import run_in_threads
 from gtx.encodings.edges import check_edges, compiled, ragged
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph

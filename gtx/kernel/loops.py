@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtx.base.jit import compiled_loop
+from gtx.base.loops import compiled_loop
 
 
 @compiled_loop

@@ -10,8 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gtx.base.errors import InputError
-from gtx.base.termination import Terminated
+from gtx.base.errors import InputError, Terminated
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note
 from gtx.serve import ServiceLimits

@@ -19,9 +19,8 @@ import yaml
 from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from gtx.base.errors import InputError
+from gtx.base.errors import InputError, Terminated, raise_on_sigterm, raise_terminated
 from gtx.base.files import check_same, claim, discard, write_text
-from gtx.base.termination import Terminated, raise_on_sigterm, raise_terminated
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.training.ranks import is_main_process

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from gtx.base.termination import Terminated, raise_on_sigterm, raise_terminated
+from gtx.base.errors import Terminated, raise_on_sigterm, raise_terminated
 
 
 def test_sigterm_raises_within_alone() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gtx.base.termination import Terminated
+from gtx.base.errors import Terminated
 from gtx.cli import main
 from gtx.prediction import folders
 

@@ -21,7 +21,7 @@ import gtx.export.exporting
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import featurise
-from gtx.export.program import check_exportable
+from gtx.export.exporting import check_exportable
 from gtx.export.running import ExportedModel
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser

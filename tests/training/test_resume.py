@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from gtx.base.errors import InputError
-from gtx.base.termination import Terminated
+from gtx.base.errors import InputError, Terminated
 from gtx.training import TrainedEnsembleMember
 from gtx.training.checkpoints import save_whole
 from gtx.training.module import TrainingModule

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_edges
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
-from gtx.base.threads import split_work
+from gtx.base.loops import split_work
 from gtx.graph import BipartiteGraph, CompleteGraph
 
 _SOURCE = Path(__file__).with_name("ragged.c")

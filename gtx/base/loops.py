@@ -1,16 +1,43 @@
-"""Compiled loops over molecules, spread over threads."""
+"""Loops over molecules, compiled by numba, which keeps their machine code for the next run, and spread over threads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import pairwise
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
+import numba
 import numpy as np
-import torch
+
+
+def compiled_loop(function: Callable) -> Callable:
+    """Compile a function with `numba.njit(cache=True)`, without Python's lock and with division as in numpy.
+
+    numba keeps the machine code in the folder `NUMBA_CACHE_DIR`, or beside the source, or in the user's cache. It
+    notices a change of the function's own file, so the function must call compiled functions of that file only. A
+    damaged file is made anew; where no folder can be written, the function is compiled in every run.
+    """
+    try:
+        loop = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:  # no folder can be written
+        return numba.njit(nogil=True, error_model="numpy")(function)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            return loop(*arguments)
+        except (EOFError, UnpicklingError):  # a file of the cache was cut off
+            for file in Path(str(loop.stats.cache_path)).glob("*.nb[ci]"):
+                file.unlink(missing_ok=True)
+            return loop(*arguments)
+
+    return call
+
 
 _LEAST = 5_000_000  # work worth a Python thread, in nanoseconds: spinning threads of torch delay its start by 2 ms
 
@@ -25,6 +52,8 @@ def split_work(work: np.ndarray, least: int) -> np.ndarray:
     Returns:
         int64 `[T + 1]`: range t contains the molecules `cuts[t]` to `cuts[t + 1]`.
     """
+    import torch  # not to read molecules: an exported model does without
+
     last, total = len(work) - 1, int(work[-1] - work[0])
     parts = max(1, min(torch.get_num_threads(), total // least))
     inner = np.searchsorted(work, work[0] + total * np.arange(1, parts) // parts)

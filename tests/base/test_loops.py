@@ -12,7 +12,7 @@ import pytest
 
 LOOP = """
 from numba import njit
-from gtx.base.jit import compiled_loop
+from gtx.base.loops import compiled_loop
 
 @njit
 def step(x):
