@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer from molecules to sequences, its decoder alone, and incremental decoding."""
+"""The encoder-decoder Transformer from molecules to sequences, and decoding: greedy, or by beam search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gtx.models import Architecture, GraphTransformer, LevelReadout, standard
 from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.nn.mlp import GELU
-from gtx.sequence.sequences import SequenceBatch
+from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 
 
 class TokenTransformer(nn.Module):
@@ -96,7 +96,7 @@ class TokenTransformer(nn.Module):
             x = layer(x, graph, source, cross_edges, weights)
         return self.norm(x)
 
-    def step(self, tokens: Tensor, past: list[KeyValueCache], source: list[KeyValueCache | None]) -> Tensor:
+    def step(self, tokens: Tensor, past: list[KeyValueCache], source: list[KeyValueCache]) -> Tensor:
         """Compute `forward` for the next token of each row (int64 `[R]`): `[R, channels]`.
 
         `past` and `source` have the keys and values of each layer; those of the new tokens are appended to `past`.
@@ -107,23 +107,23 @@ class TokenTransformer(nn.Module):
         return self.norm(x)
 
 
-class Writing:
-    """Incremental decoding of sequences of equal length, one per row, with a key-value cache.
+class IncrementalDecoder:
+    """Decoder of sequences of equal length, one per row, with a key-value cache.
 
     Args:
         decoder: in evaluation mode.
-        memory: encoded sources, one per row; None for a language model, which begins with one row.
+        memory: encoded sources, one per row.
         limit: the largest number of tokens, the start among them.
     """
 
-    def __init__(self, decoder: TokenTransformer, memory: SequenceBatch | None, limit: int) -> None:
+    def __init__(self, decoder: TokenTransformer, memory: SequenceBatch, limit: int) -> None:
         self.decoder = decoder
-        self.rows: int = 1 if memory is None else len(memory)
+        self.rows: int = len(memory)
         self.device: torch.device = decoder.embedding.bias.device
         self.past: list[KeyValueCache] = [
             KeyValueCache.empty(layer.attention, self.rows, limit) for layer in decoder.layers
         ]
-        self.source: list[KeyValueCache | None] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
+        self.source: list[KeyValueCache] = [_project_memory(layer.cross, memory) for layer in decoder.layers]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
@@ -131,17 +131,17 @@ class Writing:
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows (int64 `[R']`), any number of times each."""
-        self.past = [kept.select(rows) for kept in self.past]
-        self.source = [None if kept is None else kept.select(rows) for kept in self.source]
+        self.past = [cache.select(rows) for cache in self.past]
+        self.source = [cache.select(rows) for cache in self.source]
         self.rows = len(rows)
 
 
-def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch | None) -> KeyValueCache | None:
-    """Project the encoded sources, if there are any, to keys and values of each row."""
-    if attention is None or memory is None:
-        return None
-    projected = (SequenceBatch(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items))
-    (key, absent), (value, _) = projected
+def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch) -> KeyValueCache:
+    """Project the encoded sources to keys and values of each row."""
+    assert attention is not None  # a decoder has cross-attention in every layer
+    (key, absent), (value, _) = (
+        SequenceBatch(part, memory.ptr).padded() for part in attention.keys_and_values(memory.items)
+    )
     return KeyValueCache(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
@@ -178,14 +178,13 @@ class MoleculeToSequenceModel(MoleculeModel):
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    With a `TokenSequenceEncoder`, the model is the Transformer from sequences to sequences. Without an encoder, the
-    model is a language model, \(p(y)\), like GPT.
+    With a `TokenSequenceEncoder`, the model is the Transformer from sequences to sequences.
 
-    Sources: Vaswani et al. 2017 (arXiv:1706.03762); Radford et al. 2018 (GPT) for the decoder alone.
+    Source: Vaswani et al. 2017 (arXiv:1706.03762).
 
     Args:
         encoder: a `GraphTransformer`, a `TokenSequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose
-            sources have a `ptr` `[B + 1]`; None for a language model.
+            sources have a `ptr` `[B + 1]`.
         size: number V of tokens, including start and end.
         source_channels: width of the output of the encoder; by default the width of the decoder.
         setting: arguments of `TokenTransformer`, such as the width of the decoder, by name.
@@ -193,67 +192,51 @@ class MoleculeToSequenceModel(MoleculeModel):
 
     def __init__(
         self,
-        encoder: GraphTransformer | TokenSequenceEncoder | None,
+        encoder: GraphTransformer | TokenSequenceEncoder,
         size: int,
         source_channels: int | None = None,
         **setting: Any,
     ) -> None:
         super().__init__()
-        if encoder is not None:
-            setting["source_channels"] = source_channels or setting.get("channels", 256)
         self.encoder = encoder
-        self.decoder: TokenTransformer = TokenTransformer(size, **setting)
+        width = source_channels or setting.get("channels", 256)
+        self.decoder: TokenTransformer = TokenTransformer(size, source_channels=width, **setting)
 
-    def forward(self, source: Batch | SequenceBatch | None, tokens: SequenceBatch) -> Tensor:
+    def forward(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> Tensor:
         """Compute the logits of the next token after each token, `[N, V]`.
 
         Args:
-            source: B molecules or sequences; None for a language model.
+            source: B molecules or sequences.
             tokens: B sequences of the tokens so far, each with the start token first.
         """
         return self.write(tokens, self.read(source))
 
-    def read(self, source: Batch | SequenceBatch | None) -> SequenceBatch | None:
-        """Encode the source that the tokens attend to: the atoms of each molecule, or None.
-
-        Raises:
-            ValueError: a source and no encoder, or an encoder and no source.
-        """
-        if source is None and self.encoder is None:
-            return None
-        if source is None or self.encoder is None:
-            need, came = ("none" if part is None else type(part).__name__ for part in (self.encoder, source))
-            raise ValueError(f"expected a source for the encoder ({need}), got {came}")
+    def read(self, source: Batch | SequenceBatch) -> SequenceBatch:
+        """Encode the source that the tokens attend to, such as the atoms of each molecule."""
         return SequenceBatch(self.encoder.nodes(source), source.ptr)
 
-    def write(self, tokens: SequenceBatch, memory: SequenceBatch | None, weights: list[Tensor] | None = None) -> Tensor:
+    def write(self, tokens: SequenceBatch, memory: SequenceBatch, weights: list[Tensor] | None = None) -> Tensor:
         """Decode: logits `[N, V]` of the token after each token, given the encoded sources."""
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.masked(CausalEdges()(None, graph))
-        if memory is None:
-            return self.decoder.embedding.scores(self.decoder(tokens, graph))
         cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
         return self.decoder.embedding.scores(self.decoder(tokens, graph, memory.items, cross, weights))
 
     def observe(self, data: Any, more: bool = False) -> None:
         """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""
-        source = getattr(data, "source", data)
-        if isinstance(self.encoder, MoleculeModel) and source is not None:
-            self.encoder.observe(source, more)
+        if isinstance(self.encoder, MoleculeModel):
+            self.encoder.observe(getattr(data, "source", data), more)
 
     def attention(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> CrossAttentionMaps:
-        """Write what was given, and keep every layer's weights from the source to the tokens."""
-        memory = self.read(source)
-        weights: list[Tensor] = []
-        if memory is None:
-            raise ValueError("a language model reads nothing: it has no cross-attention")
+        """Compute the logits, and the weights from the source to the tokens in every layer."""
+        memory, weights = self.read(source), list[Tensor]()
         logits = self.write(tokens, memory, weights)
         edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
         return CrossAttentionMaps(logits, edges.edge_index, weights)
 
-    def begin(self, source: Batch | SequenceBatch | None, limit: int) -> Writing:
-        """Begin a sequence for each source (one without a source) of at most `limit` tokens, with the start token."""
-        return Writing(self.decoder, self.read(source), limit)
+    def begin(self, source: Batch | SequenceBatch, limit: int) -> IncrementalDecoder:
+        """Begin a sequence for each source, of at most `limit` tokens, with the start token."""
+        return IncrementalDecoder(self.decoder, self.read(source), limit)
 
 
 def molecule_to_sequence(
@@ -294,3 +277,139 @@ def molecule_to_sequence(
 
 
 ARCHITECTURE = Architecture(molecule_to_sequence, TokenTransformer)
+
+
+# --- Decoding: a trained model writes token by token, always the likeliest one, or by beam search.
+
+
+class GeneratedSequence(NamedTuple):
+    r"""Sequence that a model generated, with its log-probability.
+
+    Attributes:
+        tokens: generated tokens, without start and end.
+        log_probability: log-probability \(\ln p(y)\), including the end token, if any.
+        ended: whether the end token was generated; otherwise the sequence was cut off at the limit.
+        score: score by which sequences are ranked, by default the log-probability.
+    """
+
+    tokens: list[int]
+    log_probability: float
+    ended: bool
+    score: float
+
+
+@torch.inference_mode()
+def greedy_search(model: MoleculeToSequenceModel, source: Any, limit: int) -> list[GeneratedSequence]:
+    """Generate one sequence per source, of at most `limit` tokens, by the most probable token at every step."""
+    state = model.begin(source, limit + 1)
+    device, count = state.device, state.rows
+    tokens = torch.full((count, limit + 1), END_TOKEN, device=device)
+    total = torch.zeros(count, dtype=torch.float64, device=device)
+    rows, last = torch.arange(count, device=device), torch.full((count,), START_TOKEN, device=device)  # that go on
+    for step in range(limit + 1):
+        if len(rows) == 0:
+            break
+        log_p = next_token(state.step(last))
+        last = log_p.argmax(-1)
+        gained = log_p.gather(1, last[:, None]).squeeze(1)
+        total[rows] += torch.where(last == END_TOKEN, gained, 0.0) if step == limit else gained  # or it is cut off
+        tokens[rows, step] = last
+        going = (last != END_TOKEN).nonzero().squeeze(1)
+        if len(going) < len(rows):
+            rows, last = rows[going], last[going]
+            state.select(going)
+    ended = (tokens == END_TOKEN).any(1)
+    length = torch.where(ended, (tokens == END_TOKEN).int().argmax(1), limit)
+    return [
+        GeneratedSequence(row[:n], log_p, end, log_p)
+        for row, n, log_p, end in zip(tokens.tolist(), length.tolist(), total.tolist(), ended.tolist(), strict=True)
+    ]
+
+
+def next_token(logits: Tensor) -> Tensor:
+    """Compute the log-probabilities of the next token, float64; the start token has probability 0."""
+    logits = logits.double()
+    logits[:, START_TOKEN] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+# --- Beam search: several prefixes are followed at once.
+
+
+@torch.inference_mode()
+def beam_search(
+    model: MoleculeToSequenceModel, source: Any, limit: int, width: int = 4, penalty: float = 0.6
+) -> list[list[GeneratedSequence]]:
+    r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
+
+    Because every token lowers the probability of a sequence, sequences that have ended are ranked by their
+    log-probability divided by a power of their length:
+
+    \[ \mathrm{score}(y) = \ln p(y) \Big/ \Bigl(\frac{5 + |y|}{6}\Bigr)^{\alpha} \]
+
+    The length |y| includes the end token. The search stops when no prefix can exceed the best score; the bound for a
+    prefix is the score of its present probability at the largest length.
+
+    Source: Wu et al. 2016, eq. 14 (arXiv:1609.08144); width 4 and \(\alpha = 0.6\) are those of Vaswani et al. 2017,
+    section 6.1 (arXiv:1706.03762).
+
+    Args:
+        model: model in evaluation mode.
+        source: molecules or sequences.
+        limit: largest number of tokens, without the end token.
+        width: number k of prefixes that are kept and of sequences that are returned. With k = 1 and no penalty, beam
+            search equals greedy search.
+        penalty: length penalty \(\alpha\); with 0, sequences are ranked by probability alone.
+
+    Returns:
+        For each input at most k sequences, first the sequences that have ended, sorted by score.
+
+    Raises:
+        ValueError: a width below 1, or a negative penalty.
+    """
+    if width < 1 or penalty < 0:
+        raise ValueError(f"expected a width of at least 1 and a penalty of at least 0, got {width} and {penalty}")
+
+    def rank(log_p: Tensor, length: int) -> Tensor:
+        return log_p / ((5 + length) / 6) ** penalty
+
+    state = model.begin(source, limit + 1)
+    device, B = state.device, state.rows
+    sequences: list[list[GeneratedSequence]] = [[] for _ in range(B)]
+    sources = torch.arange(B, device=device)  # [A] that are still searched
+    total = torch.zeros(B, 1, dtype=torch.float64, device=device)  # [A, k] log-probability of each prefix
+    tokens = torch.zeros(B, 1, 0, dtype=torch.long, device=device)  # [A, k, t]
+    last = torch.full((B,), START_TOKEN, device=device)
+    for step in range(limit + 1):
+        if len(sources) == 0:
+            break
+        A, k = total.shape
+        log_p = next_token(state.step(last)).view(A, k, -1)
+        V = log_p.shape[-1]
+        best, at = (total[:, :, None] + log_p).flatten(1).topk(min(2 * width, k * V))  # half of them or more go on
+        parent, token = at // V, at % V
+        ends = ((token == END_TOKEN) & best.isfinite())[:, :width]  # an end must be among the k likeliest itself
+        for a, c in ends.nonzero().tolist():
+            score = float(rank(best[a, c], step + 1))
+            prefix = tokens[a, parent[a, c]].tolist()
+            sequences[sources[a]].append(GeneratedSequence(prefix, float(best[a, c]), True, score))
+        for source in sources.tolist():
+            sequences[source] = sorted(sequences[source], key=lambda one: -one.score)[:width]
+        if step == limit:  # places without an ended sequence get unfinished prefixes, the likeliest first
+            for source, *prefixes in zip(sources, tokens, total, rank(total, limit), strict=True):
+                rest = zip(*(part.tolist() for part in prefixes), strict=True)
+                cut = [GeneratedSequence(row, log_p, False, score) for row, log_p, score in rest if log_p > -torch.inf]
+                free = width - len(sequences[source])
+                sequences[source] += sorted(cut, key=lambda one: -one.score)[:free]
+            break
+
+        total, kept = best.masked_fill(token == END_TOKEN, -torch.inf).topk(min(width, best.shape[1]))
+        parent, token = parent.gather(1, kept), token.gather(1, kept)
+        tokens = torch.cat([tokens.gather(1, parent[:, :, None].expand(-1, -1, step)), token[:, :, None]], 2)
+        hope = rank(total[:, 0], limit + 1)
+        ended = [sequences[source] for source in sources.tolist()]
+        worst = [each[-1].score if len(each) == width else -torch.inf for each in ended]
+        going = (hope > hope.new_tensor(worst)).nonzero().squeeze(1)
+        state.select((parent + torch.arange(A, device=device)[:, None] * k)[going].flatten())
+        sources, total, tokens, last = sources[going], total[going], tokens[going], token[going].flatten()
+    return sequences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -90,13 +90,9 @@ class SequenceBatch:
         out = out.index_put((self.owner, self.place), self.items)
         return out, torch.arange(longest, device=self.ptr.device) >= self.sizes[:, None]
 
-    def lists(self) -> list[list[int]]:
-        """Convert each sequence to a list."""
-        return [part.tolist() for part in self.items.split(self.sizes.tolist())]
-
     def to(self, device: torch.device | str) -> SequenceBatch:
         """Move the sequences to `device`."""
-        return replace(self, items=self.items.to(device), ptr=self.ptr.to(device))
+        return SequenceBatch(self.items.to(device), self.ptr.to(device))
 
 
 def _offsets(counts: Tensor) -> Tensor:
@@ -111,7 +107,7 @@ class SequenceDataset:
     """Training examples of sequence generation: M inputs (molecules or sequences), each with the sequence to generate.
 
     Attributes:
-        source: input molecules (`gtx.data.MoleculeStore`) or sequences (`SequenceBatch`); None for a language model.
+        source: input molecules (`gtx.data.MoleculeStore`) or sequences (`SequenceBatch`).
         targets: sequences to generate, without start and end.
         row: index of each example in the data set, int64 `[M]`.
 
@@ -126,7 +122,7 @@ class SequenceDataset:
     @classmethod
     def of(cls, source: Any, targets: SequenceBatch) -> SequenceDataset:
         """Make examples of sources and their targets, numbered from 0."""
-        if source is not None and len(source) != len(targets):
+        if len(source) != len(targets):
             raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")
         return cls(source, targets, torch.arange(len(targets), device=targets.ptr.device))
 
@@ -140,24 +136,19 @@ class SequenceDataset:
     @property
     def sizes(self) -> Tensor:
         """int64 `[M]`: tokens to be read back, or atoms, whichever are more."""
-        lengths = self.targets.sizes + 1
-        return lengths if self.source is None else torch.maximum(lengths, self.source.sizes)
+        return torch.maximum(self.targets.sizes + 1, self.source.sizes)
 
     def batch(self, index: Tensor) -> SequenceDataset:
         """Return the examples `index` (int64 `[b]`), the sources as a model reads them."""
-        source = None if self.source is None else self.source.batch(index)
-        return SequenceDataset(source, self.targets.batch(index), self.row[index])
+        return SequenceDataset(self.source.batch(index), self.targets.batch(index), self.row[index])
 
     def subset(self, index: Tensor) -> SequenceDataset:
         """Return the examples `index` (int64 `[b]`) as a set of their own."""
-        return SequenceDataset.of(
-            None if self.source is None else self.source.subset(index), self.targets.subset(index)
-        )
+        return SequenceDataset.of(self.source.subset(index), self.targets.subset(index))
 
     def to(self, device: torch.device | str) -> SequenceDataset:
         """Move the tensors to `device`."""
-        source = None if self.source is None else self.source.to(device)
-        return replace(self, source=source, targets=self.targets.to(device), row=self.row.to(device))
+        return SequenceDataset(self.source.to(device), self.targets.to(device), self.row.to(device))
 
 
 # --- Tokenizers: from a text to tokens and back.

@@ -18,7 +18,7 @@ from gtx.base.schema import Entries, entries, number, one_of, whole
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.rows import Row, find_column, find_columns
 from gtx.molecules import Featuriser
-from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
+from gtx.sequence.model import GeneratedSequence, MoleculeToSequenceModel, beam_search, greedy_search
 from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
 from gtx.settings.options import learned
@@ -29,7 +29,6 @@ from gtx.tasks.task import AnswerRules, Objective, Task, Validation, fresh_colum
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
     from gtx.data.rows import InputFile, RowLog
-    from gtx.sequence.model import MoleculeToSequenceModel
 
 
 # --- Scores of teacher-forced sequences.
@@ -426,7 +425,7 @@ class SequenceGenerationTask(Task, SequenceOptions):
         vocabulary, limit: the tokens, and the largest number of tokens in a text, both fitted to the training rows.
         texts: distinct texts of the tables; not stored in a model file.
         beams: width of the beam search; with 1, the likeliest token is chosen at every step, see
-            `gtx.sequence.decoding`. The width is not stored in a model file.
+            `gtx.sequence.model.beam_search`. The width is not stored in a model file.
 
     Raises:
         InputError: there is not exactly one target, or an option is out of range.

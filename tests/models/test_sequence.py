@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
-from gtx.sequence.decoding import greedy_search
-from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder
+from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder, greedy_search
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, TokenVocabulary
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
@@ -26,7 +25,7 @@ def encoder() -> GraphTransformer:
 
 def model(kind: str = "molecules", **setting: object) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    first = {"molecules": encoder, "sequences": lambda: TokenSequenceEncoder(9, **SMALL), "none": lambda: None}[kind]()
+    first = encoder() if kind == "molecules" else TokenSequenceEncoder(9, **SMALL)
     width = 12 if kind == "molecules" else None
     made = MoleculeToSequenceModel(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
@@ -36,12 +35,12 @@ def model(kind: str = "molecules", **setting: object) -> MoleculeToSequenceModel
 
 
 def source(kind: str) -> object:
-    lengths = (3, 1, 5, 2, 7, 1, 4, 2, 6)
-    tokens = {"sequences": lambda: SequenceBatch.of([[2 + (i * n) % 7 for i in range(n)] for n in lengths])}
-    return {"molecules": whole_batch, "none": lambda: None, **tokens}[kind]()
+    if kind == "molecules":
+        return whole_batch()
+    return SequenceBatch.of([[2 + (i * n) % 7 for i in range(n)] for n in (3, 1, 5, 2, 7, 1, 4, 2, 6)])
 
 
-KINDS = ("molecules", "sequences", "none")
+KINDS = ("molecules", "sequences")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,7 +64,7 @@ class Rereading:
 
     def begin(self, source: object, limit: int) -> Rereading:
         self.memory, self.tokens = self.model.read(source), None
-        self.rows = 1 if self.memory is None else len(self.memory)
+        self.rows = len(self.memory)
         return self
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -77,7 +76,7 @@ class Rereading:
 
     def select(self, rows: Tensor) -> None:
         self.tokens = None if self.tokens is None else self.tokens[rows]
-        self.memory = None if self.memory is None else self.memory.batch(rows)
+        self.memory = self.memory.batch(rows)
         self.rows = len(rows)
 
 
@@ -86,12 +85,12 @@ class Rereading:
 def test_token_by_token_the_cache_gives_what_reading_again_gives(kind: str, norm_first: bool) -> None:
     made = model(kind, norm_first=norm_first)
     kept, again = (each.begin(source(kind), 9) for each in (made, Rereading(made)))
-    assert kept.rows == again.rows == (1 if kind == "none" else 9)
+    assert kept.rows == again.rows == 9
     tokens = torch.full((kept.rows,), START_TOKEN)
     for step in range(9):
         torch.testing.assert_close(kept.step(tokens), again.step(tokens), rtol=0, atol=1e-10)
         if step == 4:  # rows leave, double and change places
-            rows = torch.tensor([0, 0, 0]) if kind == "none" else torch.tensor([8, 0, 0, 3])
+            rows = torch.tensor([8, 0, 0, 3])
             kept.select(rows)
             again.select(rows)
         tokens = torch.arange(kept.rows) % 5 + 2 + step % 3
@@ -162,13 +161,9 @@ def test_state_dict_round_trip_and_dropout_in_training_alone() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"source for the encoder \(GraphTransformer\), got none"):
-        model()(None, READ)
-    with pytest.raises(ValueError, match=r"source for the encoder \(none\), got DataBatch"):
-        model("none")(whole_batch(), READ)
     with pytest.raises(ValueError, match="as many graphs, got"):
         model()(whole_batch(), READ.batch(torch.tensor([0])))
     with pytest.raises(ValueError, match="3 heads and 16 channels"):
-        model("none", heads=3)
+        model(heads=3)
     with pytest.raises(ValueError, match="'relu' or 'gelu', got 'swish'"):
-        model("none", activation="swish")
+        model(activation="swish")

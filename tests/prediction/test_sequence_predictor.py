@@ -17,8 +17,7 @@ from gtx.base.errors import InputError
 from gtx.data import featurise
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor, save_model
-from gtx.sequence.decoding import beam_search
-from gtx.sequence.model import molecule_to_sequence
+from gtx.sequence.model import beam_search, molecule_to_sequence
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, TokenVocabulary
 from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask, scores
 from tests.tables import read, write

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gtx.base.errors import InputError
-from gtx.sequence.decoding import GeneratedSequence, beam_search, greedy_search
+from gtx.sequence.model import GeneratedSequence, beam_search, greedy_search
 from gtx.sequence.sequences import (
     CHARACTER_TOKENIZER,
     END_TOKEN,
@@ -29,15 +29,19 @@ LISTS = [[5, 6, 7], [], [8], [9, 5]]
 MADE = SequenceBatch.of(LISTS)
 
 
+def lists(batch: SequenceBatch) -> list[list[int]]:
+    return [part.tolist() for part in batch.items.split(batch.sizes.tolist())]
+
+
 def test_a_batch_takes_any_in_any_order() -> None:
-    assert MADE.batch(torch.tensor([3, 0, 1, 0])).lists() == [LISTS[i] for i in (3, 0, 1, 0)]
-    assert SequenceBatch.of([]).batch(torch.tensor([], dtype=torch.long)).lists() == []
+    assert lists(MADE.batch(torch.tensor([3, 0, 1, 0]))) == [LISTS[i] for i in (3, 0, 1, 0)]
+    assert lists(SequenceBatch.of([]).batch(torch.tensor([], dtype=torch.long))) == []
 
 
 def test_teaching_shifts_by_one() -> None:
     read, write = MADE.teacher_forced()
-    assert read.lists() == [[START_TOKEN, *one] for one in LISTS]
-    assert SequenceBatch(write, read.ptr).lists() == [[*one, END_TOKEN] for one in LISTS]
+    assert lists(read) == [[START_TOKEN, *one] for one in LISTS]
+    assert lists(SequenceBatch(write, read.ptr)) == [[*one, END_TOKEN] for one in LISTS]
 
 
 # --- Tokens side by side are the text; what is no token is told.
