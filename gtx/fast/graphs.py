@@ -21,7 +21,7 @@ from numba import njit
 from rdkit import Chem
 from rdkit.Chem import BondType, HybridizationType
 
-from gtx.base.jit import compiled_loop
+from gtx.base.loops import compiled_loop
 from gtx.molecules.graphs import atom_code, bond_code
 
 # columns of `ATOM_FEATURE_VALUES` and `BOND_FEATURE_VALUES`, and some codes in them; numba does not notice a change
@@ -30,27 +30,24 @@ ELEMENT, CHARGE, HYDROGENS, DEGREE, HYBRIDISATION, AROMATIC, RING, CHIRALITY, RA
 TYPE, STEREO, CONJUGATED, IN_RING = range(4)
 NO, YES = 1, 2
 NEUTRAL = 5
-SP, SP2, SP3 = 2, 3, 4
-NO_RING, RING_OF_THREE = 1, 2
+NO_RING = 1
 SINGLE, DOUBLE, TRIPLE, AROMATIC_BOND = 1, 2, 3, 4
 
 
 class Graphs(NamedTuple):
-    """m molecules with N atoms, M bonds and R rings, one after the other; all are numbered within their molecule.
+    """m molecules with N atoms, M bonds and R rings, one after the other.
 
     Attributes:
         atoms: uint8 `[N, A]`, a code per atom and column of `ATOM_FEATURE_VALUES`.
         bonds: uint8 `[M, F]`, a code per bond and column of `BOND_FEATURE_VALUES`.
-        ends: int32 `[M, 2]`, the atoms of each bond.
-        rings: int32, the atoms of each ring in order along it.
+        ends: int32 `[M, 2]`, the atoms of each bond, numbered within their molecule.
+        rings: int32, the atoms of each ring in order along it, numbered within their molecule.
         atom_ptr, bond_ptr, ring_ptr: int64 `[m + 1]`; molecule k has atoms `atom_ptr[k]` to `atom_ptr[k + 1]`.
         member_ptr: int64 `[R + 1]`; ring r has atoms `rings[member_ptr[r]:member_ptr[r + 1]]`.
         near_ptr: int64 `[N + 1]`; atom i has neighbours `near_ptr[i]` to `near_ptr[i + 1]`, in the order of its bonds.
-        near_atoms, near_bonds: int32 `[2M]`, the neighbour and the bond to it.
+        near_atoms, near_bonds: int64 `[2M]`, the neighbour and the bond to it, numbered within all molecules.
         atom_rings: int32 `[N]`, rings through each atom, and
         bond_rings: int32 `[M]`, through each bond.
-        ring_bonds: int32, one for each entry of `rings`: the bond from this atom to the one before it, from the first
-            to the last.
     """
 
     atoms: np.ndarray
@@ -66,7 +63,6 @@ class Graphs(NamedTuple):
     near_bonds: np.ndarray
     atom_rings: np.ndarray
     bond_rings: np.ndarray
-    ring_bonds: np.ndarray
 
     @classmethod
     def read(cls, binaries: Sequence[bytes]) -> tuple[int, Graphs]:
@@ -98,6 +94,21 @@ class Graphs(NamedTuple):
     def bond_counts(self) -> np.ndarray:
         """Bonds of each molecule, int64 `[m]`."""
         return np.diff(self.bond_ptr)
+
+    @property
+    def atom_owner(self) -> np.ndarray:
+        """The molecule of each atom, int64 `[N]`."""
+        return np.arange(len(self.atom_ptr) - 1).repeat(self.atom_counts)
+
+    @property
+    def bond_owner(self) -> np.ndarray:
+        """The molecule of each bond, int64 `[M]`."""
+        return np.arange(len(self.bond_ptr) - 1).repeat(self.bond_counts)
+
+    @property
+    def bonded_atoms(self) -> np.ndarray:
+        """The atoms of each bond, numbered within all molecules, int64 `[M, 2]`."""
+        return self.ends + self.atom_ptr[self.bond_owner, None]
 
     @property
     def both_ways(self) -> np.ndarray:
@@ -342,12 +353,11 @@ def _neighbours_and_rings(atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_pt
         atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_ptr, member_ptr: as in `Graphs`.
 
     Returns:
-        Its other arrays: near_ptr, near_atoms, near_bonds, atom_rings, bond_rings, ring_bonds.
+        Its other arrays: near_ptr, near_atoms, near_bonds, atom_rings, bond_rings.
     """
     near_ptr = np.zeros(len(atoms) + 1, np.int64)
-    near_atoms, near_bonds = np.zeros(2 * len(bonds), np.int32), np.zeros(2 * len(bonds), np.int32)
+    near_atoms, near_bonds = np.zeros(2 * len(bonds), np.int64), np.zeros(2 * len(bonds), np.int64)
     atom_rings, bond_rings = np.zeros(len(atoms), np.int32), np.zeros(len(bonds), np.int32)
-    ring_bonds = np.zeros(len(rings), np.int32)
     smallest = np.full(len(atoms), _INFINITE)
     filled = np.zeros(len(atoms), np.int64)
     for k in range(len(atom_ptr) - 1):
@@ -363,23 +373,22 @@ def _neighbours_and_rings(atoms, bonds, ends, rings, atom_ptr, bond_ptr, ring_pt
             for side in range(2):
                 atom = i + ends[bond, side]
                 to = near_ptr[atom] + filled[atom]
-                near_atoms[to], near_bonds[to] = ends[bond, 1 - side], bond - b
+                near_atoms[to], near_bonds[to] = i + ends[bond, 1 - side], bond
                 filled[atom] += 1
         for ring in range(ring_ptr[k], ring_ptr[k + 1]):
             first, last = member_ptr[ring], member_ptr[ring + 1] - 1
-            before = rings[last]
+            before = i + rings[last]
             for j in range(first, last + 1):
-                here = rings[j]
-                atom_rings[i + here] += 1
-                smallest[i + here] = min(smallest[i + here], last + 1 - first)
-                for to in range(near_ptr[i + here], near_ptr[i + here + 1]):
+                here = i + rings[j]
+                atom_rings[here] += 1
+                smallest[here] = min(smallest[here], last + 1 - first)
+                for to in range(near_ptr[here], near_ptr[here + 1]):
                     if near_atoms[to] == before:
-                        bond_rings[b + near_bonds[to]] += 1
-                        ring_bonds[j] = near_bonds[to]
+                        bond_rings[near_bonds[to]] += 1
                 before = here
         for atom in range(i, atom_ptr[k + 1]):
             size = smallest[atom]
             atoms[atom, RING] = NO_RING if size == _INFINITE else size - 1 if size <= _LARGEST_RING else 0
         for bond in range(b, bond_ptr[k + 1]):
             bonds[bond, IN_RING] = YES if bond_rings[bond] else NO
-    return near_ptr, near_atoms, near_bonds, atom_rings, bond_rings, ring_bonds
+    return near_ptr, near_atoms, near_bonds, atom_rings, bond_rings

@@ -24,9 +24,7 @@ from gtx.molecules.graphs import (
     atom_code,
     bond_code,
     clean_stereo,
-    copy_labels,
     stereo_label,
-    without_hydrogens,
 )
 
 BATCH = 128
@@ -37,27 +35,32 @@ class ParsedMolecule(NamedTuple):
     """Molecule that RDKit has parsed.
 
     Attributes:
-        mol: the molecule of RDKit; its atoms become nodes.
-        bare: the molecule without hydrogen atoms.
-        heavy: per atom of `bare` its number in `mol`; empty where both are the same.
-        binaries: RDKit's binary form of `mol` and of `bare`.
+        mol: the molecule of RDKit.
+        binary: its binary form.
         finished: whether centres that are none are dropped.
         conformer: its coordinates, if they are required and need not be made.
     """
 
     mol: Chem.Mol
-    bare: Chem.Mol
-    heavy: list[int]
-    binaries: tuple[bytes, bytes]
+    binary: bytes
     finished: bool
     conformer: Conformer | None
+
+    def final(self) -> Chem.Mol:
+        """Return the molecule without centres that are none."""
+        if not self.finished:
+            clean_stereo(self.mol)
+        return self.mol
 
 
 def featurise_with_compiled_code(
     settings: Featuriser, texts: Sequence[str], coordinates: Sequence[np.ndarray | None] | None, smiles: bool
 ) -> FeaturisedMolecules:
-    """Featurise texts with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`."""
-    if not _readable():
+    """Featurise texts with compiled code; the result is that of `gtx.molecules.perception.featurise_with_rdkit`.
+
+    Molecules with hydrogen atoms as nodes are left to that function.
+    """
+    if settings.hydrogens or not _readable():
         return plain.featurise_with_rdkit(settings, texts, coordinates, smiles)
     batches = []
     for i in range(0, max(len(texts), 1), BATCH):
@@ -95,10 +98,10 @@ def _featurise(
             errors[i] = plain.error_message(error)
     pieces: list[FeaturisedMolecules] = []
     while molecules or not pieces:
-        count, graphs, bare = _read_graphs(settings, molecules)
-        pieces.append(_describe(settings, molecules[:count], graphs, bare, smiles))
+        count, graphs = Graphs.read([molecule.binary for molecule in molecules])
+        pieces.append(_describe(settings, molecules[:count], graphs, smiles))
         if count < len(molecules):  # the next is unusual
-            pieces.append(FeaturisedMolecules.of(plain.describe(settings, _finished(molecules[count]).mol, smiles)))
+            pieces.append(FeaturisedMolecules.of(plain.describe(settings, molecules[count].final(), smiles)))
         molecules = molecules[count + 1 :]
     joined = FeaturisedMolecules.join(pieces)
     good = iter(zip(joined.smiles, joined.warnings, strict=True))
@@ -110,39 +113,16 @@ def _parse(settings: Featuriser, text: str, coordinates: np.ndarray | None, smil
     mol, finished = plain.read_molecule(settings, text, coordinates, skim=True)
     if smiles and not finished:
         clean_stereo(mol)
-    form, conformer = binary(mol), plain.given_conformer(settings, mol)
-    if not settings.hydrogens:
-        return ParsedMolecule(mol, mol, [], (form, form), finished or smiles, conformer)
-    bare, heavy = without_hydrogens(mol)
-    return ParsedMolecule(mol, bare, heavy, (form, binary(bare)), finished, conformer)
-
-
-def _finished(molecule: ParsedMolecule) -> ParsedMolecule:
-    if not molecule.finished:
-        clean_stereo(molecule.mol)
-    return molecule
-
-
-def _read_graphs(settings: Featuriser, molecules: Sequence[ParsedMolecule]) -> tuple[int, Graphs, Graphs]:
-    """Read molecules up to the first that is unusual: how many, and their graphs with and without hydrogen atoms."""
-    count, graphs = Graphs.read([molecule.binaries[0] for molecule in molecules])
-    if not settings.hydrogens:
-        return count, graphs, graphs
-    fewer, bare = Graphs.read([molecule.binaries[1] for molecule in molecules[:count]])
-    return (count, graphs, bare) if fewer == count else _read_graphs(settings, molecules[:fewer])
+    return ParsedMolecule(mol, binary(mol), finished or smiles, plain.given_conformer(settings, mol))
 
 
 def _describe(
-    settings: Featuriser, molecules: Sequence[ParsedMolecule], graphs: Graphs, bare: Graphs, smiles: bool
+    settings: Featuriser, molecules: Sequence[ParsedMolecule], graphs: Graphs, smiles: bool
 ) -> FeaturisedMolecules:
     """Describe molecules in arrays, from their graphs."""
-    warnings = _label(molecules, bare)
-    mols = [molecule.bare for molecule in molecules]
-    if settings.hydrogens:
-        for k, molecule in enumerate(molecules):
-            copy_labels(molecule.bare, molecule.mol, molecule.heavy)
-            encode_labels(molecule.mol, *graphs.codes(k))
-    values = tabulate(bare, mols) if settings.descriptors else np.zeros((len(mols), 0), np.float32)
+    warnings = _label(molecules, graphs)
+    mols = [molecule.mol for molecule in molecules]
+    values = tabulate(graphs, mols) if settings.descriptors else np.zeros((len(mols), 0), np.float32)
     for k in np.flatnonzero(np.isnan(values).any(1)).tolist():
         warnings[k] += missing_descriptors(values[k])
     written = [Chem.MolToSmiles(mol) if smiles else None for mol in mols]
@@ -169,11 +149,9 @@ def _describe(
 def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[str, ...]]:
     """Label the stereochemistry of molecules, in RDKit's and in their codes; return the warnings of each."""
     warnings: list[tuple[str, ...]] = [()] * len(molecules)
-    centres, axes = np.flatnonzero(graphs.atoms[:, CHIRALITY] == 0), np.flatnonzero(graphs.bonds[:, STEREO] == 0)
-    of_centres = np.searchsorted(graphs.atom_ptr, centres, "right") - 1
-    of_axes = np.searchsorted(graphs.bond_ptr, axes, "right") - 1
-    for k in np.union1d(of_centres, of_axes).tolist():
-        mol = _finished(molecules[k]).bare
+    centres, axes = graphs.atoms[:, CHIRALITY] == 0, graphs.bonds[:, STEREO] == 0
+    for k in np.union1d(graphs.atom_owner[centres], graphs.bond_owner[axes]).tolist():
+        mol = molecules[k].final()
         assign_stereo_labels(mol)
         if not encode_labels(mol, *graphs.codes(k)):
             warnings[k] = (UNNAMED,)

@@ -103,7 +103,7 @@ PROPERTY_NAMES = (
 )
 """Descriptors that RDKit computes in one call."""
 
-_ASK = rd.Properties(PROPERTY_NAMES)
+PROPERTIES = rd.Properties(PROPERTY_NAMES)
 
 _CHARGE_RANGES = 14
 
@@ -128,11 +128,11 @@ def compute_descriptors(mol: Chem.Mol) -> np.ndarray:
     return to_float32(
         np.concatenate(
             [
-                _ASK.ComputeProperties(mol),
+                PROPERTIES.ComputeProperties(mol),
                 contributions.cumsum(0)[-1],
                 rd.SlogP_VSA_(mol),
                 rd.SMR_VSA_(mol),
-                _charged_surface(mol),
+                charged_surface(mol),
                 rd.MQNs_(mol),
             ]
         )
@@ -150,7 +150,7 @@ def missing_descriptors(values: np.ndarray) -> tuple[str, ...]:
     return (f"descriptors RDKit cannot compute: {', '.join(names)}",) if names else ()
 
 
-def _charged_surface(mol: Chem.Mol) -> list[float]:
+def charged_surface(mol: Chem.Mol) -> list[float]:
     """Compute PEOE_VSA, NaN if an atom lacks parameters of charge; RDKit would count it in the last range."""
     try:
         rdPartialCharges.ComputeGasteigerCharges(mol, throwOnParamFailure=True)
