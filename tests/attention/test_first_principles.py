@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gtx.attention import AdditiveScore, BilinearScore, Hardmax, ScaledDotScore
+from gtx.attention import AdditiveScore, BilinearScore, ScaledDotScore
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layouts, inputs, project
 
@@ -67,13 +67,12 @@ def test_key_and_value_may_be_one() -> None:
     in_both_layouts(layer, expected.flatten(1), x)
 
 
-@pytest.mark.parametrize("kind", ["dot", "general", "concat"])
+@pytest.mark.parametrize("kind", ["general", "concat"])
 def test_luong(kind: str) -> None:
-    """Luong et al. 2015, eq. 8: h_t·h_s, h_tᵀ W_a h_s, v_a·tanh(W_a [h_t; h_s])."""
+    """Luong et al. 2015, eq. 8: h_tᵀ W_a h_s, v_a·tanh(W_a [h_t; h_s])."""
     torch.manual_seed(0)
     x, _ = inputs(6)
     score = {
-        "dot": lambda: ScaledDotScore(1.0),
         "general": lambda: BilinearScore(1, 6),
         "concat": lambda: AdditiveScore(1, 4),
     }[kind]()
@@ -88,7 +87,6 @@ def test_luong(kind: str) -> None:
         W_a = torch.cat([layer.lin_query.weight, layer.lin_key.weight], 1)  # [4, 12]
         v = x @ layer.lin_value.weight.T
     ways = {
-        "dot": lambda r, s, _: (x[r] * x[s]).sum(-1, keepdim=True),
         "general": lambda r, s, _: (x[r] @ W @ x[s])[None],
         "concat": lambda r, s, _: (score.vector[0] @ (W_a @ torch.cat([x[r], x[s]])).tanh())[None],
     }
@@ -99,10 +97,3 @@ def test_luong(kind: str) -> None:
 def test_general_starts_as_the_scaled_dot_product() -> None:
     query, key = torch.randn(2, 10, 3, 4)
     torch.testing.assert_close(BilinearScore(3, 4)(query, key), (query * key).sum(-1) / 2)
-
-
-def test_at_zero_temperature_a_node_fetches_the_nearest() -> None:
-    """Orthonormal nodes: hard attention by the plain dot product is a look-up, each node finds itself."""
-    x = torch.eye(5, dtype=torch.float64)
-    layer = EdgeAttention(5, 5, projections="none", score=ScaledDotScore(1.0), normaliser=Hardmax()).double()
-    assert torch.equal(layer(x, torch.cartesian_prod(torch.arange(5), torch.arange(5)).T), x)

@@ -72,23 +72,12 @@ def test_weights_are_before_dropout_and_sum_to_one_where_normalised(name: str) -
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_an_edge_list_compiles_without_graph_breaks() -> None:
-    """All pairs do in the layers of `tests/nn/test_published_layers.py`."""
-    name, edges = "EGT", GRAPH.edge_index
-    layer = make(name, torch.float32)
-    x, e = CASES[name].inputs(dtype=torch.float32)
-    torch._dynamo.reset()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    out, expected = compiled(x, edges, e), layer(x, edges, e)
-    close(out, expected, 1e-5)
-    close(*(torch.autograd.grad(o.square().sum(), x)[0] for o in (out, expected)), 1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_one_compilation_serves_every_batch() -> None:
-    """With as many buckets: here one. The numbers of molecules and atoms are unlike those of channels and heads, since
-    the compiler takes equal sizes for the same size."""
+    """All layouts compile in the layers of `tests/nn/test_published_layers.py`.
+
+    With as many buckets: here one. The numbers of molecules and atoms are unlike those of channels and heads, since the
+    compiler takes equal sizes for the same size.
+    """
     name = "edges everywhere"
     layer, counter = make(name, torch.float32), CompileCounter()
     torch._dynamo.reset()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
+from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
 from gtx.base.errors import InputError
 from gtx.data.public_datasets import PUBLIC_DATASETS, PublicDataset, load_public_dataset
@@ -15,6 +17,7 @@ from gtx.data.splits import split_by_column
 from gtx.data.tables import open_table
 from gtx.tasks.combined import InferredTask
 from tests.site_for_tests import site as site
+from tests.tables import XTB9, bundled
 
 CONTENT = b"smiles,y\nCCO,1.5\nC,2\n"
 
@@ -129,3 +132,21 @@ def test_a_set_that_is_served_compressed(site, monkeypatch, tmp_path):
     entry = PublicDataset("packed", "", Path("t.csv.gz"), targets=("y",), sources=(f"{address}/t.csv.gz",))
     monkeypatch.setitem(PUBLIC_DATASETS, "packed", entry)
     assert [row.text for row in open_table(load_public_dataset("packed", tmp_path).path).rows] == ["CCO", "C"]
+
+
+def test_the_bundled_set_is_what_its_card_says():
+    frame, card = bundled(), XTB9.with_suffix(".md").read_text()
+    assert f"{len(frame):,} neutral molecules" in card and f"{XTB9.stat().st_size:,} bytes" in card
+    for name in ("gap", "dipole", "atomisation", "solvation_water", "solvation_octanol"):
+        x = frame[name]
+        assert f"| {x.min():.2f} | {x.mean():.2f} | {x.max():.2f} | {x.std(ddof=0):.2f} |" in card, name
+    for name in ("split_random", "split_scaffold"):
+        shares = frame[name].value_counts(normalize=True).to_dict()
+        assert shares == pytest.approx({"train": 0.8, "val": 0.1, "test": 0.1}, abs=3e-4)
+    assert frame["smiles"].is_unique
+    some = frame[::20]
+    mols = [Chem.MolFromSmiles(smiles) for smiles in some["smiles"]]
+    assert [Chem.MolToSmiles(mol) for mol in mols] == some["smiles"].tolist()
+    scaffolds = np.array([MurckoScaffoldSmiles(mol=mol, includeChirality=False) for mol in mols])
+    assert some.groupby(scaffolds)["split_scaffold"].nunique().max() == 1
+    assert set(some.loc[scaffolds == "", "split_scaffold"]) == {"train"}

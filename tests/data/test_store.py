@@ -133,14 +133,6 @@ def test_a_molecule_that_is_not_there_is_named(molecules: MoleculeStore, wrong: 
 TEXTS = [*SMILES, "C1CC", "", "not a molecule", "CO"]
 
 
-def test_failures_are_kept_in_their_place() -> None:
-    done = featurise(Featuriser(), TEXTS)
-    assert done.good.tolist() == [*range(len(SMILES)), len(TEXTS) - 1]
-    assert len(done.store) == len(done.good)
-    assert [error is None for error in done.errors] == [smiles is not None for smiles in done.smiles]
-    assert done.smiles[-1] == "CO"
-
-
 @pytest.mark.slow
 def test_workers_and_chunks_change_nothing() -> None:
     one = featurise(Featuriser(), TEXTS, workers=0)

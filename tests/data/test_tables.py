@@ -61,10 +61,15 @@ def cells(table: Table) -> list[list[str]]:
 # Delimited text
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("delimiter", "end", "mark", "packed"),
+    [
+        (",", "\n", "\ufeff", True),
+        (";", "\r\n", "", True),
+        ("\t", "\r", "\ufeff", False),
+        (",", "\r\n", "\ufeff", False),
+    ],
+)
 def test_delimiters_line_ends_marks_and_compression(table_of, delimiter, end, mark, packed):
     lines = ["id", "smiles", "y"], ["007", "CCO", "nan"], ["", "c1ccccc1", " 1.50 "]
     content = (mark + end.join(map(delimiter.join, lines)) + end).encode()
@@ -83,11 +88,6 @@ def test_delimiters_line_ends_marks_and_compression(table_of, delimiter, end, ma
 )
 def test_the_delimiter_is_sniffed_from_unquoted_text(header, delimiter):
     assert sniff(header, ["smiles"]) == delimiter
-
-
-def test_quotes_hold_delimiters_quotes_and_line_ends(table_of):
-    table = table_of('id,smiles,y\r\n"a,\r\nb",CCO,"say ""hi"""\r\n5" pipe,C,1\r\n"","N",""\r\n')
-    assert cells(table) == [["a,\r\nb", "CCO", 'say "hi"'], ['5" pipe', "C", "1"], ["", "N", ""]]
 
 
 @pytest.mark.parametrize("broken", ['"open,C,1', '"shut"early,C,1', 'x,C,"open'])

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -19,20 +18,6 @@ from tests.prediction.dying import MODEL, dying
 from tests.training.distributed import FORKS
 
 pytestmark = pytest.mark.slow
-
-
-def lengths(texts: list[str], marks: list[None] | None) -> SimpleNamespace:
-    if "deadly" in texts:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return SimpleNamespace(lengths=[len(text) for text in texts], errors=[None] * len(texts))
-
-
-@pytest.mark.usefixtures("forks")
-def test_the_row_that_ends_workers_is_named_and_no_other_is_lost() -> None:
-    chunks = [([f"{'x' * i}", "deadly" if i == 1 else "fine", "y"], None if i else [None] * 3) for i in range(5)]
-    made = list(map_in_workers(lengths, chunks, 1))
-    assert [found.lengths for found in made] == [[i, 0 if i == 1 else 4, 1] for i in range(5)]
-    assert [found.errors for found in made] == [[None, DEADLY if i == 1 else None, None] for i in range(5)]
 
 
 def together(texts: list[str]) -> list[str]:

@@ -39,13 +39,14 @@ def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
 @pytest.fixture(scope="session")
 def untrained() -> Callable[..., Predictor]:
     """A predictor of any architecture as it is made, for one target."""
+    seen = featurise(Featuriser(), molecules(40)["smiles"].tolist(), workers=0).store
 
     def make(name: str, task: NumericTask | None = None, **arguments: object) -> Predictor:
         featuriser = Featuriser(coordinates=ARCHITECTURES[name].coordinates == "needed")
         model = specification(name, featuriser, out_channels=1, **arguments)
         torch.manual_seed(0)
         network = build_model(model)
-        network.observe(featurise(Featuriser(), molecules(120)["smiles"].tolist(), workers=0).store)
+        network.observe(seen)
         scaler = TargetScaler(torch.full((1,), 5.0).double(), torch.full((1,), 2.0).double())
         return Predictor([network], ModelFileHeader(task or Regression("y", scaler=scaler), featuriser, model), "cpu")
 

@@ -21,13 +21,17 @@ def explanation(predictor: Predictor) -> Explanation:
     return explain_prediction(predictor, "CC(=O)Nc1ccc(O)cc1", receiver=2)
 
 
+@pytest.fixture(scope="module")
+def svg(explanation: Explanation) -> str:
+    return explanation.svg()
+
+
 def words(svg: str) -> str:
     return " ".join("".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text"))
 
 
 @pytest.mark.slow
-def test_one_svg_that_needs_nothing_else(explanation: Explanation) -> None:
-    svg = explanation.svg()
+def test_one_svg_that_needs_nothing_else(explanation: Explanation, svg: str) -> None:
     assert svg == explanation.svg()
     assert set(re.findall(r"https?://[^\"' ]*", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     names = re.findall(r'\bid="([^"]*)"', svg)
@@ -38,8 +42,8 @@ def test_one_svg_that_needs_nothing_else(explanation: Explanation) -> None:
     assert len(drawings) == 6 and len({(d.get("x"), d.get("y")) for d in drawings}) == 6
 
 
-def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation) -> None:
-    said = words(explanation.svg())
+def test_it_says_what_is_drawn_and_what_the_check_found(explanation: Explanation, svg: str) -> None:
+    said = words(svg)
     assert "Attention of atom O2" in said and "CC(=O)Nc1ccc(O)cc1" in said
     assert f"Trained: gap = {explanation.prediction:.4g}" in said
     assert f"Random weights: gap = {explanation.random.prediction:.4g}" in said

@@ -9,21 +9,7 @@ from gtx.explain.relevance import (
     attention_rollout,
     gradient_weighted_attention,
     measure_faithfulness,
-    shortest_path_lengths,
 )
-
-# --- Distances along bonds, and attention by them.
-
-
-CHAIN = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0-1-2, and an atom apart
-
-
-def test_bond_distances() -> None:
-    apart = np.inf
-    expected = [[0, 1, 2, apart], [1, 0, 1, apart], [2, 1, 0, apart], [apart, apart, apart, 0]]
-    assert shortest_path_lengths(CHAIN, 4).tolist() == expected
-    assert shortest_path_lengths(np.zeros((2, 0), int), 2).tolist() == [[0, apart], [apart, 0]]
-
 
 # --- Scores of three atoms, by hand.
 
@@ -38,12 +24,6 @@ def test_rollout_by_hand() -> None:
     # second layer: row 2 is half its own first row and half that of atom 1
     expected = torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.5, 0.25]])
     torch.testing.assert_close(reached, expected)
-
-
-def test_rollout_of_no_layer_is_the_residual_and_rows_sum_to_one() -> None:
-    torch.testing.assert_close(attention_rollout(torch.zeros(0, 3, 3)), torch.eye(3))
-    weights = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    torch.testing.assert_close(attention_rollout(weights).sum(1), torch.ones(7))
 
 
 def test_gradient_weighted_by_hand() -> None:

@@ -133,8 +133,7 @@ MODELS: dict[str, tuple[Task, dict[str, Any], float]] = {
         {"networks": 1},
         1e-5,
     ),
-    "embeddings": (Regression(("gap",)), {"embedded": True}, 1e-5),
-    "embeddings in a network too": (Regression(("gap",)), {"networks": 1, "embedded": True}, 1e-5),
+    "embeddings in a network and a kernel": (Regression(("gap",)), {"networks": 1, "embedded": True}, 1e-5),
     "probabilities with a temperature": (BinaryClassification(("gap", "dipole"), temperatures=(0.5, 2.0)), {}, 1e-6),
     "several classes": (MulticlassClassification(("gap",), classes=(("low", "high"),), temperatures=(1.7,)), {}, 1e-6),
 }

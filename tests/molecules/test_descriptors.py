@@ -29,11 +29,11 @@ from .rewriting import CAGES, rewritings, sample
 
 def test_order_of_atoms_changes_nothing(shared_data: Path) -> None:
     """Differences in units of each descriptor's spread over these molecules; bins of VSA could jump."""
-    texts = [*CAGES, *sample(shared_data, 50, stereo=False, seed=2)]
+    texts = [*CAGES, *sample(shared_data, 20, stereo=False, seed=2)]
     pairs = [(text, written) for text in texts for written in rewritings(text, 1)]
     ours = np.array([[compute_descriptors(read_smiles(text)) for text in pair] for pair in pairs])
     spread = np.nanstd(ours[:, 0], axis=0)
-    assert len(pairs) > 190 and (np.isnan(ours[:, 0]) == np.isnan(ours[:, 1])).all()
+    assert len(pairs) > 80 and (np.isnan(ours[:, 0]) == np.isnan(ours[:, 1])).all()
     difference = np.nanmax(np.abs(ours[:, 0] - ours[:, 1]), axis=0)
     assert (difference <= 1e-5 * spread).all(), np.array(DESCRIPTOR_NAMES)[difference > 1e-5 * spread]
 

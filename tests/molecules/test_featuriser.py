@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import pickle
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +101,7 @@ def test_cages_and_odd_molecules_however_written(text: str) -> None:
 @pytest.mark.slow
 def test_real_molecules_however_written(shared_data: Path) -> None:
     with_hydrogens = Featuriser(descriptors=False, hydrogens=True)
-    for text in sample(shared_data, 60, stereo=False, seed=1):
+    for text in sample(shared_data, 12, stereo=False, seed=1):
         mol = read_smiles(text)
         kekulised = Chem.Mol(mol)
         Chem.Kekulize(kekulised, clearAromaticFlags=True)
@@ -118,46 +115,6 @@ def test_real_molecules_however_written(shared_data: Path) -> None:
             assert coloured_graph(FEATURISER(written)) == coloured_graph(FEATURISER(text)), (text, written)
         graphs = {coloured_graph(with_hydrogens(written)) for written in (text, *styles)}
         assert len(graphs) == 1, text
-
-
-@pytest.mark.slow
-def test_ogb_has_the_same_features(shared_data: Path) -> None:
-    """ESOL as the Open Graph Benchmark featurised it (ogb.utils.features), atom by atom in the order of the SMILES."""
-    folder = shared_data / "ogb" / "ogbg_molesol"
-    charges, hybridisations = range(-5, 6), ("SP", "SP2", "SP3", "SP3D", "SP3D2")
-    types = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-
-    def table(name: str) -> list[list[str]]:
-        with gzip.open(folder / name, "rt") as file:
-            return list(csv.reader(file))
-
-    nodes, edges, ends = (iter(table(f"raw/{name}.csv.gz")) for name in ("node-feat", "edge-feat", "edge"))
-    counts = zip(table("raw/num-node-list.csv.gz"), table("raw/num-edge-list.csv.gz"), strict=True)
-    molecules = table("mapping/mol.csv.gz")[1:]
-    assert len(molecules) == 1128
-    for (_, smiles, _), ((n,), (m,)) in zip(molecules, counts, strict=True):
-        mol = read_smiles(smiles)
-        seen = [
-            [atoms_by[name][i] for name in ("element", "degree", "charge", "hydrogens", "radical", "hybridisation")]
-            + [atoms_by["aromatic"][i], atoms_by["ring"][i] > 0]
-            for atoms_by in [{name: atoms(smiles, name) for name in ATOM_FEATURE_VALUES}]
-            for i in range(mol.GetNumAtoms())
-        ]
-        theirs = [
-            [z + 1, degree - hydrogens, charges[q], hydrogens, radical, hybridisations[h], bool(aromatic), bool(ring)]
-            for z, _, degree, q, hydrogens, radical, h, aromatic, ring in (
-                map(int, row) for row in islice(nodes, int(n))
-            )
-        ]
-        assert seen == theirs, smiles
-        pairs = map(frozenset, bond_edge_index(mol).T[::2].tolist())
-        values = zip(bonds(smiles, "type"), bonds(smiles, "conjugated"), strict=True)
-        ours = dict(zip(pairs, values, strict=True))
-        theirs = {
-            frozenset(map(int, pair)): (types[int(row[0])], row[2] == "1")
-            for pair, row in zip(islice(ends, int(m)), islice(edges, int(m)), strict=True)
-        }
-        assert ours == theirs, smiles
 
 
 # --- The featuriser: settings, coordinates, hydrogens, limits, hashes.

@@ -67,7 +67,7 @@ def test_known_scaffolds(smiles: str, expected: str) -> None:
 
 
 def test_every_real_molecule_has_a_scaffold_however_written(shared_data: Path) -> None:
-    for text in [*ODD, *sample(shared_data, 40, stereo=False, seed=3)]:
+    for text in [*ODD, *sample(shared_data, 10, stereo=False, seed=3)]:
         assert {murcko_scaffold(written) for written in (text, *rewritings(text, 2))} == {murcko_scaffold(text)}, text
     with pytest.raises(MoleculeError, match="unclosed ring"):
         murcko_scaffold("C1CC")

@@ -57,7 +57,7 @@ def test_outer_blanks_map_numbers_and_written_hydrogens() -> None:
 def test_mangled_text_never_raises_anything_else(shared_data: Path, capfd: pytest.CaptureFixture) -> None:
     generator, good, bad = random.Random(0), 0, 0
     texts = column(shared_data / "scaffold" / "bbbp.csv")
-    for _ in range(700):
+    for _ in range(300):
         text = list(generator.choice(texts))
         for _ in range(generator.choice([1, 1, 3])):
             place = generator.randrange(len(text))
@@ -68,7 +68,7 @@ def test_mangled_text_never_raises_anything_else(shared_data: Path, capfd: pytes
         except MoleculeError as error:
             bad += 1
             assert "\n" not in str(error) and "no reason" not in str(error), "".join(text)
-    assert good > 50 and bad > 200
+    assert good > 20 and bad > 80
     assert capfd.readouterr() == ("", "")
 
 
@@ -115,7 +115,7 @@ def test_molecules_are_what_rdkit_reads(remove_hydrogens: bool, shared_data: Pat
         *column(shared_data / "scaffold" / "bbbp.csv"),
     ]
     read = 0
-    for text in texts[:300]:
+    for text in texts[:150]:
         with quietly():
             if (expected := Chem.MolFromSmiles(text, params)) is None:
                 continue
@@ -125,7 +125,7 @@ def test_molecules_are_what_rdkit_reads(remove_hydrogens: bool, shared_data: Pat
                 assert ours.ToBinary() == mol.ToBinary(), written  # every property of every atom and bond
                 assert Chem.MolToSmiles(ours) == Chem.MolToSmiles(mol), written
                 read += 1
-    assert read > 550
+    assert read > 250
 
 
 # --- Standardising: what goes, what stays, and that the order of atoms has no say.

@@ -70,8 +70,8 @@ def test_stereoisomers_are_told_apart(flat: str, count: int) -> None:
 
 @pytest.mark.slow
 def test_real_molecules_keep_their_labels(shared_data: Path) -> None:
-    texts = sample(shared_data, 60, stereo=True)
-    assert len(texts) > 200
+    texts = sample(shared_data, 20, stereo=True)
+    assert len(texts) > 60
     labelled = 0
     for text in texts:
         molecule = FEATURISER(text)
@@ -81,7 +81,7 @@ def test_real_molecules_keep_their_labels(shared_data: Path) -> None:
             again = FEATURISER(written)
             assert coloured_graph(again) == coloured_graph(molecule), (text, written)
             assert again.smiles == molecule.smiles, (text, written)
-    assert labelled > 180
+    assert labelled > 50
 
 
 @pytest.mark.parametrize("legacy", [True, False])

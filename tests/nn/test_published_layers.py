@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gtx.attention import ClippedDotScore, GatedSoftmax, GRITScore
+from gtx.graph import CompleteGraph
 from gtx.nn import (
     BondMessagePassing,
     EdgeAttention,
@@ -162,11 +163,14 @@ def test_layouts_agree_over_two_layers_and_a_mask(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["TGT", "GPS"])  # TGT is EGT and more
-def test_compiles_without_graph_breaks(name: str) -> None:
+@pytest.mark.parametrize(("name", "edges"), [("TGT", GRAPH), ("GPS", GRAPH.edge_index)], ids=["TGT", "GPS, a list"])
+def test_compiles_without_graph_breaks(name: str, edges: CompleteGraph | Tensor) -> None:
+    """TGT is EGT and more."""
     layer, (x, e) = LAYERS[name](), inputs(C, K, GRAPH)
     bonds = torch.zeros(BONDS.shape[1], C, dtype=torch.float64)
     torch._dynamo.reset()
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    for one, other in zip(compiled(x, GRAPH, e, BONDS, bonds), layer(x, GRAPH, e, BONDS, bonds), strict=True):
+    outs = [each(x, edges, e, BONDS, bonds) for each in (compiled, layer)]
+    for one, other in zip(*outs, strict=True):
         close(one, other, 1e-9)
+    close(*(torch.autograd.grad(nodes.square().sum(), x)[0] for nodes, _ in outs), 1e-9)

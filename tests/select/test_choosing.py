@@ -60,14 +60,6 @@ def test_each_choice_removes_most_variance_after_those_before_it(similar: torch.
     assert len({pick.place for pick in picks}) == 4
 
 
-def test_the_choice_follows_the_molecules_in_any_order(similar: torch.Tensor) -> None:
-    found = covariance(similar, list(range(30)), list(range(30, 90)))
-    order = torch.randperm(60, generator=torch.Generator().manual_seed(3))
-    first = [pick.place for pick in choose_for_accuracy(found, RIDGE, 5)]
-    again = [int(order[pick.place]) for pick in choose_for_accuracy(found[order][:, order], RIDGE, 5)]
-    assert first == again
-
-
 def test_the_best_predictions_come_first_with_their_chance(similar: torch.Tensor) -> None:
     found = covariance(similar, list(range(30)), list(range(30, 90)))
     mean = torch.linspace(-1, 1, 60, dtype=torch.float64)

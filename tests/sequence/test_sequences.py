@@ -156,7 +156,7 @@ def check(table: Table, source: int, one: GeneratedSequence) -> None:
     assert one.log_probability == pytest.approx(table.log_probability(source, one.tokens, one.ended))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_greedy_takes_the_likeliest_at_every_step(seed: int) -> None:
     table = Table(seed=seed)
     for source, one in enumerate(greedy_search(table, EVERY, LIMIT)):
@@ -173,7 +173,7 @@ def test_greedy_stops_when_all_have_ended() -> None:
     assert [one.tokens for one in greedy_search(table, EVERY, 100)] == [[]] * 3 and table.steps == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_beam_of_one_without_penalty_is_greedy(seed: int) -> None:
     table = Table(seed=seed)
     for (found,), one in zip(beam_search(table, EVERY, LIMIT, 1, 0.0), greedy_search(table, EVERY, LIMIT), strict=True):

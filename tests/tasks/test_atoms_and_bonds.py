@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import torch.nn.functional as F
 from rdkit import Chem
 from torch import Tensor, nn
 
@@ -43,74 +42,7 @@ LEARNING = TrainSettings(
     | {"kernel_parts": ["substructures", "descriptors"]}
 )
 
-# --- A model of atoms: numbers by a rule.
-
-
-def rule(atom: Chem.Atom) -> float:
-    """The heavier draws charge from its neighbours, bond by bond, so that a molecule's atoms sum to 0."""
-    return sum(other.GetAtomicNum() - atom.GetAtomicNum() for other in atom.GetNeighbors()) / 20
-
-
-def table(path: Path, rows: int = 120) -> Path:
-    """Neutral bundled molecules with their atoms' charges by the rule, as lists."""
-    known = [s for s in molecules(rows).smiles if "+" not in s and "-" not in s]
-    lists = [[rule(atom) for atom in Chem.MolFromSmiles(s).GetAtoms()] for s in known]
-    return write(path, [[s, json.dumps(values)] for s, values in zip(known, lists, strict=True)], ["smiles", "q"])
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
-    folder = tmp_path_factory.mktemp("atoms")
-    data = DataSettings(str(table(folder / "t.csv")), task=Regression("q", level="atom", sum_to="charge"), workers=0)
-    outcome = train_model(data, LEARNING, folder / "run")
-    alike = outcome.metrics["baseline"]["alike"]["test"]
-    assert outcome.metrics["test"]["r2"] > max(0.85, alike["r2"])  # the rule is found, and it is not of the atom alone
-    assert any("sum to its formal charge; those of the training rows miss it by" in note for note in outcome.notes)
-    return gtx.load(folder / "run" / "model.gtx", "cpu")
-
-
-@pytest.mark.slow
-def test_predictions_sum_to_the_formal_charge(model: Predictor) -> None:
-    lists = [json.loads(text) for text in model.predict(SMILES).q_pred]
-    assert [len(values) for values in lists] == [3, 1, 2, 9, 3]
-    assert [sum(values) for values in lists] == pytest.approx(CHARGES, abs=1e-7)
-
-
-@pytest.mark.slow
-def test_atoms_are_in_the_order_of_the_text(model: Predictor) -> None:
-    mol = Chem.MolFromSmiles("CC(=O)NCC#N")
-    for seed in range(3):
-        order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
-        other = Chem.RenumberAtoms(mol, order)
-        text = Chem.MolToSmiles(other, canonical=False)
-        written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
-        found, expected = (np.array(json.loads(values)) for values in model.predict([text, "CC(=O)NCC#N"]).q_pred)
-        np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_file_whose_parts_contradict_each_other_is_refused(model: Predictor, tmp_path: Path) -> None:
-    arguments = {**model.header.model["arguments"], "per": "bond"}
-    header = replace(model.header, model={"name": "standard", "arguments": arguments})
-    Predictor(model.members, header).save(tmp_path / "m.gtx")
-    with pytest.raises(InputError, match=r"model\.arguments\.per: expected 'atom', got 'bond'"):
-        gtx.load(tmp_path / "m.gtx")
-
-
-@pytest.mark.slow
-def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds(model: Predictor) -> None:
-    further = PretrainedModel(model.header, [], model.header.featuriser, "m.gtx", "")
-    assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
-    assert further.spec(Regression("b", level="bond"))["arguments"]["per"] == "bond"
-    rates = {"all": 0.1, "readout.substructures": 1}
-    tuned = replace(further, header=replace(model.header, settings={"tuning": {"rates": rates}}))
-    bonds, both = Regression("b", level="bond"), TaskList(tasks=(Regression("y"), Regression("b", level="bond")))
-    assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
-    assert tuned.tuned(TrainSettings(), both).rates == rates | {"also": 1}  # its head is new
-    assert further.spec(both)["arguments"]["also"] == {"bond": 1}
-    assert further.spec(Regression("q", level="atom")) == model.header.model | {
-        "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
-    }
+# --- Baselines of atoms.
 
 
 def test_those_alike_are_of_training_alone() -> None:
@@ -303,6 +235,51 @@ def network(task: NumericTask, further: int = 0, seed: int = 0) -> nn.Module:
     return made.eval()
 
 
+def predictor(task: NumericTask) -> Predictor:
+    """A model as it is made, of targets of atoms."""
+    spec = {"name": "standard", "arguments": ARGUMENTS | sizes() | {"out_channels": task.objective.out_channels}}
+    spec["arguments"]["per"] = task.level
+    return Predictor([network(task)], ModelFileHeader(task, Featuriser(), spec), "cpu")
+
+
+def test_atoms_are_in_the_order_of_the_text() -> None:
+    model = predictor(NUMBERS["atoms with a sum"].fit(store(NUMBERS["atoms with a sum"])))
+    mol = Chem.MolFromSmiles("CC(=O)NCC#N")
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(mol.GetNumAtoms()).tolist()
+        other = Chem.RenumberAtoms(mol, order)
+        text = Chem.MolToSmiles(other, canonical=False)
+        written = json.loads(other.GetProp("_smilesAtomOutputOrder"))
+        found, expected = (np.array(json.loads(values)) for values in model.predict([text, "CC(=O)NCC#N"]).a_pred)
+        np.testing.assert_allclose(found, expected[order][written], atol=1e-5)
+        assert np.ptp(expected) > 1e-3
+
+
+def test_a_file_whose_parts_contradict_each_other_is_refused(tmp_path: Path) -> None:
+    model = predictor(NUMBERS["atoms"].fit(store(NUMBERS["atoms"])))
+    arguments = {**model.header.model["arguments"], "per": "bond"}
+    header = replace(model.header, model={"name": "standard", "arguments": arguments})
+    Predictor(model.members, header).save(tmp_path / "m.gtx")
+    with pytest.raises(InputError, match=r"model\.arguments\.per: expected 'atom', got 'bond'"):
+        gtx.load(tmp_path / "m.gtx")
+
+
+def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds() -> None:
+    model = predictor(Regression("a", level="atom", sum_to="charge"))
+    further = PretrainedModel(model.header, [], model.header.featuriser, "m.gtx", "")
+    assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
+    assert further.spec(Regression("b", level="bond"))["arguments"]["per"] == "bond"
+    rates = {"all": 0.1, "readout.substructures": 1}
+    tuned = replace(further, header=replace(model.header, settings={"tuning": {"rates": rates}}))
+    bonds, both = Regression("b", level="bond"), TaskList(tasks=(Regression("y"), Regression("b", level="bond")))
+    assert tuned.tuned(TrainSettings(), bonds).rates == {"all": 0.1}  # it has no counts of substructures
+    assert tuned.tuned(TrainSettings(), both).rates == rates | {"also": 1}  # its head is new
+    assert further.spec(both)["arguments"]["also"] == {"bond": 1}
+    assert further.spec(Regression("a", level="atom")) == model.header.model | {
+        "arguments": model.header.model["arguments"] | {"out_channels": 1}  # without a sum, no weights
+    }
+
+
 def collected(task: NumericTask, model: nn.Module, batch: object) -> tuple[Tensor, Tensor, float]:
     output = task.objective.forward(model, batch)
     return (
@@ -312,9 +289,9 @@ def collected(task: NumericTask, model: nn.Module, batch: object) -> tuple[Tenso
     )
 
 
-@pytest.mark.parametrize("task", NUMBERS.values(), ids=NUMBERS)
-def test_batches_of_constant_shape_are_worth_the_same(task: Regression) -> None:
-    task = task.fit(store(task))
+@pytest.mark.parametrize("name", ["atoms with a sum", "bonds"])
+def test_batches_of_constant_shape_are_worth_the_same(name: str) -> None:
+    task = NUMBERS[name].fit(store(NUMBERS[name]))
     model, examples = network(task).train(), task.objective.examples(store(task))
     cutter = ConstantShapeStore(examples)
     (index, *_) = cutter.sampler(5).batches()
@@ -328,48 +305,31 @@ def test_batches_of_constant_shape_are_worth_the_same(task: Regression) -> None:
     assert sums.shape[1] == task.objective.validation.channels and share == plain_share and model.constant_shapes
 
 
-@pytest.mark.parametrize("task", NUMBERS.values(), ids=NUMBERS)
-def test_every_value_has_the_same_say_and_blanks_have_none(task: Regression) -> None:
+@pytest.mark.parametrize("task", [*NUMBERS.values(), *CLASSES.values()], ids=[*NUMBERS, *CLASSES])
+def test_every_value_has_the_same_say_and_blanks_have_none(task: NumericTask) -> None:
+    """What the loss of a value is: `tests/tasks/test_losses.py`."""
     task = task.fit(store(task))
     batch = task.objective.examples(store(task)).batch()
     y = task.objective.level.targets(batch)
-    output = torch.randn(y.shape, requires_grad=True)
+    width = task.objective.out_channels if task.discrete else y.shape[1]
+    output = torch.randn(len(y), width, requires_grad=True)
     loss = task.objective.mean_loss(output, batch)
     loss.backward()
-    known = ~y.isnan()
-    torch.testing.assert_close(loss.detach(), (output.detach() - y)[known].square().mean())
-    assert ((output.grad != 0) == known).all()
+    each = task.objective.elementwise(output.detach(), y.nan_to_num())
+    torch.testing.assert_close(loss.detach(), each[~y.isnan()].mean(), check_dtype=False)
+    blank = y.isnan().all(1)
+    assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all() and blank.any()
     scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
-    assert scores["val_loss"] == pytest.approx(float(loss.detach()))
-    found = task.objective.evaluate(task.objective.level.targets(store(task)), task.scaler.unscale(output.detach()))
-    for name in ("rmse", "mae", "r2"):
+    assert scores["val_loss"] == pytest.approx(float(loss.detach()), rel=1e-6)
+    unscaled = task.objective.unscale(output.detach()) if task.discrete else task.scaler.unscale(output.detach())
+    found = task.objective.evaluate(task.objective.level.targets(store(task)).numpy(), unscaled.numpy())
+    for name in ("accuracy",) if task.discrete else ("rmse", "mae", "r2"):
         assert scores[f"val_{name}"] == pytest.approx(found[name], rel=1e-5)
 
 
-@pytest.mark.parametrize("task", CLASSES.values(), ids=CLASSES)
-def test_the_loss_is_the_cross_entropy_of_what_is_known(task: NumericTask) -> None:
-    task = task.fit(store(task))
-    batch = task.objective.examples(store(task)).batch()
-    y = task.objective.level.targets(batch)
-    output = torch.randn(len(y), task.objective.out_channels, requires_grad=True)
-    loss = task.objective.mean_loss(output, batch)
-    loss.backward()
-    losses = []
-    for t, place in enumerate(task.objective.places):
-        own = output.detach()[:, place.columns]
-        logits = torch.cat([torch.zeros_like(own), own], 1) if own.shape[1] == 1 else own
-        losses.append(F.cross_entropy(logits, y[:, t].nan_to_num().long(), reduction="none")[~y[:, t].isnan()])
-    torch.testing.assert_close(loss.detach(), torch.cat(losses).double().mean(), check_dtype=False)
-    blank = y.isnan().all(1)
-    assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all()
-    scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
-    assert scores["val_loss"] == scores["val_score"] == pytest.approx(float(loss.detach()), rel=1e-6)
-    found = task.objective.evaluate(y.numpy(), task.objective.unscale(output.detach()).numpy())
-    assert scores["val_accuracy"] == pytest.approx(found["accuracy"])
-
-
-@pytest.mark.parametrize("task", CLASSES.values(), ids=CLASSES)
-def test_members_of_an_ensemble_are_averaged(task: NumericTask) -> None:
+@pytest.mark.parametrize("name", ["two classes", "of bonds"])
+def test_members_of_an_ensemble_are_averaged(name: str) -> None:
+    task = CLASSES[name]
     molecules = store(task)
     batch = molecules.batch()
 

@@ -40,20 +40,6 @@ def test_the_loss_is_the_divergence_and_least_where_the_shares_are_those_measure
     assert masked_mean(TASK.objective.elementwise, output[:1], one).isfinite()
 
 
-def test_the_mean_shares_are_found_by_one_output_for_all() -> None:
-    output = torch.zeros(3, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([output], max_iter=50, line_search_fn="strong_wolfe")
-
-    def loss() -> torch.Tensor:
-        search.zero_grad()
-        found = masked_mean(TASK.objective.elementwise, output.expand(40, 3), Y)
-        found.backward()
-        return found
-
-    search.step(loss)
-    torch.testing.assert_close(output.detach().softmax(-1), Y.mean(0), atol=1e-4, rtol=0)
-
-
 CELLS = [
     *(["0.2", "0.3", "0.5"], ["2", "3", "5"], ["", "", ""], ["0.5", "", "0.5"]),
     *(["0.5", "-0.1", "0.6"], ["0", "0", "0"], ["0.33", "0.33", "0.33"]),

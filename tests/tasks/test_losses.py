@@ -18,11 +18,9 @@ from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression
 from gtx.tasks.metrics import masked_mean, smoothed_cross_entropy
 from gtx.tasks.regression import ELEMENTS, TargetScaler
-from gtx.training import TrainSettings
 from gtx.training_data import DataSettings, load_training_table
-from gtx.workflow import train_model
 from tests.molecules_for_tests import SMILES, store
-from tests.tables import ALONE, TINY, molecules, write
+from tests.tables import write
 
 # --- Losses leave out blanks, in value and in gradient.
 
@@ -220,32 +218,6 @@ def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_fo
         torch.testing.assert_close(task.objective.mean_loss(said, batch), expected)
         share += float(task.objective.share(batch))
     assert share == sum(range(count)) == task.objective.share(constant)
-
-
-@pytest.fixture(scope="module")
-def weighted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table in which wild rows weigh nothing, and one without them."""
-    folder = tmp_path_factory.mktemp("weights")
-    frame = molecules(60)
-    parts = ["train"] * 44 + ["val"] * 8 + ["test"] * 8
-    rows = [list(row) for row in zip(frame.smiles, frame.gap, parts, [1.5] * 60, strict=True)]
-    wild = [[smiles, 1e4, "train", 0] for smiles in ("C", "CC", "CCC")]
-    write(folder / "all.csv", [*rows[:20], *wild, *rows[20:]], ["smiles", "gap", "part", "w"])
-    write(folder / "few.csv", rows, ["smiles", "gap", "part", "w"])
-    return folder
-
-
-def test_training_with_weights_of_0_is_training_without_these_rows(weighted: Path) -> None:
-    settings = TrainSettings(**TINY | {"epochs": 1, "blend": "no"})
-    found = {}
-    for name, column in (("all", "w"), ("few", None)):
-        path = str(weighted / f"{name}.csv")
-        data = DataSettings(path, ("gap",), split_column="part", weight_column=column, workers=0)
-        found[name] = train_model(data, settings, weighted / name, **ALONE)
-    for part in ("train", "val", "test"):
-        assert found["all"].metrics[part]["rmse"] == pytest.approx(found["few"].metrics[part]["rmse"], rel=1e-4)
-    assert "weight_column: w" in (weighted / "all" / "config.yaml").read_text()
-    assert "weight_column" not in (weighted / "few" / "config.yaml").read_text()
 
 
 def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path: Path) -> None:

@@ -331,21 +331,6 @@ def test_pairs_are_numbered_beyond_32_bits(tmp_path: Path) -> None:
     close(out[0], v[0], 1e-6)
 
 
-def test_batch_mates_change_no_bit() -> None:
-    graph, alone = made([3, 0, 17, 1]), made([17])
-    q, k, v, e, bias, *_ = inputs(graph)
-    spread = torch.randn(len(q), H, K, device=DEVICE)
-    nodes, pairs = slice(3, 20), slice(9, 9 + 17 * 17)
-
-    def both(graph: CompleteGraph, nodes: slice, pairs: slice) -> tuple[Tensor, Tensor]:
-        given = (q[nodes], k[nodes], v[nodes], bias[pairs], e[pairs], spread[nodes])
-        return operators.attention(*given, None, None, size_classes.plan(graph, 64), graph.num_pairs, True, 0.0)
-
-    every = slice(None)
-    for one, other in zip(both(alone, nodes, pairs), both(graph, every, every), strict=True):
-        assert one.equal(other[nodes])
-
-
 def dropped(graph: CompleteGraph, p: float, seed: int, heads: int = H) -> Tensor:
     """The dropout factors, `[num_pairs, H]`: equal weights, and values that say which sender they are."""
     most = int(graph.ptr.diff().max())
