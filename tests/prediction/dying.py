@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gtx
+from gtx.prediction import predict_folder
 
 MODEL = Path(__file__).parent / "golden" / "regression.gtx"
 
@@ -25,3 +29,18 @@ def dying(deadly: Callable[[Any], None]) -> Any:
             return predictor.predict_store(store)
 
     return Dying()
+
+
+def predict_until_killed(library: Path, out: Path, engine: Any, mark: str) -> None:
+    """Predict a folder in this process, which a molecule of ten atoms kills once the first table is predicted."""
+    os.environ["GTX_TEST"] = mark  # of the processes that Ray starts, too
+    killed = os.getpid()
+
+    def kill(store: Any) -> None:
+        if (store.sizes == 10).any():
+            while not (out / "a.csv").exists():
+                time.sleep(0.02)
+            os.kill(killed, signal.SIGKILL)
+            time.sleep(60)  # until this process, a worker's, ends too
+
+    predict_folder(dying(kill), library, out, engine=engine)
