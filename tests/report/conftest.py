@@ -37,11 +37,6 @@ def measured() -> np.ndarray:
     return values
 
 
-@pytest.fixture(scope="module", autouse=True)
-def with_pictures(written_pictures: None) -> None:
-    """All that is tested here has its pictures."""
-
-
 @pytest.fixture
 def y() -> np.ndarray:
     return measured()

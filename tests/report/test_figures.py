@@ -16,6 +16,8 @@ from gtx.report.gallery import COLOURS, Gallery
 from gtx.report.panels import Intervals
 from gtx.tasks.uncertainty import conformal_half_width
 
+pytestmark = pytest.mark.usefixtures("written_pictures")
+
 
 def parse(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(str(svg).replace("<svg ", '<svg xmlns:xlink="http://www.w3.org/1999/xlink" ', 1))
@@ -134,3 +136,24 @@ def test_histograms_are_shares_of_their_part():
         outlines = [patch for patch in axes.patches if not patch.get_fill()]
         assert [patch.get_data().values.sum() for patch in outlines] == pytest.approx([1, 1, 1])
         parse(svg)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        1e15 + np.random.default_rng(0).normal(size=60),
+        np.full(60, 3.25),
+        np.array([1e-300]),
+        np.concatenate([np.zeros(50), [1e150]]),
+        np.nextafter(1.0, [1, 2] * 30),
+    ],
+    ids=["1e15 and noise", "constant", "one row", "one far away", "two neighbours"],
+)
+@pytest.mark.filterwarnings("error")
+def test_any_finite_values_are_drawn(values: np.ndarray) -> None:
+    parts = {"train": values, "test": values[:1]}
+    gallery = Gallery()
+    panels.value_histogram(gallery, parts, "y")
+    panels.parity(gallery, values, np.full_like(values, values.mean()), "test", "y")
+    panels.error_histogram(gallery, {"test": values - values.mean()}, "y", "")
+    assert gallery.notes() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -60,4 +61,4 @@ def train(
         rows = {part: np.flatnonzero(np.isin(order, split[part])) for part in ("train", "val")}
         train, given["folds"] = molecules.subset(order), [rows] * settings.folds
         task = task.fit(molecules.subset(split["train"]))
-    return fit(lambda: model(task, **arguments), task, train, val, settings, out, **{"marks": MARKS, **given})
+    return fit(partial(model, task, **arguments), task, train, val, settings, out, **{"marks": MARKS, **given})

@@ -193,6 +193,7 @@ def test_other_precisions_train(precision: str, tmp_path: Path) -> None:
     assert predictions(member).isfinite().all()
 
 
+@pytest.mark.usefixtures("forks")
 def test_members_trained_at_the_same_time_are_those_trained_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

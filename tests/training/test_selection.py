@@ -36,13 +36,6 @@ def test_the_epoch_kept_is_the_best_by_the_metric(tmp_path: Path) -> None:
     assert [next(c for c in m.history[0] if "val" in c) for m in (usual, chosen)] == ["val_roc_auc", "val_loss"]
 
 
-def test_patience_waits_for_the_metric(tmp_path: Path) -> None:
-    (member,) = train(tmp_path, NOISE, CLASSES, epochs=40, lr=1e-2, patience=3, keep_by="loss")
-    losses = [row["val_loss"] for row in member.history]
-    assert len(losses) < 40 and min(losses[-3:]) >= min(losses[:-3])
-    assert all(min(losses[n - 3 : n]) < min(losses[: n - 3]) for n in range(4, len(losses)) if n != 20)
-
-
 def test_a_score_that_is_better_when_higher_counts_as_its_negative() -> None:
     y = LOGP[SPLIT["val"]]
     val = store().subset(SPLIT["val"])
