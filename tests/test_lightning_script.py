@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import runpy
-import subprocess
 import sys
 import traceback
 import warnings
@@ -65,12 +64,15 @@ def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path, monkeyp
     assert np.sqrt((error**2).mean()) == pytest.approx(scores["test_rmse"], rel=0.05)  # of the epoch that was kept
 
 
-def test_lightnings_command_line_trains_what_a_yaml_file_says(table: Path, tmp_path: Path) -> None:
+def test_lightnings_command_line_trains_what_a_yaml_file_says(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monitored = (EXAMPLES / "lightning.yaml").read_text().replace("examples/solvation.csv", str(table))
     (tmp_path / "lightning.yaml").write_text(monitored.replace("dG_water", "y").replace("  split: scaffold\n", ""))
     words = ["fit", "--config", "lightning.yaml", "--trainer.max_epochs=1", "--trainer.accelerator=cpu"]
-    script = [sys.executable, EXAMPLES / "lightning_cli.py", *words, "--model.channels=16"]
-    subprocess.run(script, cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["lightning_cli.py", *words, "--model.channels=16"])
+    runpy.run_path(str(EXAMPLES / "lightning_cli.py"), run_name="__main__")
     (checkpoint,) = tmp_path.rglob("*.ckpt")
     weights = torch.load(checkpoint, weights_only=True)["state_dict"]
     assert sum(weight.numel() for weight in weights.values()) < 50_000  # 16 channels; 64 have 231,000

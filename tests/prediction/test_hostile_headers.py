@@ -15,7 +15,8 @@ import gtx
 
 GOLDEN = Path(__file__).parent / "golden"
 ABSENT = object()
-VALUES = [ABSENT, None, -1, 10**400, "evil\n\x1b[31m", {"layers": 10**9}]
+VALUES = [ABSENT, -1, "evil\n\x1b[31m"], [None, 10**400, {"layers": 10**9}]
+"""At every second place the first, at the others the second."""
 # what single arguments may do: allocate for ever, take very long, or fail when the first molecule comes
 ARGUMENTS: dict[str, list[Any]] = {
     "layers": [10**6],
@@ -102,8 +103,8 @@ def refused_or_works(path: Path) -> bool:
 @pytest.mark.parametrize(("name", "entry"), ENTRIES)
 def test_any_other_value_is_refused_or_works(name: str, entry: str, tmp_path: Path) -> None:
     file, refused = FILES[name], 0
-    for path in places(file.header[entry], (entry,)):
-        for value in VALUES:
+    for number, path in enumerate(places(file.header[entry], (entry,))):
+        for value in VALUES[number % 2]:
             refused += refused_or_works(file.write(tmp_path / "bad.gtx", changed(file.header, path, value)))
     assert refused
 

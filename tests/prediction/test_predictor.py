@@ -66,7 +66,7 @@ def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_wr
 @pytest.mark.slow
 def test_nor_for_molecules_so_large_that_float32_would_show(predictor: Predictor) -> None:
     smiles = Chem.MolToSmiles(Chem.MolFromSequence("ACDEFGHIKLMNPQRSTVWY" * 2))
-    written = [smiles, *Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 3, randomSeed=1)]
+    written = [smiles, *Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 1, randomSeed=1)]
     predicted = numbers(predictor, [*written, "CCO"])[:-1]
     assert np.ptp(predicted, axis=0).max() < 1e-5
     assert np.abs(numbers(predictor, written[0]) - predicted[0]).max() < 1e-5

@@ -112,7 +112,7 @@ def test_no_more_than_a_few_chunks_are_in_hand(
     assert not outcome.row_log.errors and not outcome.row_log.warnings  # messages are not kept either
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("forks")
 def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "default_chunk_size", lambda featuriser: 10)
     source = tmp_path / "in.csv"
