@@ -13,13 +13,13 @@ import pytest
 import torch
 
 import gtx.prediction.streaming
+from gtx import training_data
 from gtx.cli import main
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, save_model
 from gtx.tasks import Regression, TargetScaler
 from gtx.training import TrainingModule, TrainSettings
-from gtx.training_data import loading
 from gtx.workflow.specs import make_model_spec
 from tests.tables import TINY, TINY_TRAIN, TINY_WORDS, molecules, write
 
@@ -61,7 +61,7 @@ def test_a_training_says_that_it_goes_on_and_does(
     words = [command, str(table), "--target-columns=gap", "--workers=0", f"--out={tmp_path / 'run'}", *more, *tiny]
     with monkeypatch.context() as patch:
         if when == "before it trains":
-            patch.setattr(loading, "open_table", terminated(loading.open_table))
+            patch.setattr(training_data, "open_table", terminated(training_data.open_table))
         else:
             patch.setattr(TrainingModule, "training_step", terminated(TrainingModule.training_step, at=5))
         assert main(words) == 143
