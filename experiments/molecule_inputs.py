@@ -33,7 +33,7 @@ from gtx.data import MoleculeStore
 from gtx.data.splits import random_split
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import murcko_scaffold
-from gtx.prediction.loading import foundation_spec, with_embeddings
+from gtx.prediction.foundation_embedding import foundation_spec, with_embeddings
 from gtx.tasks.closed_form import outputs_of, over_batches
 from gtx.training import TrainSettings, fit
 from gtx.workflow.specs import make_model_spec

@@ -31,7 +31,7 @@ from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import featurise_texts
 from gtx.prediction import ModelFileHeader, load_predictor, predict_table, save_model
-from gtx.prediction.loading import FoundationEmbedding, foundation_spec
+from gtx.prediction.foundation_embedding import FoundationEmbedding, foundation_spec
 
 # ---------------------------------------------------------------------------------------------------------- encodings
 

@@ -83,7 +83,7 @@ def run(arguments: Namespace) -> int:
     from gtx.explain.subject import list_explainable_outputs
     from gtx.models.catalogue import CLOSED_FORM_MODELS
     from gtx.prediction import load_predictor
-    from gtx.prediction.neighbours import neighbour_lines
+    from gtx.prediction.domain import neighbour_lines
 
     smiles, *more = arguments.smiles
     check_order(arguments.model, smiles)

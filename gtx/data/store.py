@@ -72,7 +72,7 @@ class MoleculeStore:
             single molecules. With components, the descriptors of a row are the concatenated descriptors of its
             components, followed by the features of the row.
         embeddings: embeddings of the molecules by the pretrained foundation model, float32 `[M, width]`, which a model
-            may read; None before they are computed, see `gtx.prediction.loading.with_embeddings`.
+            may read; None before they are computed, see `gtx.prediction.foundation_embedding.with_embeddings`.
         atom_features: extra features of atoms, float32 `[N, K]`, NaN for blanks, see `gtx.data.FeatureColumns`; or
             None.
         bond_features: extra features of bonds, float32 `[E, K]`, equal in both directions of a bond; or None.

@@ -22,8 +22,8 @@ from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.molecules import draw_molecule
 from gtx.molecules.descriptors import assign_substructures
 from gtx.prediction import Predictor
-from gtx.prediction.kernel_member import KernelMember, blend_outputs
-from gtx.prediction.loading import FoundationEmbedding
+from gtx.prediction.foundation_embedding import FoundationEmbedding
+from gtx.prediction.model_file import KernelMember, blend_outputs
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol

@@ -15,10 +15,10 @@ from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
 from gtx.models import GraphTransformer
 from gtx.prediction import ModelFileHeader, Predictor
+from gtx.prediction.domain import neighbour_lines
+from gtx.prediction.foundation_embedding import reading_parts, with_embeddings
 from gtx.prediction.inputs import with_columns
-from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.loading import reading_parts, with_embeddings
-from gtx.prediction.neighbours import neighbour_lines
+from gtx.prediction.model_file import KernelMember
 from gtx.tasks import NumericTask
 from gtx.tasks.numeric import require_numeric
 

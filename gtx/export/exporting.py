@@ -31,9 +31,9 @@ from gtx.models import GraphTransformer
 from gtx.molecules import ATOM_FEATURE_VALUES
 from gtx.molecules.perception import featurise_texts
 from gtx.prediction.foundation import FOUNDATION_MODEL
-from gtx.prediction.kernel_member import blend_outputs
-from gtx.prediction.loading import load_predictor, reading_parts
-from gtx.prediction.predictor import Predictor
+from gtx.prediction.foundation_embedding import reading_parts
+from gtx.prediction.model_file import blend_outputs
+from gtx.prediction.predictor import Predictor, load_predictor
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.tasks.regression import ELEMENTS
 from gtx.tasks.uncertainty import TINY

@@ -74,7 +74,7 @@ class KernelRidge(TanimotoKernel):
 
     Attributes:
         embed: pretrained network, from a batch of B molecules to `[B, width]`, which
-            `gtx.prediction.loading.attach_foundation` sets; not part of the state dict.
+            `gtx.prediction.foundation_embedding.attach_foundation` sets; not part of the state dict.
 
     Shapes:
         a batch of B molecules to `[B, C]`.

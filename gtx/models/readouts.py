@@ -20,8 +20,8 @@ Level = Literal["molecule", "atom", "bond"]
 class PretrainedEmbedding(nn.Module):
     """Embedding of molecules `[B, width]` by a pretrained network that is not trained further, as clipped z-scores.
 
-    `gtx.prediction.loading.attach_foundation` sets `embed`, a function from a batch to `[B, width]`, which is not part
-    of the state dict. Batches with `embeddings` do not need it.
+    `gtx.prediction.foundation_embedding.attach_foundation` sets `embed`, a function from a batch to `[B, width]`, which
+    is not part of the state dict. Batches with `embeddings` do not need it.
 
     Args:
         foundation: `{"sha256": of the file of the pretrained network, "width": of its embedding}`.

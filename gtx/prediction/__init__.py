@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from gtx.prediction.folders import FolderOutcome, predict_folder
-from gtx.prediction.frames import DataFramePredictor
-from gtx.prediction.loading import load_predictor
+from gtx.prediction.folders import DataFramePredictor, FolderOutcome, predict_folder
 from gtx.prediction.model_file import ModelFileHeader, save_model
-from gtx.prediction.predictor import Predictor
+from gtx.prediction.predictor import Predictor, load_predictor
 from gtx.prediction.streaming import RowSelection, TableOutcome, predict_table
 
 __all__ = [

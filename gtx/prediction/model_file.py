@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch_geometric.data import Batch
 
 import gtx
 from gtx.base.errors import InputError, did_you_mean, printable
@@ -45,12 +46,13 @@ from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS, SPEC
 from gtx.molecules import Featuriser
-from gtx.prediction.extent import TrainingExtent
+from gtx.prediction.domain import Domain, TrainingExtent, TrainingRows
 from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
-from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.neighbours import Domain, TrainingRows
 from gtx.tasks import TASKS, Task
 from gtx.tasks.numeric import is_numeric
+
+if TYPE_CHECKING:
+    from gtx.tasks import NumericTask
 
 # --- Versions of the libraries.
 
@@ -61,6 +63,61 @@ def package_versions() -> dict[str, str]:
     """Return the versions of Python, gtx and the packages that can change a result."""
     libraries = {library: version(library) for library in LIBRARIES}
     return {"gtx": gtx.__version__, "python": platform.python_version(), **libraries}
+
+
+# --- The kernel of a blend, beside the networks of a model file.
+
+
+def blend_outputs(outputs: Tensor, own: Tensor, share: Tensor) -> Tensor:
+    """Blend the first P outputs of networks `[B, members, C]`, float64, with outputs of a kernel `[B, P]` by its share
+    `[P]`.
+    """
+    predictions, rest = outputs.tensor_split([len(share)], dim=-1)
+    mixed = predictions + share.double().cpu() * (own.double()[:, None] - predictions)
+    return torch.cat([mixed, rest], dim=-1)
+
+
+class KernelMember(nn.Module):
+    r"""Blend of the outputs of networks and of a kernel: \(z = (1 - s)\, z_n + s\, z_k\).
+
+    Outputs are z-scores or logits. Outputs after the first P, such as variances, come from the network alone.
+
+    Args:
+        kernel: kernel model, solved for the same task.
+        share: weight s of the kernel model in each prediction, `[P]`, from 0 to 1.
+    """
+
+    share: Tensor
+
+    def __init__(self, kernel: KernelRidge, share: Tensor) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.register_buffer("share", share)
+
+    def forward(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Blend the outputs `[B, members, C]` of networks for a batch with the kernel's."""
+        return blend_outputs(outputs, self.kernel(batch).cpu(), self.share)
+
+    def check(self) -> None:
+        """Check the shares and the counts of the kernel, which come from a file."""
+        wrong = self.share[(self.share < 0) | (self.share > 1)]
+        if len(wrong):
+            raise InputError(f"tensor partner.share: expected shares from 0 to 1, got {shown(float(wrong[0]))}")
+        self.kernel.check()  # compiled loops go where its counts lead
+
+    def shares(self, task: NumericTask) -> dict[str, float]:
+        """Return the share of the kernel in each target."""
+        places = zip(task.targets, task.objective.places, strict=True)
+        return {name: float(self.share[place.columns][0]) for name, place in places}
+
+    def describe(self, task: NumericTask) -> str:
+        """Describe the shares in words, target by target where they differ."""
+        each = {k: f"{1 - share:.0%} network + {share:.0%} kernel" for k, share in self.shares(task).items()}
+        alike = len({*each.values()}) == 1
+        blend = each[task.targets[0]] if alike else "; ".join(f"{name}: {words}" for name, words in each.items())
+        names = self.kernel.kernel_names
+        compares = f", compares {', '.join(names)} embeddings" if "foundation" in names else ""
+        return f"{blend}, kernel fitted to {len(self.kernel.row):,} molecules{compares}"
 
 
 # --- The weights of a model file: the networks and the kernel that its header describes, compared with its tensors.
@@ -101,7 +158,11 @@ def _read_modules(
     expected = (f"{place}.{name}" for place in places for name in networks)
     _compare_names(names, chain(expected, (f"partner.{name}" for name in kernel)))
     members = [_filled(make_network, file, place, networks) for place in places]
-    return members, _filled(make_kernel, file, "partner", kernel) if kernel else None
+    if not kernel:
+        return members, None
+    partner = _filled(make_kernel, file, "partner", kernel)
+    partner.check()
+    return members, partner
 
 
 def _meta_tensors(make: Callable[[], nn.Module]) -> dict[str, Tensor]:

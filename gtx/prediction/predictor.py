@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -24,16 +24,23 @@ from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, feat
 from gtx.data.table_writer import find_unused_column_name
 from gtx.models import MoleculeModel
 from gtx.molecules.reading import molecule_text
-from gtx.prediction.extent import TrainingExtent
+from gtx.prediction.domain import (
+    MOST_NEIGHBOURS,
+    Domain,
+    NeighbourColumns,
+    Neighbours,
+    TrainingExtent,
+    graph_featuriser,
+)
+from gtx.prediction.foundation_embedding import attach_foundation
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list, with_columns
-from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.model_file import ModelFileHeader, save_model
-from gtx.prediction.neighbours import MOST_NEIGHBOURS, Domain, NeighbourColumns, Neighbours, graph_featuriser
+from gtx.prediction.model_file import KernelMember, ModelFileHeader, read_model, save_model
 from gtx.prediction.streaming import NOT_FINITE, TableOutcome, predict_table
 from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.molecules import Featuriser
+    from gtx.tasks import Task
 
 
 # --- Work on many batches, spread over threads.
@@ -219,7 +226,7 @@ class Predictor:
 
         The column `similarity` is the similarity to the most similar training molecule, see `neighbours`. With
         `domain`, there are `domain`, `domain_error` and `domain_rows` (for several targets `<target>_domain_error` and
-        `<target>_domain_rows`), see `gtx.prediction.neighbours.Domain`. For each neighbour there are its SMILES
+        `<target>_domain_rows`), see `gtx.prediction.domain.Domain`. For each neighbour there are its SMILES
         (`neighbour_1`), the similarity (`neighbour_1_similarity`) and the measured values (`neighbour_1_<target>`).
 
         Args:
@@ -486,3 +493,54 @@ def _spread(column: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
     whole = np.full(count, np.nan if numbers else None, column.dtype if numbers else object)
     whole[rows] = column
     return whole
+
+
+# --- From a model file.
+
+KINDS = ("cpu", "cuda", "mps", "xpu")
+"""Types of devices that compute; torch has others that do not."""
+
+
+def load_predictor(
+    path: str | Path,
+    device: str | None = None,
+    beams: int | None = None,
+    *,
+    model: nn.Module | Callable[[], nn.Module] | None = None,
+    task: type[Task] | None = None,
+) -> Predictor:
+    """Load a trained model from a model file, as a `Predictor` (also available as `gtx.load`).
+
+    Args:
+        path: path of a model file, or `foundation`, the pretrained model that comes with gtx.
+        device: name of a torch device; by default a GPU if there is one.
+        beams: width of the beam search for a model that generates sequences, see
+            `gtx.sequence.task.SequenceGenerationTask`.
+        model: for a file with the weights of your own module: a module of the same shape, or a function that makes the
+            module.
+        task: for a task of your own: the class of the task.
+
+    Raises:
+        InputError: the file does not exist or cannot be used, the device does not exist, or the model does not accept
+            `beams`.
+    """
+    members, header, kernel_member = read_model(path, model, task)
+    if beams is not None:
+        if "beams" not in {field.name for field in fields(header.task)}:
+            raise InputError(
+                f"{path} predicts numbers ({header.task.name}): beams are for a model that writes sequences"
+            )
+        chosen: dict[str, Any] = {"beams": beams}
+        header = replace(header, task=replace(header.task, **chosen))
+    try:
+        for module in (*members, kernel_member) if model is None else ():
+            if module is not None:
+                attach_foundation(module)
+    except InputError as reason:
+        raise InputError(f"{path} cannot be used: {reason}") from None
+    try:
+        if torch.device(device or "cpu").type not in KINDS:
+            raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")
+        return Predictor(members, header, device, kernel_member)
+    except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
+        raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None

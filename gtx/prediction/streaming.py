@@ -14,14 +14,14 @@ from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from cloudpickle import dumps
 
 from gtx.base.errors import InputError
-from gtx.data import FeaturisationResult
+from gtx.data import FeaturisationResult, MoleculeStore
 from gtx.data.cells import parse_number
 from gtx.data.featurising import (
     default_chunk_size,
@@ -46,14 +46,13 @@ from gtx.data.table_writer import Cell, TableWriter, output_header, output_row, 
 from gtx.data.tables import open_table
 from gtx.molecules import FeaturisedMolecules
 from gtx.molecules.perception import Text, featurise_texts
+from gtx.prediction.domain import Overlap
 from gtx.prediction.inputs import with_columns
 from gtx.prediction.model_file import ModelFileHeader
-from gtx.prediction.neighbours import Overlap
 from gtx.tasks.task import Answers
 
 if TYPE_CHECKING:
     from gtx.data.rows import Record
-    from gtx.prediction.predictor import Predictor
 
 
 # --- Selection of rows: all, or the best.
@@ -125,6 +124,16 @@ NOT_FINITE = "the model's output is no finite number"
 AT_ONCE = 8  # chunks that a GPU predicts at once: hundreds of molecules do not keep it busy, thousands do
 
 
+class Model(Protocol):
+    """What streams use of a `gtx.prediction.Predictor`."""
+
+    header: ModelFileHeader
+    device: torch.device
+
+    def output_columns(self, taken: Iterable[str]) -> dict[str, type]: ...
+    def predict_store(self, store: MoleculeStore) -> Answers: ...
+
+
 class ChunkAnswers(NamedTuple):
     """Answers for a chunk of n texts."""
 
@@ -135,7 +144,7 @@ class ChunkAnswers(NamedTuple):
     smiles: Sequence[str | None] = ()  # for each text its canonical SMILES or None; all None unless requested
 
 
-def predict_chunk(predictor: Predictor, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
+def predict_chunk(predictor: Model, chunk: Chunk, smiles: bool = False) -> ChunkAnswers:
     """Read and predict a chunk in this process, on request with canonical SMILES."""
     texts, coordinates, features = chunk
     part = featurise_texts(predictor.header.featuriser, texts, coordinates, smiles=smiles)
@@ -143,7 +152,7 @@ def predict_chunk(predictor: Predictor, chunk: Chunk, smiles: bool = False) -> C
 
 
 def _predict_parts(
-    predictor: Predictor,
+    predictor: Model,
     parts: Sequence[FeaturisedMolecules],
     texts: Sequence[Text],
     features: Sequence[RowFeatures | None],
@@ -158,7 +167,7 @@ def _predict_in_worker(file: Path, *chunk: Any, smiles: bool) -> ChunkAnswers:
 
 
 @lru_cache(maxsize=1)
-def _opened(file: Path) -> Predictor:
+def _opened(file: Path) -> Model:
     """Load the predictor of this worker process, once."""
     torch.set_num_threads(1)  # the workers themselves use the cores
     return pickle.loads(file.read_bytes())
@@ -194,7 +203,7 @@ class TableOutcome:
 
 
 def predict_table(
-    predictor: Predictor,
+    predictor: Model,
     source: str | Path | Sequence[str],
     out: str | Path,
     *,
@@ -305,7 +314,7 @@ def make_table(
 
 
 def predict_rows(
-    predictor: Predictor, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
+    predictor: Model, table: Table, row_log: RowLog, workers: int | None, smiles: bool = False
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
@@ -339,7 +348,7 @@ def record_answer(row_log: RowLog, column: str, row: Row, finite: bool, remarks:
 
 
 def _answered(
-    predictor: Predictor, table: Table, workers: int | None, smiles: bool
+    predictor: Model, table: Table, workers: int | None, smiles: bool
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
     """Yield rows with their answers, in order and in bounded memory, while workers read, or predict, the next ones.
 

@@ -108,7 +108,7 @@ class RunReport:
 
     `split` has "folds" in place of "val" for a model of several folds. `scores` are by part of the split, as in
     `metrics.json`; those of `baselines`, and of the network and the kernel model of a blend `alone`, have the same form
-    by name. `domain` has by part, validation and test, and band of `gtx.prediction.neighbours.Domain` the number of
+    by name. `domain` has by part, validation and test, and band of `gtx.prediction.domain.Domain` the number of
     rows with a value and the error of each target, None from too few rows.
     """
 

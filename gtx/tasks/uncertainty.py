@@ -417,7 +417,7 @@ PRIOR = 2.0
 class Similarity(UncertaintyMethod):
     r"""An error that grows with the distance d to the nearest training molecule, \(\sigma \propto e^{b d}\).
 
-    The distance is 1 minus the Tanimoto similarity of Morgan counts, see `gtx.prediction.neighbours`; it stands behind
+    The distance is 1 minus the Tanimoto similarity of Morgan counts, see `gtx.prediction.domain`; it stands behind
     the outputs of the networks. The slope b of each target, 0 or more, is `distance_slopes` of validation rows. With
     these deviations split-conformal intervals are normalised (Papadopoulos et al. 2002).
     """

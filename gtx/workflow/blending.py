@@ -18,9 +18,9 @@ from gtx.data.similarity import nearest_similarity
 from gtx.kernel import KernelRidge
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader, Predictor
-from gtx.prediction.kernel_member import KernelMember, blend_outputs
-from gtx.prediction.loading import attach_foundation
-from gtx.prediction.neighbours import TrainingRows
+from gtx.prediction.domain import TrainingRows
+from gtx.prediction.foundation_embedding import attach_foundation
+from gtx.prediction.model_file import KernelMember, blend_outputs
 from gtx.prediction.predictor import in_threads
 from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form

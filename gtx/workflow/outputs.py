@@ -17,8 +17,8 @@ from gtx.data.table_writer import find_unused_column_name, output_header, output
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.prediction import Predictor
+from gtx.prediction.domain import BANDS, MOST_MEASURED
 from gtx.prediction.model_file import package_versions
-from gtx.prediction.neighbours import BANDS, MOST_MEASURED
 from gtx.prediction.streaming import answer_rows, record_answer
 from gtx.report.context import ENOUGH, Attainable, DatasetCard, RunReport, count_atoms
 from gtx.tasks import Answers, Predictions, Regression, Task

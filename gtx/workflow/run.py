@@ -23,10 +23,9 @@ from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import SPLIT_PARTS, write_split
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader
-from gtx.prediction.extent import TrainingExtent
+from gtx.prediction.domain import MOST_MEASURED, Domain, TrainingExtent, TrainingRows
 from gtx.prediction.foundation import FOUNDATION_MODEL, describe_pretraining_overlap
-from gtx.prediction.loading import attach_foundation, reading_parts, with_embeddings
-from gtx.prediction.neighbours import MOST_MEASURED, Domain, TrainingRows
+from gtx.prediction.foundation_embedding import attach_foundation, reading_parts, with_embeddings
 from gtx.report.context import RunReport
 from gtx.tasks import Answers, Task
 from gtx.tasks.numeric import is_numeric

@@ -16,7 +16,7 @@ from gtx.kernel import KernelRidge
 from gtx.models import ARCHITECTURES, build_model, graph_transformer
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.molecules import Featuriser
-from gtx.prediction.loading import foundation_spec
+from gtx.prediction.foundation_embedding import foundation_spec
 from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.fitting import check_machine

@@ -16,7 +16,7 @@ from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.descriptors import assign_substructures
 from gtx.prediction import ModelFileHeader, Predictor
-from gtx.prediction.kernel_member import KernelMember
+from gtx.prediction.model_file import KernelMember
 from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.closed_form import fit_closed_form
 from tests.explain.conftest import specification

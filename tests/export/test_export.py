@@ -26,8 +26,8 @@ from gtx.export.running import ExportedModel
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, foundation, save_model
-from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.loading import attach_foundation, foundation_spec
+from gtx.prediction.foundation_embedding import attach_foundation, foundation_spec
+from gtx.prediction.model_file import KernelMember
 from gtx.tasks import BinaryClassification, FractionRegression, MulticlassClassification, Regression, Task
 from gtx.tasks.regression import TargetScaler
 from tests.tables import molecules

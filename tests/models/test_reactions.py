@@ -16,7 +16,7 @@ from gtx.models import ARCHITECTURES, GraphTransformer, build_model
 from gtx.models.standard import kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.molecules.reactions import read_sides
-from gtx.prediction.reaction_embedding import embed_reactions
+from gtx.prediction.foundation_embedding import embed_reactions
 from tests.molecules.test_reactions import ESTER, REACTIONS, rewritten
 
 MODELS = [name for name, each in ARCHITECTURES.items() if each.coordinates != "needed"]

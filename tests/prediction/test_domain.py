@@ -15,7 +15,7 @@ from gtx.cli import main
 from gtx.data import featurise
 from gtx.data.similarity import nearest_similarity
 from gtx.prediction import Predictor
-from gtx.prediction.neighbours import BANDS, FEWEST, WRONG, Domain
+from gtx.prediction.domain import BANDS, FEWEST, WRONG, Domain
 from gtx.tasks import BinaryClassification, Regression
 from tests.tables import molecules
 

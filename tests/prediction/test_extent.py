@@ -16,7 +16,7 @@ from gtx.explain import explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor
-from gtx.prediction.extent import TrainingExtent
+from gtx.prediction.domain import TrainingExtent
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model

@@ -11,7 +11,7 @@ import pytest
 
 import gtx
 from gtx.base.errors import InputError
-from gtx.prediction import DataFramePredictor, frames, predict_table
+from gtx.prediction import DataFramePredictor, folders, predict_table
 
 from .dying import MODEL
 
@@ -53,13 +53,13 @@ def test_frames_without_rows_have_the_same_columns_and_types(predict: DataFrameP
 def test_it_is_pickled_small_and_loads_the_model_once(
     predict: DataFramePredictor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded, own = [], frames.load_predictor
+    loaded, own = [], folders.load_predictor
 
     def recorded(*given: object, **options: object) -> object:
         loaded.append(given)
         return own(*given, **options)
 
-    monkeypatch.setattr(frames, "load_predictor", recorded)
+    monkeypatch.setattr(folders, "load_predictor", recorded)
     predict(FRAME)
     packed = pickle.dumps(predict)
     assert len(packed) < 1000

@@ -19,7 +19,7 @@ from gtx.data import featurise
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.descriptors import GetMorganGenerator
 from gtx.prediction import Predictor, predict_table
-from gtx.prediction.neighbours import Neighbours, TrainingRows
+from gtx.prediction.domain import Neighbours, TrainingRows
 from tests.tables import molecules, read
 
 GOLDEN = Path(__file__).parent / "golden"

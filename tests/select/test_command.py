@@ -15,8 +15,8 @@ from gtx.data import featurise
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, save_model
-from gtx.prediction.kernel_member import KernelMember
-from gtx.prediction.neighbours import TrainingRows
+from gtx.prediction.domain import TrainingRows
+from gtx.prediction.model_file import KernelMember
 from gtx.tasks import Regression
 from gtx.tasks.closed_form import fit_closed_form
 from tests.tables import molecules

@@ -103,7 +103,7 @@ def made(beside: FeatureColumns | None = None, reaction: str | None = None) -> P
     from gtx.data import featurise
     from gtx.models import build_model
     from gtx.prediction import ModelFileHeader
-    from gtx.prediction.loading import attach_foundation
+    from gtx.prediction.foundation_embedding import attach_foundation
     from gtx.tasks import Regression
     from gtx.training import TrainSettings
     from gtx.workflow.specs import make_model_spec

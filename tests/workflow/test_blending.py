@@ -15,9 +15,8 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.prediction import Predictor
-from gtx.prediction.kernel_member import blend_outputs
-from gtx.prediction.loading import attach_foundation
-from gtx.prediction.model_file import read_model
+from gtx.prediction.foundation_embedding import attach_foundation
+from gtx.prediction.model_file import blend_outputs, read_model
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings

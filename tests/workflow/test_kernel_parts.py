@@ -24,7 +24,7 @@ from gtx.explain import compute_attribution
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.prediction import Predictor
-from gtx.prediction.loading import foundation_spec, with_embeddings
+from gtx.prediction.foundation_embedding import foundation_spec, with_embeddings
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model

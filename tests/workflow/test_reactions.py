@@ -15,7 +15,7 @@ import gtx
 from gtx.cli import main
 from gtx.explain import explain_prediction
 from gtx.molecules import Featuriser, murcko_scaffold
-from gtx.prediction.frames import DataFramePredictor
+from gtx.prediction.folders import DataFramePredictor
 from gtx.serve.tables import make_example, read_columns
 from gtx.training_data import DataSettings, load_training_table
 from tests.molecules.test_reactions import rewritten

@@ -1,80 +1,31 @@
-"""Loading of model files: the predictor, and the foundation within models that read its embeddings."""
+"""Embeddings by the foundation, which networks and kernels of other models read: of molecules, and of reactions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
+from gtx.graph.sides import split_sides
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
 from gtx.models.readouts import PretrainedEmbedding
+from gtx.molecules.graphs import ATOM_INDEX, atom_code
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import read_model
-from gtx.prediction.predictor import Predictor
-from gtx.prediction.reaction_embedding import Sizes, embed_reactions
-from gtx.tasks import Task
 from gtx.tasks.closed_form import over_batches
 
-KINDS = ("cpu", "cuda", "mps", "xpu")
-"""Types of devices that compute; torch has others that do not."""
-
-
-def load_predictor(
-    path: str | Path,
-    device: str | None = None,
-    beams: int | None = None,
-    *,
-    model: nn.Module | Callable[[], nn.Module] | None = None,
-    task: type[Task] | None = None,
-) -> Predictor:
-    """Load a trained model from a model file, as a `Predictor` (also available as `gtx.load`).
-
-    Args:
-        path: path of a model file, or `foundation`, the pretrained model that comes with gtx.
-        device: name of a torch device; by default a GPU if there is one.
-        beams: width of the beam search for a model that generates sequences, see
-            `gtx.sequence.task.SequenceGenerationTask`.
-        model: for a file with the weights of your own module: a module of the same shape, or a function that makes the
-            module.
-        task: for a task of your own: the class of the task.
-
-    Raises:
-        InputError: the file does not exist or cannot be used, the device does not exist, or the model does not accept
-            `beams`.
-    """
-    members, header, kernel_member = read_model(path, model, task)
-    if beams is not None:
-        if "beams" not in {field.name for field in fields(header.task)}:
-            raise InputError(
-                f"{path} predicts numbers ({header.task.name}): beams are for a model that writes sequences"
-            )
-        chosen: dict[str, Any] = {"beams": beams}
-        header = replace(header, task=replace(header.task, **chosen))
-    try:
-        for module in (*members, kernel_member) if model is None else ():
-            if module is not None:
-                attach_foundation(module)
-    except InputError as reason:
-        raise InputError(f"{path} cannot be used: {reason}") from None
-    try:
-        if torch.device(device or "cpu").type not in KINDS:
-            raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")
-        return Predictor(members, header, device, kernel_member)
-    except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
-        raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None
-
-
-# --- The foundation within a model that reads its embeddings: the network, the kernel, or both.
-
+Sizes = Sequence[Sequence[int]]
+"""Numbers of codes of atom columns and of bond columns, see `gtx.graph.sides.split_sides`."""
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -148,3 +99,60 @@ def reading_parts(module: nn.Module) -> list[Any]:
 def with_embeddings(store: MoleculeStore, foundation: Mapping[str, Any]) -> MoleculeStore:
     """Return a store of the same molecules with their embeddings by the foundation, see `foundation_spec`."""
     return replace(store, embeddings=over_batches(FoundationEmbedding.of(foundation), store))
+
+
+# --- Reactions, by a network that reads molecules: those of both sides.
+
+HYDROGENS, DEGREE = ATOM_INDEX["hydrogens"], ATOM_INDEX["degree"]
+
+
+def embed_reactions(embed: Callable[[Batch], Tensor], batch: Batch, sizes: Sizes) -> Tensor:
+    """Embed B reactions by an embedding of molecules `[molecules, width]`: float32 `[B, 2 width]`.
+
+    The first half is the sum over the molecules of the first side; the second half is that of the second side minus
+    that of the first.
+    """
+    first, second = (_embed_side(embed, side, sizes[0]) for side in split_sides(batch, *sizes))
+    return torch.cat([first, second - first], 1)
+
+
+def _embed_side(embed: Callable[[Batch], Tensor], side: Data, atom_sizes: Sequence[int]) -> Tensor:
+    molecules, owner = separate_molecules(side, atom_sizes)
+    each = embed(molecules)
+    return each.new_zeros(side.num_graphs, each.shape[1]).index_add_(0, owner, each)
+
+
+def separate_molecules(side: Data, atom_sizes: Sequence[int]) -> tuple[Batch, Tensor]:
+    """Divide one side of reactions by `split_sides` into its molecules, with hydrogens as a count of their neighbours;
+    return them and the reaction of each, int64 `[molecules]`.
+    """
+    x, (sender, receiver) = side.x.clone(), side.edge_index
+    element = x[:, ATOM_INDEX["element"]]
+    plain = (element == atom_code("element", 1)) & (x[:, ATOM_INDEX["isotope"]] == atom_code("isotope", False))
+    bonds = torch.zeros_like(element).index_add_(0, receiver, torch.ones_like(receiver))
+    heavy = torch.zeros_like(element).index_add_(0, receiver, (~plain[sender]).long())
+    counted = plain & (bonds == 1) & (heavy == 1)
+    number = torch.zeros_like(element).index_add_(0, receiver, counted[sender].long())
+    more = (x[:, HYDROGENS] > 0) & (number > 0)
+    total = x[:, HYDROGENS] + number
+    x[:, HYDROGENS] = torch.where(more, torch.where(total > atom_code("hydrogens", 4), 0, total), x[:, HYDROGENS])
+    x[:, DEGREE] -= number
+    kept = (x[:, DEGREE] != atom_sizes[DEGREE] - 2) & ~counted
+    bond = kept[sender] & kept[receiver]
+    place = kept.cumsum(0) - 1
+    edges = place[side.edge_index[:, bond]]
+    count, ends = int(kept.sum()), edges.cpu().numpy()
+    _, label = connected_components(coo_array((ends[0] >= 0, (ends[0], ends[1])), shape=(count, count)), directed=False)
+    molecule = torch.from_numpy(label).to(x.device, torch.long)
+    order = molecule.argsort(stable=True)
+    new = torch.empty_like(order).scatter_(0, order, torch.arange(count, device=x.device))
+    sizes = torch.bincount(molecule)
+    contents = {
+        "x": x[kept][order],
+        "edge_index": new[edges],
+        "edge_attr": side.edge_attr[bond],
+        "batch": molecule[order],
+        "ptr": torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+    }
+    owner = side.batch[kept][order][contents["ptr"][:-1]]
+    return Batch(_base_cls=Data, **contents), owner
