@@ -344,7 +344,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         check_is_fitted(self, "predictor_")
         if not return_std:
             return self._shaped(*self._predict(X, "mean"))
-        if "std" not in self.predictor_.task.answers.suffixes(0, len(self.predictor_.members)):
+        if f"{self.predictor_.task.targets[0]}_std" not in self.predictor_.output_columns([]):
             raise InputError(
                 "return_std: this model has no standard deviations; expected one fitted with "
                 'task_options={"uncertainty": "variance"}, another method of uncertainty, or folds=5'

@@ -24,7 +24,7 @@ from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, Sequen
 from gtx.settings.options import learned
 from gtx.tasks.columns import BAD_TARGET, Columns
 from gtx.tasks.metrics import Metric, smoothed_cross_entropy
-from gtx.tasks.task import AnswerRules, Objective, Task, Validation, fresh_columns
+from gtx.tasks.task import AnswerRules, Objective, Task, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -273,24 +273,6 @@ class SequenceColumns(Columns):
         return [self.text(number) for number in self.level.targets(store)[:, 0].tolist()]
 
 
-class TokenValidation(Validation):
-    """Validation by teacher-forced sequences; other scores are of texts that are written, once, at the end."""
-
-    channels = 3
-    names = ("token_accuracy", "perplexity")
-
-    def outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
-        logits, labels, ptr = output
-        return count(logits.float(), labels, ptr)
-
-    def scorer(self, val: MoleculeStore | SequenceDataset) -> Callable[[Tensor], dict[str, float]]:
-        def scores(counts: Tensor) -> dict[str, float]:
-            logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
-            return {**logged, "val_score": logged.get("val_loss", math.nan)}
-
-        return scores
-
-
 @dataclass(frozen=True)
 class SequenceObjective(Objective):
     """Cross-entropy of the next token after the true tokens before it (teacher forcing).
@@ -314,14 +296,24 @@ class SequenceObjective(Objective):
         "perplexity": Metric("perplexity", lower=True),
         "invalid": Metric("invalid SMILES", lower=True),
     }
+    validation_metrics = ("token_accuracy", "perplexity")
+    validation_channels = 3
 
     @property
     def out_channels(self) -> int:
         return len(self.vocabulary)
 
-    @property
-    def validation(self) -> TokenValidation:
-        return TokenValidation()
+    def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
+        """Count teacher-forced tokens; other scores are of texts that are written, once, at the end."""
+        logits, labels, ptr = output
+        return count(logits.float(), labels, ptr)
+
+    def validation_scorer(self, val: MoleculeStore | SequenceDataset) -> Callable[[Tensor], dict[str, float]]:
+        def scores(counts: Tensor) -> dict[str, float]:
+            logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
+            return {**logged, "val_score": logged.get("val_loss", math.nan)}
+
+        return scores
 
     def fit(self, train: MoleculeStore | SequenceDataset) -> dict[str, Any]:
         if self.vocabulary is not None or isinstance(train, SequenceDataset):

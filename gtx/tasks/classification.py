@@ -290,32 +290,20 @@ class ClassAnswers(NumericAnswers):
         name, labels = self._named_targets[column]
         return f"probability of {name}" if labels == ZERO_ONE else f"probability that {name} is {labels[1]!r}"
 
-    def suffixes(self, target: int, members: int) -> dict[str, type]:
-        labels, suffixes = self.columns.labels(target), super().suffixes(target, members)
+    def target_columns(self, target: int, answers: Predictions) -> list[tuple[str, np.ndarray]]:
+        place, labels = self.objective.places[target].columns, np.array(self.columns.labels(target), object)
+        p, best = answers.mean[:, place], self.class_probabilities(answers.mean, target).argmax(1)
+        columns = [("pred", p[:, 0] if self.task.binary else labels[best])]
+        if answers.std is not None:
+            std = answers.std[:, place]
+            columns.append(("std", std[:, 0] if self.task.binary else std[np.arange(len(best)), best]))
         if not self.task.binary:
-            suffixes |= {"pred": str} | dict.fromkeys(labels, float)
-        elif labels != ZERO_ONE:
-            suffixes["class"] = str
-        if self.task.evidential:
-            suffixes["vacuity"] = float
-        return suffixes if self.task.margins is None else suffixes | {"set": str}
-
-    def table(self, answers: Predictions) -> list[np.ndarray]:
-        columns: list[np.ndarray] = []
-        for t, place in enumerate(self.objective.places):
-            labels, p = np.array(self.columns.labels(t), object), answers.mean[:, place.columns]
-            best = self.class_probabilities(answers.mean, t).argmax(1)
-            output = np.zeros_like(best) if self.task.binary else best
-            std = [] if answers.std is None else [answers.std[np.arange(len(best)), place.columns.start + output]]
-            if not self.task.binary:
-                columns += [labels[best], *std, *p.T]
-            else:
-                columns += [p[:, 0], *std] + ([] if tuple(labels) == ZERO_ONE else [labels[best]])
-            if answers.vacuity is not None:
-                columns.append(answers.vacuity[:, t])
-            if self.task.margins is not None:
-                columns.append(self.set_texts(answers.mean, t))
-        return columns
+            columns += zip(labels, p.T, strict=True)
+        elif tuple(labels) != ZERO_ONE:
+            columns.append(("class", labels[best]))
+        if answers.vacuity is not None:
+            columns.append(("vacuity", answers.vacuity[:, target]))
+        return columns if self.task.margins is None else [*columns, ("set", self.set_texts(answers.mean, target))]
 
     def notes(self) -> list[str]:
         """Describe the classes, and the calibration of probabilities and sets on validation rows."""

@@ -38,7 +38,7 @@ from gtx.tasks.columns import (
 )
 from gtx.tasks.metrics import Metric, mean_scores
 from gtx.tasks.regression import Regression
-from gtx.tasks.task import AnswerRules, Answers, Objective, Scores, Task, Validation
+from gtx.tasks.task import AnswerRules, Answers, Objective, Scores, Task
 
 # --- The choice of a task by the cells of a table.
 
@@ -332,6 +332,8 @@ class JointObjective(Objective):
         super().__init__(task)
         self.tasks = task.tasks
         self.parts: list[Any] = [each.objective for each in task.tasks]
+        self.validation_metrics = list(dict.fromkeys(name for each in self.parts for name in each.validation_metrics))
+        self.validation_channels = sum(each.validation_channels for each in self.parts)
 
     @property
     def metrics(self) -> dict[str, Metric]:  # type: ignore[override]
@@ -368,31 +370,14 @@ class JointObjective(Objective):
         ]
         return torch.stack(losses).sum()
 
-    @cached_property
-    def validation(self) -> JointValidation:
-        return JointValidation(self.tasks)
+    def validation_outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
+        pairs = zip(self.parts, output, strict=True)
+        return torch.cat([each.validation_outputs(own, batch) for each, own in pairs], 1)
 
-    def collect(self, outputs: Sequence[Sequence[Tensor]], batch: Any) -> list[tuple[Any, ...]]:
-        """Collect the outputs of each level for each molecule."""
-        pairs = zip(self.parts, zip(*outputs, strict=True), strict=True)
-        return list(zip(*(each.collect(own, batch) for each, own in pairs), strict=True))
-
-
-class JointValidation(Validation):
-    """Validation of several tasks: the sum of their losses, and the mean of a score over the targets that have it."""
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self.tasks = tasks
-        self.parts: list[Validation] = [task.objective.validation for task in tasks]
-        self.channels: int = sum(each.channels for each in self.parts)
-        self.names: Sequence[str] = list(dict.fromkeys(name for each in self.parts for name in each.names))
-
-    def outputs(self, output: Sequence[Tensor], batch: Any) -> Tensor:
-        return torch.cat([each.outputs(own, batch) for each, own in zip(self.parts, output, strict=True)], 1)
-
-    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        scorers = [each.scorer(store_of(task, val)) for task, each in zip(self.tasks, self.parts, strict=True)]
-        widths, counts = [each.channels for each in self.parts], [len(task.targets) for task in self.tasks]
+    def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        """Score by the sum of the losses, and the mean of each score over the targets that have it."""
+        scorers = [task.objective.validation_scorer(store_of(task, val)) for task in self.tasks]
+        widths, counts = [each.validation_channels for each in self.parts], [len(task.targets) for task in self.tasks]
 
         def scores(outputs: Tensor) -> dict[str, float]:
             by_task = [score(own) for score, own in zip(scorers, outputs.split(widths, 1), strict=True)]
@@ -407,6 +392,11 @@ class JointValidation(Validation):
             return logged
 
         return scores
+
+    def collect(self, outputs: Sequence[Sequence[Tensor]], batch: Any) -> list[tuple[Any, ...]]:
+        """Collect the outputs of each level for each molecule."""
+        pairs = zip(self.parts, zip(*outputs, strict=True), strict=True)
+        return list(zip(*(each.collect(own, batch) for each, own in pairs), strict=True))
 
 
 class JointAnswers(AnswerRules):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
@@ -20,7 +20,7 @@ from gtx.data.rows import Row, find_columns
 from gtx.settings.tasks import WeightOptions
 from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of, read_bounds
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
-from gtx.tasks.task import AnswerRules, Objective, Task, Validation, check_task_capability, fresh_columns
+from gtx.tasks.task import AnswerRules, Objective, Task, check_task_capability, fresh_columns
 
 # --- Numbers, one for each molecule, atom or bond.
 
@@ -39,6 +39,12 @@ class NumericObjective(Objective):
     """Number of `measures`."""
     item_metrics: ClassVar[Sequence[str]] = ()
     """Metrics that `item_scores` gives."""
+
+    def __init__(self, task: NumericTask) -> None:
+        super().__init__(task)
+        self.validation_metrics = self.item_metrics if self.level.lists else list(self.metrics)
+        sums = (2 + self.num_measures) * len(self.targets)
+        self.validation_channels = sums if self.level.lists else self.out_channels
 
     # what a kind of target defines
 
@@ -110,13 +116,6 @@ class NumericObjective(Objective):
         blocks = np.arange(self.out_channels).reshape(-1, self.num_predictions)
         return blocks[:, self.places[target].columns].flatten()
 
-    def fit(self, train: MoleculeStore) -> dict[str, Any]:
-        items = f"the {self.level.name}s of " if self.level.lists else ""
-        for name, blank in zip(self.targets, self.level.targets(train).isnan().all(0).tolist(), strict=True):
-            if blank:
-                raise InputError(f"target {name!r} has no value among {items}the training molecules")
-        return {}
-
     def examples(self, store: MoleculeStore) -> MoleculeStore:
         return self.level.with_targets(store, self.scale(store))
 
@@ -133,16 +132,41 @@ class NumericObjective(Objective):
         targets = constants(weights, self.level.targets(examples))[None]
         return targets if rows is None else rows * targets
 
-    @cached_property
-    def validation(self) -> Validation:
-        return (ItemValidation if self.level.lists else MoleculeValidation)(self)
-
-    def collect(self, outputs: Sequence[Tensor], batch: Any) -> Any:
-        stacked = super().collect(outputs, batch)
+    def validation_outputs(self, output: Tensor, batch: Any) -> Tensor:
+        """Collect all outputs; of atoms or bonds, for each molecule and target, the number of values, and the sums of
+        their losses and `measures`, so that scores of all outputs at once, such as ROC-AUC, are left out.
+        """
+        output = output.float()
         if not self.level.lists:
-            return stacked
-        sizes = torch.bincount(self.level.owner(batch), minlength=batch.num_graphs)
-        return [part[:: self.level.rows_each] for part in stacked.split(sizes.tolist())]
+            return output
+        target = self.level.targets(batch)
+        measured = ~target.isnan()
+        target = target.nan_to_num()
+        sums = [torch.ones_like(target), self.elementwise(output, target), *self.measures(output, target)]
+        each = torch.cat([each * measured for each in sums], 1)
+        return each.new_zeros(batch.num_graphs, each.shape[1]).index_add(0, self.level.owner(batch), each)
+
+    def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        if self.level.lists:
+            return partial(self._score_sums, val)
+        y, truth = self.level.targets(val).cpu(), self.examples(val).to("cpu")
+        scaled = self.level.targets(truth).float()
+
+        def scores(output: Tensor) -> dict[str, float]:
+            output = output.float().cpu()
+            values = self.evaluate(y, self.unscale(output, val))
+            logged = {f"val_{name}": values[name] for name in self.metrics if values[name] is not None}
+            logged["val_loss"] = float(self.mean_loss(output, replace(truth, y=scaled)))
+            return {**logged, "val_score": self.val_score(output, scaled, logged)}
+
+        return scores
+
+    def _score_sums(self, val: MoleculeStore, outputs: Tensor) -> dict[str, float]:
+        weights = torch.ones(len(val), 1).double() if val.weights is None else val.weights.cpu()[:, None].double()
+        count, loss, *sums = outputs.double().cpu().unflatten(1, (-1, len(self.targets))).unbind(1)
+        mean_loss = float((loss * weights).sum() / (count * weights).sum().clamp(min=1e-300))
+        means = [each.sum(0) / count.sum(0) for each in sums]
+        return {"val_loss": mean_loss, "val_score": mean_loss} | self.item_scores(means, val)
 
     def evaluate(
         self, y: np.ndarray | Tensor, prediction: np.ndarray | Tensor, names: Sequence[str] | None = None
@@ -152,67 +176,6 @@ class NumericObjective(Objective):
         """
         metrics = self.metrics if names is None else {name: self.metrics[name] for name in names}
         return evaluate(y, prediction, metrics, self.places)
-
-
-# --- Validation of molecules, atoms and bonds.
-
-
-class MoleculeValidation(Validation):
-    """Validation of targets of molecules: all outputs are collected, and scored by every metric."""
-
-    def __init__(self, objective: NumericObjective) -> None:
-        self.objective = objective
-        self.channels: int = objective.out_channels
-        self.names: Sequence[str] = list(objective.metrics)
-
-    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        objective = self.objective
-        y, truth = objective.level.targets(val).cpu(), objective.examples(val).to("cpu")
-        scaled = objective.level.targets(truth).float()
-
-        def scores(output: Tensor) -> dict[str, float]:
-            output = output.float().cpu()
-            values = objective.evaluate(y, objective.unscale(output, val))
-            logged = {f"val_{name}": values[name] for name in objective.metrics if values[name] is not None}
-            logged["val_loss"] = float(objective.mean_loss(output, replace(truth, y=scaled)))
-            return {**logged, "val_score": objective.val_score(output, scaled, logged)}
-
-        return scores
-
-
-class ItemValidation(Validation):
-    """Validation of targets of atoms or bonds: sums over those of each molecule are collected, in place of outputs.
-
-    The sums are, for each target, the number of values and the measures of the objective. Scores that need all outputs
-    at once, such as ROC-AUC, are left out.
-    """
-
-    def __init__(self, objective: NumericObjective) -> None:
-        self.objective = objective
-        self.names: Sequence[str] = objective.item_metrics
-        self.channels: int = (2 + objective.num_measures) * len(objective.targets)
-
-    def outputs(self, output: Tensor, batch: Any) -> Tensor:
-        level = self.objective.level
-        target = level.targets(batch)
-        measured = ~target.isnan()
-        target, output = target.nan_to_num(), output.float()
-        losses = self.objective.elementwise(output, target)
-        sums = [torch.ones_like(target), losses, *self.objective.measures(output, target)]
-        each = torch.cat([each * measured for each in sums], 1)
-        return each.new_zeros(batch.num_graphs, self.channels).index_add(0, level.owner(batch), each)
-
-    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        weights = torch.ones(len(val), 1).double() if val.weights is None else val.weights.cpu()[:, None].double()
-        targets = len(self.objective.targets)
-
-        def scores(outputs: Tensor) -> dict[str, float]:
-            count, loss, *sums = outputs.double().cpu().unflatten(1, (-1, targets)).unbind(1)
-            mean_loss = float((loss * weights).sum() / (count * weights).sum().clamp(min=1e-300))
-            means = [each.sum(0) / count.sum(0) for each in sums]
-            return {"val_loss": mean_loss, "val_score": mean_loss} | self.objective.item_scores(means, val)
-
-        return scores
 
 
 # --- Predicted numbers, and predicted lists of numbers.
@@ -317,14 +280,10 @@ class NumericAnswers(AnswerRules):
 
     # what a kind of answer defines
 
-    def suffixes(self, target: int, members: int) -> dict[str, type]:
-        """Return suffixes and types of the columns of a target's answers."""
-        return {"pred": float, "std": float} if members > 1 else {"pred": float}
-
-    def table(self, answers: Predictions) -> list[np.ndarray]:
-        """Return the columns that `output_columns` names."""
-        parts = [part for part in (answers.mean, answers.std, answers.low, answers.high) if part is not None]
-        return [part[:, t] for t in range(len(self.objective.targets)) for part in parts]
+    def target_columns(self, target: int, answers: Predictions) -> list[tuple[str, np.ndarray]]:
+        """Return the columns of a target's answers, `[m]` each, and their names after that of the target."""
+        parts = {"pred": answers.mean, "std": answers.std, "low": answers.low, "high": answers.high}
+        return [(name, part[:, target]) for name, part in parts.items() if part is not None]
 
     @property
     def prediction_names(self) -> list[str]:
@@ -356,12 +315,17 @@ class NumericAnswers(AnswerRules):
 
     # what follows from it
 
+    def table(self, answers: Predictions) -> list[np.ndarray]:
+        """Return the columns that `output_columns` names."""
+        return [column for t in range(len(self.objective.targets)) for _, column in self.target_columns(t, answers)]
+
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
-        lists = self.objective.level.lists
+        lists, channels = self.objective.level.lists, self.objective.out_channels + self.reads_similarity
+        none = self.predictions(torch.zeros(0, members, channels, dtype=torch.float64), None)
         wanted = (
-            (f"{name}_{suffix}", str if lists else dtype)
+            (f"{name}_{suffix}", str if lists or column.dtype == object else float)
             for t, name in enumerate(self.objective.targets)
-            for suffix, dtype in self.suffixes(t, members).items()
+            for suffix, column in self.target_columns(t, none)
         )
         return fresh_columns(taken, wanted)
 
@@ -407,31 +371,6 @@ MOST_LINES = 10
 """Largest number of targets whose cells are told of."""
 
 
-@dataclass
-class CellCount:
-    """Number of cells of a target with a value, with a bound, and with something else by reason, with the first."""
-
-    scored: int = 0
-    bounds: int = 0
-    others: dict[str, tuple[int, str]] = field(default_factory=dict)
-
-    def leave_out(self, row: Row, cell: str, reason: str) -> None:
-        """Count a cell that is not scored; the reason is what it has in place of a value."""
-        number, first = self.others.get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
-        self.others[reason] = number + 1, first
-
-    def line(self, target: str, rows: int) -> str:
-        """State how many cells are scored and why the others are not."""
-        words = [
-            f"{number} {'has' if number == 1 else 'have'} {reason}, first {first}"
-            for reason, (number, first) in self.others.items()
-        ]
-        blank = rows - self.scored - self.bounds - sum(number for number, _ in self.others.values())
-        for number, what in ((self.bounds, "a bound"), (blank, "blank")):
-            words += [f"{number} {'is' if number == 1 else 'are'} {what}"] if number else []
-        return f"{target}: scored on {self.scored} of {rows} rows; {'; '.join(words)}"
-
-
 class TableScores:
     """Collection of predictions and measured values, if the table has them: 16 bytes per value.
 
@@ -446,7 +385,7 @@ class TableScores:
         self.objective = objective
         self.names = names
         self.position: dict[int, int] = find_columns(names, columns.targets)
-        self.counts: dict[int, CellCount] = {t: CellCount() for t in self.position}
+        self.left_out: dict[int, dict[str, tuple[int, str]]] = {t: {} for t in self.position}
         self.relations: RelationColumns = columns.relations(names)
         self.rows: int = 0
         self.y: list[np.ndarray] = []
@@ -470,43 +409,42 @@ class TableScores:
         """Read the values of some rows, `[n, T]`, and keep their bounds."""
         targets = len(self.columns.targets)
         y, bounds = np.full((len(rows), targets), np.nan), np.full((len(rows), 2, targets), np.nan)
-        for t, count in self.counts.items():
+        for t in self.position:
             cells = self.columns.cells(t, rows, self.names)
             values = self.columns.values(t, cells)
             if self.columns.censored:
                 bounds[:, :, t] = read_bounds(cells)
-                count.bounds += int((~np.isnan(bounds[:, :, t])).any(axis=1).sum())
             bad = np.abs(values) > LARGEST  # and what is no number is infinite
             for i in np.flatnonzero(bad).tolist():
-                count.leave_out(rows[i], cells[i], self.columns.unread_words(t, cells[i]))
+                self._leave_out(t, rows[i], cells[i], self.columns.unread_words(t, cells[i]))
             y[:, t] = np.where(bad, np.nan, values)
         joined = self.columns.check_rows(y)
         for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(y)).tolist():
-            self.counts[t].leave_out(rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
-        joined = np.where(np.isinf(joined), np.nan, joined)
-        for t, count in self.counts.items():
-            count.scored += int((~np.isnan(joined[:, t])).sum())
+            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
         if self.columns.censored:
             self.bounds.append(bounds.reshape(len(rows), -1))
-        return joined
+        return np.where(np.isinf(joined), np.nan, joined)
 
     def _items(self, row: Row, items: int) -> np.ndarray:
         """Read the lists of a row, one value for each of its atoms or bonds, `[items, T]`."""
         y = np.full((items, len(self.columns.targets)), np.nan)
         for t, position in self.position.items():
-            count, cell, level = self.counts[t], row.cells[position], self.columns.level.name
+            cell, each = row.cells[position], f"one {self.columns.nouns[0]} for each {self.columns.level.name}"
             try:
                 values = self.columns.items(t, cell)
             except InputError:
-                count.leave_out(row, cell, self.columns.unread_words(t, cell))
+                self._leave_out(t, row, cell, self.columns.unread_words(t, cell))
                 continue
             if values is not None and len(values) != items:
-                length = f"a list of another length than one {self.columns.nouns[0]} for each {level}"
-                count.leave_out(row, cell, length)
+                self._leave_out(t, row, cell, f"a list of another length than {each}")
             elif values is not None:
                 y[:, t] = values
-                count.scored += int(not np.isnan(values).all())
         return y
+
+    def _leave_out(self, target: int, row: Row, cell: str, reason: str) -> None:
+        """Count a cell that is not scored; the reason is what it has in place of a value."""
+        number, first = self.left_out[target].get(reason, (0, f"row {row.number}: '{printable(cell, 40)}'"))
+        self.left_out[target][reason] = number + 1, first
 
     def metrics(self) -> dict[str, Any] | None:
         """Return the metrics as in `metrics.json`; None without a single measured value or bound."""
@@ -524,11 +462,22 @@ class TableScores:
 
     def notes(self) -> list[str]:
         """State how many cells of the first few targets are not scored, and why."""
-        counts = [(self.columns.targets[t], count) for t, count in self.counts.items() if count.others]
-        lines = [count.line(target, self.rows) for target, count in counts[:MOST_LINES]]
-        if len(counts) > MOST_LINES:
-            lines.append(f"{len(counts) - MOST_LINES} more targets have cells that are not scored")
+        incomplete = [t for t, reasons in self.left_out.items() if reasons]
+        lines = [self._line(t) for t in incomplete[:MOST_LINES]]
+        if len(incomplete) > MOST_LINES:
+            lines.append(f"{len(incomplete) - MOST_LINES} more targets have cells that are not scored")
         return lines + self.relations.lines()
+
+    def _line(self, target: int) -> str:
+        """State how many cells of a target are scored and why the others are not."""
+        reasons, known = self.left_out[target], [~np.isnan(part[:, target]) for part in self.y]
+        scored = sum(int(part.any() if self.columns.level.lists else part.sum()) for part in known)
+        pairs = [~np.isnan(part[:, target :: len(self.columns.targets)]) for part in self.bounds]
+        bounds = sum(int(pair.any(1).sum()) for pair in pairs)
+        blank = self.rows - scored - bounds - sum(number for number, _ in reasons.values())
+        words = [f"{n} {'has' if n == 1 else 'have'} {reason}, first {first}" for reason, (n, first) in reasons.items()]
+        words += [f"{n} {'is' if n == 1 else 'are'} {what}" for n, what in ((bounds, "a bound"), (blank, "blank")) if n]
+        return f"{self.columns.targets[target]}: scored on {scored} of {self.rows} rows; {'; '.join(words)}"
 
 
 def add_bound_scores(

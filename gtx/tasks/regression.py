@@ -403,7 +403,9 @@ class NumberObjective(NumericObjective):
 
     def composition(self, store: MoleculeStore | None) -> Tensor | None:
         """Count the elements of the molecules of a store, `[m, 119]`, if the scaler has a reference for each."""
-        return None if store is None or self.task.scaler.reference is None else count_elements(store)
+        if self.task.scaler.reference is None:
+            return None
+        return torch.zeros(0, ELEMENTS, dtype=torch.float64) if store is None else count_elements(store)
 
 
 def refuse_too_large(targets: Sequence[str], y: Tensor, part: str) -> None:
@@ -435,12 +437,6 @@ class NumberAnswers(NumericAnswers):
     def has_std(self) -> bool:
         """True if a method of uncertainty gives standard deviations."""
         return self.task.uncertainty != "none"
-
-    def suffixes(self, target: int, members: int) -> dict[str, type]:
-        suffixes = super().suffixes(target, members)
-        if self.has_std:
-            suffixes["std"] = float
-        return suffixes | {"low": float, "high": float} if self.has_intervals else suffixes
 
     def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
         answers = super().predictions(outputs, store)

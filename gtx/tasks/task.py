@@ -46,38 +46,19 @@ def check_task_capability(task: Any, capability: str) -> None:
 # --- The objective: outputs, loss and metrics, and the scales fitted to training rows.
 
 
-class Validation(ABC):
-    """Scores of the validation rows in every epoch.
-
-    Attributes:
-        channels: K, numbers that are collected for each molecule.
-        names: names of the metrics that every epoch can give.
-    """
-
-    channels: int
-    names: Sequence[str]
-
-    def outputs(self, output: Any, batch: Any) -> Tensor:
-        """Return what is collected of a batch, `[B, K]`."""
-        return output.float()
-
-    @abstractmethod
-    def scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
-        """Return a function from the `outputs` of all validation rows, `[n, K]`, to the scores of an epoch.
-
-        The names of the scores start with `val_`; the best epoch has the lowest `val_score`.
-        """
-
-
 class Objective(ABC):
     """What training needs of a task.
 
     Attributes:
         metrics: metrics by name, the main metric first.
         level: level of the targets, with R rows in a store or a batch.
+        validation_metrics: names of the metrics that every epoch can give.
+        validation_channels: K, how many numbers `validation_outputs` collects of each molecule.
     """
 
     metrics: ClassVar[Mapping[str, Metric]]
+    validation_metrics: Sequence[str]
+    validation_channels: int
     level: Level = LEVELS["molecule"]
 
     def __init__(self, task: Task) -> None:
@@ -105,6 +86,10 @@ class Objective(ABC):
         Raises:
             InputError: it cannot be learned from these rows.
         """
+        items = f"the {self.level.name}s of " if self.level.lists else ""
+        for name, blank in zip(self.targets, self.level.targets(train).isnan().all(0).tolist(), strict=True):
+            if blank:
+                raise InputError(f"target {name!r} has no value among {items}the training molecules")
         return {}
 
     def check(self, model: nn.Module) -> None:  # noqa: B027 -- most objectives take any
@@ -130,10 +115,16 @@ class Objective(ABC):
         """Return the weight of a batch in an epoch, such as its number of molecules; of all `examples` likewise."""
         return self.level.share(examples)
 
-    @property
+    def validation_outputs(self, output: Any, batch: Any) -> Tensor:
+        """Return what the scores of an epoch need of a batch, `[B, K]`."""
+        return output.float()
+
     @abstractmethod
-    def validation(self) -> Validation:
-        """Scores of validation rows in every epoch."""
+    def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
+        """Return a function from the `validation_outputs` of all validation rows, `[n, K]`, to the scores of an epoch.
+
+        The names of the scores start with `val_`; the best epoch has the lowest `val_score`.
+        """
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> Any:
         """Compute the members' outputs for the B molecules of a batch: `[B, members, C]`, or a list of B."""
@@ -141,7 +132,11 @@ class Objective(ABC):
 
     def collect(self, outputs: Sequence[Any], batch: Any) -> Any:
         """Collect what each member returns for a batch as `predict` returns it."""
-        return torch.stack([self.constrain(output.double(), batch) for output in outputs], dim=1).cpu()
+        stacked = torch.stack([self.constrain(output.double(), batch) for output in outputs], dim=1).cpu()
+        if not self.level.lists:
+            return stacked
+        sizes = torch.bincount(self.level.owner(batch), minlength=batch.num_graphs)
+        return [part[:: self.level.rows_each] for part in stacked.split(sizes.tolist())]
 
     def regressands(self, store: MoleculeStore) -> Tensor | None:
         """Return targets for a least-squares fit, float64 `[M, P]`, NaN for blanks.

@@ -271,7 +271,7 @@ class UncertaintyMethod:
     def spread(self, output: Tensor) -> Spread:
         """Compute the spread from outputs `[m, K, W, T]` of K networks."""
         variance = self.variance(output).mean(1)
-        std = (variance + output[:, :, 0].var(1) if output.shape[1] > 1 else variance).sqrt()
+        std = (variance + output[:, :, 0].var(1) if len(output) and output.shape[1] > 1 else variance).sqrt()
         return std, std, std
 
 

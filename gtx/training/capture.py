@@ -188,7 +188,7 @@ class CapturedModule(TrainingModule):
         (optimiser,) = self.trainer.optimizers
         self.mean_share: Tensor = torch.ones((), device=self.device)
         self.steps = Captured(WholeStep(self, self.data.examples["train"], optimiser, self.mean_share), _report)
-        shape = len(self.data.examples["val"]) + 1, self.task.objective.validation.channels
+        shape = len(self.data.examples["val"]) + 1, self.task.objective.validation_channels
         self.buffer: Tensor = torch.empty(shape, device=self.device)
         self.validations = Captured(self._validate, _report)
 
@@ -217,7 +217,7 @@ class CapturedModule(TrainingModule):
 
     def _validate(self, index: Tensor) -> Tensor:
         batch = self.data.examples["val"].batch(index)
-        outputs = self.task.objective.validation.outputs(self(batch), batch)
+        outputs = self.task.objective.validation_outputs(self(batch), batch)
         self.buffer[batch.row] = outputs  # the row after the last is for empty places
         return self.buffer
 

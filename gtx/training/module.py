@@ -176,7 +176,7 @@ class TrainingModule(LightningModule):
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _collect(self, batch: Any, rows: int) -> None:
-        outputs = self.task.objective.validation.outputs(self(batch), batch)
+        outputs = self.task.objective.validation_outputs(self(batch), batch)
         if self.outputs is None:
             self.outputs = outputs.new_full((rows + 1, outputs.shape[1]), -torch.inf)  # the last is for empty places
         self.outputs[batch.row] = outputs

@@ -29,7 +29,7 @@ def check_selection(task: Task, keep_by: str | None, validated: bool) -> None:
     """Raise an `InputError` unless a task has the score `keep_by`, and there are validation rows to be scored."""
     if keep_by is None:
         return
-    names = [*task.objective.validation.names, LOSS]
+    names = [*task.objective.validation_metrics, LOSS]
     if keep_by not in names:
         near = did_you_mean(keep_by, names)
         raise InputError(f"keep_by: expected one of {', '.join(names)} for {task.name}, got {keep_by!r}{near}")
@@ -44,7 +44,7 @@ def validation_scorer(task: Task, val: MoleculeStore, keep_by: str | None) -> Ca
     It maps the validation outputs of all rows, `[n, K]`, to their scores. It raises an `InputError` if the metric is
     not defined for these rows; the score is NaN, which selects no epoch, if outputs are not finite.
     """
-    scores = task.objective.validation.scorer(val)
+    scores = task.objective.validation_scorer(val)
     if keep_by is None:
         return scores
     lower, column = keep_by == LOSS or task.metrics[keep_by].lower, f"val_{keep_by}"

@@ -284,7 +284,7 @@ def collected(task: NumericTask, model: nn.Module, batch: object) -> tuple[Tenso
     output = task.objective.forward(model, batch)
     return (
         task.objective.mean_loss(output, batch),
-        task.objective.validation.outputs(output, batch),
+        task.objective.validation_outputs(output, batch),
         float(task.objective.share(batch)),
     )
 
@@ -302,7 +302,7 @@ def test_batches_of_constant_shape_are_worth_the_same(name: str) -> None:
     plain_loss, plain_sums, plain_share = collected(task, model, examples.batch(rows))
     torch.testing.assert_close(loss, plain_loss, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(sums[: len(rows)], plain_sums, rtol=1e-5, atol=1e-6)
-    assert sums.shape[1] == task.objective.validation.channels and share == plain_share and model.constant_shapes
+    assert sums.shape[1] == task.objective.validation_channels and share == plain_share and model.constant_shapes
 
 
 @pytest.mark.parametrize("task", [*NUMBERS.values(), *CLASSES.values()], ids=[*NUMBERS, *CLASSES])
@@ -319,7 +319,7 @@ def test_every_value_has_the_same_say_and_blanks_have_none(task: NumericTask) ->
     torch.testing.assert_close(loss.detach(), each[~y.isnan()].mean(), check_dtype=False)
     blank = y.isnan().all(1)
     assert (output.grad[blank] == 0).all() and (output.grad[~blank] != 0).any(1).all() and blank.any()
-    scores = task.objective.validation.scorer(store(task))(task.objective.validation.outputs(output.detach(), batch))
+    scores = task.objective.validation_scorer(store(task))(task.objective.validation_outputs(output.detach(), batch))
     assert scores["val_loss"] == pytest.approx(float(loss.detach()), rel=1e-6)
     unscaled = task.objective.unscale(output.detach()) if task.discrete else task.scaler.unscale(output.detach())
     found = task.objective.evaluate(task.objective.level.targets(store(task)).numpy(), unscaled.numpy())
@@ -444,9 +444,9 @@ def test_the_score_of_an_epoch_is_the_mean_over_targets(several: tuple) -> None:
     batch = examples.batch()
     with torch.no_grad():
         output = task.objective.forward(model, batch)
-    logged = task.objective.validation.scorer(molecules)(task.objective.validation.outputs(output, batch))
+    logged = task.objective.validation_scorer(molecules)(task.objective.validation_outputs(output, batch))
     alone = [
-        each.objective.validation.scorer(store_of(each, molecules))(each.objective.validation.outputs(own, batch))
+        each.objective.validation_scorer(store_of(each, molecules))(each.objective.validation_outputs(own, batch))
         for each, own in zip(task.tasks, output, strict=True)
     ]
     assert logged["val_score"] == pytest.approx(np.mean([each["val_score"] for each in alone]))

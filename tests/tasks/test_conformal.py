@@ -62,7 +62,9 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
     ):
         fitted = Regression(["a", "b"], coverage=coverage, scaler=scaler).calibrate(told, y)
         assert fitted.answers.notes() == [words]
-        assert list(fitted.answers.suffixes(0, 1)) == (["pred"] if coverage == 0.95 else ["pred", "low", "high"])
+        assert list(fitted.answers.output_columns([]))[:2] == (
+            ["a_pred", "b_pred"] if coverage == 0.95 else ["a_pred", "a_low"]
+        )
         assert (fitted.answers.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
     task = BinaryClassification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
     fitted = task.calibrate(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))

@@ -113,8 +113,8 @@ def test_it_is_scored_and_reported(run: tuple[Case, Path]) -> None:
 def test_each_metric_that_may_choose_the_epoch_is_logged(run: tuple[Case, Path]) -> None:
     case, folder = run
     task, logged = model(case, folder / "whole").task, read(folder / "whole" / "members" / "0" / "log.csv")[-1]
-    assert task.objective.validation.names and all(
-        logged[f"val_{name}"] for name in (*task.objective.validation.names, "loss", "score")
+    assert task.objective.validation_metrics and all(
+        logged[f"val_{name}"] for name in (*task.objective.validation_metrics, "loss", "score")
     )
 
 
