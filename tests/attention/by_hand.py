@@ -32,10 +32,10 @@ def inputs(
 
 
 def matrix_features(graph: CompleteGraph = GRAPH, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Distance in Å, adjacency 0 or 1, and whether the distance is known: not so in the third molecule."""
+    """Distance in Å, adjacency 0 or 1, and whether the distance is known: of no pair in the third molecule."""
     generator = torch.Generator().manual_seed(1)
-    known = graph.batch[graph.pair_index[1]] != 2
-    distance = (4 * torch.rand(graph.num_pairs, dtype=torch.float64, generator=generator)).masked_fill(~known, 0.0)
+    known = (graph.batch[graph.pair_index[1]] != 2) & (torch.rand(graph.num_pairs, generator=generator) < 0.9)
+    distance = (4 * torch.rand(graph.num_pairs, dtype=torch.float64, generator=generator)).masked_fill(~known, 0.7)
     bonded = torch.rand(graph.num_pairs, generator=generator) < 0.3
     return torch.stack([distance, bonded.double(), known.double()], -1).to(dtype).requires_grad_()
 

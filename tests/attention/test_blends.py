@@ -47,21 +47,6 @@ def test_mat_blends_attention_distance_and_adjacency(kernel: str, learned: bool)
     in_both_layouts(layer, summed.flatten(1) @ layer.lin_out.weight.T + layer.lin_out.bias, x, e)
 
 
-@pytest.mark.parametrize("kernel", ["softmax", "exp"])
-def test_an_unknown_distance_counts_for_nothing(kernel: str) -> None:
-    """Whatever stands in its place, and even where others of the same receiver are known."""
-    score = torch.randn(4, 1, dtype=torch.float64)
-    into = EdgeListAggregator(torch.zeros(4, dtype=torch.long), 1)
-    edge = torch.tensor([[1.0, 0, 1], [2.0, 1, 1], [0.0, 0, 0], [3.0, 0, 1]], dtype=torch.float64)
-    other = edge.clone()
-    other[2, 0] = 0.5
-    normaliser = DistanceAdjacencyBlend((0.0, 1.0, 0.0), kernel=kernel)
-    weights = normaliser(score, edge, into)
-    assert weights[2] == 0 and torch.equal(weights, normaliser(score, other, into))
-    near = torch.tensor([-1.0, -2.0, -torch.inf, -3.0], dtype=torch.float64)
-    torch.testing.assert_close(weights[:, 0], near.softmax(0) if kernel == "softmax" else near.exp())
-
-
 def test_what_does_not_fit_is_named() -> None:
     score, into = torch.zeros(1, 1), EdgeListAggregator(torch.zeros(1, dtype=torch.long), 1)
     with pytest.raises(ValueError, match=r"\[distance, adjacency, known\], 3 channels, got None"):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
 from gtx.attention import AdditiveScore, BilinearScore, ScaledDotScore
 from gtx.nn import EdgeAttention
-from tests.attention.by_hand import GRAPH, SIZES, attention, close, in_both_layouts, inputs, project
+from tests.attention.by_hand import SIZES, attention, in_both_layouts, inputs, project
 
 
 @pytest.mark.parametrize("heads", [1, 3])
@@ -32,19 +31,6 @@ def test_one_projection_shared_by_query_key_and_value() -> None:
     layer = shared()
     U = layer.lin_query.weight.T
     in_both_layouts(layer, torch.cat([(m @ U @ U.T @ m.T).softmax(-1) @ m @ U for m in x.split(SIZES)]), x)
-
-
-def scores(layer: EdgeAttention, x: Tensor) -> Tensor:
-    return layer.attend(x, GRAPH, states=True)[2]
-
-
-def test_a_shared_projection_makes_the_scores_symmetric_and_separate_ones_do_not() -> None:
-    x, _ = inputs(6)
-    other_way = GRAPH.pair_of(GRAPH.pair_index.flip(0))
-    symmetric = scores(shared(), x)
-    close(symmetric, symmetric[other_way], 1e-14)
-    free = scores(EdgeAttention(6, 4, bias=False).double(), x)
-    assert (free - free[other_way]).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("scale", [None, 1.0, 0.3], ids=["over the root of d_k", "plain", "own factor"])
