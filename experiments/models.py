@@ -19,7 +19,7 @@ import torch
 from experiments.runs import Run
 from gtx.data import MoleculeStore, PairBudgetSampler
 from gtx.prediction import load_predictor
-from gtx.training import TrainedEnsembleMember, TrainSettings
+from gtx.training import TrainedMember, TrainSettings
 from gtx.workflow import train_model
 
 CLASSICAL, PYG, CHEMPROP = (f"experiments.rivals.{name}" for name in ("classical", "pyg", "chemprop"))
@@ -147,7 +147,7 @@ def fit_predict(run: Run) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 @torch.inference_mode()
-def network_outputs(member: TrainedEnsembleMember, store: MoleculeStore) -> np.ndarray:
+def network_outputs(member: TrainedMember, store: MoleculeStore) -> np.ndarray:
     """Predict float64 `[m, T]` in the targets' own units, by any model that takes a batch."""
     output = torch.empty(len(store), member.task.objective.out_channels, dtype=torch.float64)
     for rows in PairBudgetSampler(store.sizes, 50_000, max_molecules=256, shuffle=False):

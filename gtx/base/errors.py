@@ -41,6 +41,11 @@ def printable(value: str, longest: int | None = LONGEST_VALUE) -> str:
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in value)
 
 
+def first_line(error: BaseException, longest: int = 200) -> str:
+    """Return the first line of the message of an error, or the name of its class."""
+    return printable(next(iter(str(error).strip().splitlines()), "").strip() or type(error).__name__, longest)
+
+
 def did_you_mean(name: str, names: Iterable[str], show: Callable[[str], str] = repr) -> str:
     """Return `; did you mean 'epochs'?`, the end of a message about an unknown name; empty if no name is similar.
 

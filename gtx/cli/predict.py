@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gtx.base.errors import InputError, Terminated, printable
-from gtx.cli.imports import importing
+from gtx.cli import importing
 from gtx.cli.options import MOLECULES, TABLE, molecule_columns
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, shows_progress

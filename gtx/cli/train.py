@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gtx.cli.imports import importing
+from gtx.cli import importing
 from gtx.cli.options import MOLECULES, PARTS, TABLE, RunOptions, settings_from, task_options, training_options
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say, score_table

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 import gtx
-from gtx.base.errors import InputError
+from gtx.base.errors import InputError, first_line
 from gtx.base.files import whole_file
 from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
 from gtx.graph import CompleteGraph
@@ -127,7 +127,9 @@ def trace(program: MoleculeProgram, model: Predictor) -> torch.export.ExportedPr
             return torch.export.export(program, example, dynamic_shapes=shapes, strict=False)
     except Exception as reason:  # torch raises many kinds, and a module of a model may raise its own
         name = model.header.model["name"]
-        raise InputError(f"{name} cannot be exported: torch cannot trace it for all sizes: {_line(reason)}") from reason
+        raise InputError(
+            f"{name} cannot be exported: torch cannot trace it for all sizes: {first_line(reason)}"
+        ) from reason
 
 
 def _to_onnx(traced: torch.export.ExportedProgram, about: dict[str, Any]) -> bytes:
@@ -135,7 +137,7 @@ def _to_onnx(traced: torch.export.ExportedProgram, about: dict[str, Any]) -> byt
         with torch.no_grad(), _quietly():
             made = torch.onnx.export(traced, input_names=INPUTS, output_names=["answers"], verbose=False)
     except Exception as reason:  # an operation that ONNX lacks
-        raise InputError(f"this model cannot be exported: ONNX lacks an operation: {_line(reason)}") from reason
+        raise InputError(f"this model cannot be exported: ONNX lacks an operation: {first_line(reason)}") from reason
     assert made is not None
     return _with_metadata(made.model_proto.SerializeToString(), about)
 
@@ -178,11 +180,6 @@ def _scale(model: Predictor, column: str) -> float:
         return 1.0
     target = max((name for name in task.targets if column.startswith(name)), key=len)
     return float(task.scaler.sd[task.targets.index(target)]) or 1.0
-
-
-def _line(reason: Exception) -> str:
-    """Return the first line of an error, at most 200 characters."""
-    return next(iter(str(reason).strip().splitlines()), type(reason).__name__)[:200]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gtx.base.errors import InputError
+from gtx.base.errors import InputError, first_line
 from gtx.molecules import FeaturisedMolecules, Featuriser
 from gtx.molecules.perception import featurise_texts
 
@@ -55,7 +55,7 @@ class ExportedModel:
         try:
             self.session: Any = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as reason:  # onnxruntime has an exception of its own for each kind of damage
-            raise InputError(f"{name} cannot be used by onnxruntime: {str(reason).splitlines()[0]}") from None
+            raise InputError(f"{name} cannot be used by onnxruntime: {first_line(reason)}") from None
         entries = self.session.get_modelmeta().custom_metadata_map
         if METADATA not in entries:
             raise InputError(f"{name} is an ONNX file, but gtx export did not write it")

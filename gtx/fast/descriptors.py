@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -39,12 +40,8 @@ from gtx.molecules.descriptors import DESCRIPTOR_NAMES, PROPERTIES, charged_surf
 _LOGP_EDGES = np.array([-0.4, -0.2, 0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6])  # as in RDKit's `MolSurf.cpp`
 _REFRACTIVITY_EDGES = np.array([1.29, 1.82, 2.24, 2.45, 2.75, 3.05, 3.63, 3.8, 4.0])
 
-_PROPERTIES, _CONTRIBUTIONS, _CHARGES, _NUMBERS = (  # places in `DESCRIPTOR_NAMES`
-    slice(0, 25),
-    slice(25, 49),
-    slice(49, 63),
-    slice(63, 105),
-)
+_PROPERTIES, _CONTRIBUTIONS, _CHARGES, _NUMBERS = starmap(slice, pairwise((0, 25, 49, 63, 105)))
+"""Places in `DESCRIPTOR_NAMES`."""
 
 
 def tabulate(graphs: Graphs, mols: Sequence[Chem.Mol]) -> np.ndarray:

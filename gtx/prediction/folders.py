@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pandas as pd
 import torch
 
-from gtx.base.errors import InputError, printable
+from gtx.base.errors import InputError, first_line, printable
 from gtx.base.files import LOCK, check_same, locked, read_plain, write_text
 from gtx.data.cells import cell_text
 from gtx.data.rows import MoleculeColumn, RowLog, Table, first_side, smiles_index
@@ -289,7 +289,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     try:
         ray.init(address or "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as reason:  # of any type, such as a bare Exception where its processes are slow to start
-        why = next(iter(str(reason).strip().splitlines()), type(reason).__name__)
+        why = first_line(reason)
         raise InputError(f"there is no Ray at {address}: {why}" if address else f"Ray does not start: {why}") from None
     try:
         if handler is not None and threading.current_thread() is threading.main_thread():

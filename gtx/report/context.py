@@ -118,7 +118,7 @@ class RunReport:
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
     data: DatasetCard
-    histories: Sequence[Sequence[Mapping[str, float]]]  # as `gtx.training.TrainedEnsembleMember.history`
+    histories: Sequence[Sequence[Mapping[str, float]]]  # as `gtx.training.TrainedMember.history`
     settings: Mapping[str, Any]  # possibly nested
     versions: Mapping[str, str]  # of the libraries
     model_file: str  # path, for the commands shown in the report

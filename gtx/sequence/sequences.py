@@ -164,23 +164,16 @@ class Tokenizer:
 
     pattern: str
 
-    @cached_property
-    def _token(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
-
     def split(self, text: str) -> list[str]:
         """Split a text into tokens.
 
         Raises:
             InputError: a part of the text is no token.
         """
-        tokens = self._token.findall(text)
+        tokens = re.findall(self.pattern, text)
         if sum(map(len, tokens)) != len(text):
-            end = 0
-            for match in self._token.finditer(text):
-                if match.start() != end:
-                    break
-                end = match.end()
+            start = re.match(f"(?:{self.pattern})*", text)
+            end = start.end() if start else 0
             raise InputError(f"expected tokens, got {text[end]!r} at character {end + 1} of {text!r}")
         return tokens
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from gtx.settings.training import TrainSettings
 from gtx.training.data import MoleculeDataModule
 from gtx.training.fitting import fit
-from gtx.training.module import TrainingModule
-from gtx.training.pretrained_weights import TrainedEnsembleMember
+from gtx.training.module import TrainedMember, TrainingModule
 
 __all__ = [
     "MoleculeDataModule",
     "TrainSettings",
-    "TrainedEnsembleMember",
+    "TrainedMember",
     "TrainingModule",
     "fit",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gtx.base.errors import printable
+from gtx.base.errors import first_line
 from gtx.data import MoleculeStore
 from gtx.data.batches import ConstantShapeStore
 from gtx.nn import MoleculeModel
@@ -121,11 +122,6 @@ class Captured:
                 torch.cuda.synchronize()
                 torch.cuda.empty_cache()
             self.report(reason)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of the message of an error, or the name of its class."""
-    return printable(next(iter(str(error).splitlines()), "").strip() or type(error).__name__, 200)
 
 
 class WholeStep:
@@ -313,15 +309,15 @@ def _compare_steps(module: CapturedModule, train: ConstantShapeStore, batches: l
     optimiser = module.optimiser()
     share = torch.as_tensor(float(module.task.objective.share(train)) / len(batches), device=module.device)
     step = WholeStep(module, train, optimiser, share)
-    start = _weights(module)
+    start, state = _weights(module), deepcopy(module.state_dict())
 
     module.eval()  # without dropout, so that losses agree
     replayed = Captured(step, failures.append)
     losses = [float(replayed(index)) for index in batches]  # the warm-up, in which nothing is captured yet
     moved = float((_weights(module) - start).norm())
-    _set_weights(module, start)
-    for state in optimiser.state.values():
-        for value in state.values():
+    module.load_state_dict(state)
+    for moments in optimiser.state.values():
+        for value in moments.values():
             value.zero_()
     again = [float(replayed(index)) for index in batches]
     if failures:
@@ -361,8 +357,7 @@ def _close(value: float, expected: float, tolerance: float) -> bool:
 @contextmanager
 def _unchanged(module: CapturedModule, device: torch.device) -> Iterator[None]:
     """Restore weights, buffers and the random state after the block, and delete gradients."""
-    before = [(tensor, tensor.detach().clone()) for tensor in (*module.parameters(), *module.buffers())]
-    training = module.training
+    before, training = deepcopy(module.state_dict()), module.training
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         try:
             yield
@@ -370,17 +365,8 @@ def _unchanged(module: CapturedModule, device: torch.device) -> Iterator[None]:
             module.zero_grad(set_to_none=True)
             module.train(training)
             torch.clear_autocast_cache()
-            with torch.no_grad():
-                for tensor, value in before:
-                    tensor.copy_(value)
+            module.load_state_dict(before)
 
 
 def _weights(module: CapturedModule) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in module.parameters()])
-
-
-def _set_weights(module: CapturedModule, weights: Tensor) -> None:
-    parameters = list(module.parameters())
-    with torch.no_grad():
-        for parameter, values in zip(parameters, weights.split([p.numel() for p in parameters]), strict=True):
-            parameter.copy_(values.view_as(parameter))
+    return nn.utils.parameters_to_vector(module.parameters()).detach()

@@ -32,21 +32,37 @@ from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.tasks.closed_form import fit_closed_form
 from gtx.training.capture import CapturedModule, check_capture, obstacle_to_capture, on_side_stream
-from gtx.training.checkpoints import History, WholeCheckpointIO, read_log, readable, save_whole
 from gtx.training.data import MoleculeDataModule, data_module
-from gtx.training.logging import EpochLines, TrainingBar, Watch, epoch_scores, make_logger, training_progress
-from gtx.training.module import TrainingModule, spread_seed
+from gtx.training.logging import (
+    EpochProgress,
+    History,
+    TrainingBar,
+    Watch,
+    make_logger,
+    read_log,
+    training_progress,
+)
+from gtx.training.module import (
+    TRANSFER_MATCHING,
+    PretrainedWeightLoader,
+    TrainedMember,
+    TrainingModule,
+    spread_seed,
+)
 from gtx.training.optimise import BestEpoch, WeightAverage, check_selection
-from gtx.training.pretrained_weights import TRANSFER_MATCHING, PretrainedWeightLoader, TrainedEnsembleMember
-from gtx.training.ranks import (
+from gtx.training.processes import (
+    TerminationCallback,
     are_several,
     distributed_group,
+    interruptible,
     is_main_process,
     locked_for_all,
     machines,
+    quiet,
     run_in_main_process,
+    torch_threads,
 )
-from gtx.training.run import RunFolder, TerminationCallback, collect_run_config, interruptible, quiet, torch_threads
+from gtx.training.run import RunFolder, WholeCheckpointIO, collect_run_config, readable, save_whole
 
 TRAINING_LOCK = threading.RLock()
 """Lock of the training in progress: torch has one random generator per process, so fits in threads take turns."""
@@ -64,10 +80,10 @@ def fit(
     marks: dict[str, Any] | None = None,
     overwrite: bool = False,
     folds: Sequence[Split] = (),
-    start: Sequence[TrainedEnsembleMember] = (),
+    start: Sequence[TrainedMember] = (),
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING,
     watch: Watch | None = None,
-) -> list[TrainedEnsembleMember]:
+) -> list[TrainedMember]:
     """Train one network, or one for each fold, in a folder; a second call with the same arguments resumes the training.
 
     Finished networks are read from the folder, and an interrupted one continues from its last complete epoch. On one
@@ -110,7 +126,7 @@ def fit(
         return train_networks(problem, run)
 
 
-def train_networks(problem: Problem, run: RunFolder) -> list[TrainedEnsembleMember]:
+def train_networks(problem: Problem, run: RunFolder) -> list[TrainedMember]:
     """Train every network of a checked problem, in a folder that is open and locked, or resume there."""
     settings = problem.settings
     with TRAINING_LOCK, isolate_rng(), quiet(), interruptible(), torch_threads(settings.threads):
@@ -130,7 +146,7 @@ class Problem:
     val: Any
     settings: TrainSettings
     folds: Sequence[Split] = ()
-    start: Sequence[TrainedEnsembleMember] = ()
+    start: Sequence[TrainedMember] = ()
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
 
@@ -200,7 +216,7 @@ def describe_resumed(problem: Problem, run: RunFolder) -> str:
     return ", ".join(states)
 
 
-def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsembleMember:
+def train_member(problem: Problem, number: int, folder: Path) -> TrainedMember:
     """Train member `number`, resume it, or read it if it is finished.
 
     Its folder contains `log.csv`, `last.ckpt` of the last complete epoch during training, and `trained.pt` afterwards.
@@ -213,13 +229,13 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
     problem.task.objective.check(model)
     if isinstance(model, KernelRidge):  # takes a second or so, and is deterministic
         fit_closed_form(model, problem.task, train)
-        return TrainedEnsembleMember(model.eval(), problem.task, [], 0, math.inf)
+        return TrainedMember(model.eval(), problem.task, [], 0, math.inf)
     file = folder / "trained.pt"
     trained = run_in_main_process(lambda: _read(file))
     if trained is not None:
         with readable(file):
             model.load_state_dict(trained.pop("weights"))
-            return TrainedEnsembleMember(model.cpu().float().eval(), problem.task, **trained)
+            return TrainedMember(model.cpu().float().eval(), problem.task, **trained)
     data = MoleculeDataModule(problem.task, train, val, settings=settings, seed=seed)
     try:
         module = TrainingModule(model, problem.task, settings, seed)
@@ -231,7 +247,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedEnsemble
         save_whole(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
-    return TrainedEnsembleMember(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
+    return TrainedMember(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -268,10 +284,8 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
     if count < 2 or problem.watch:
         return
     alone = replace(problem, settings=replace(settings, threads=max(1, threads // count), progress=False))
-    epochs, titles = settings.epochs or 0, {k: problem.title(k) for k in left}
-    with training_progress(settings.progress) as progress, open_process_pool(count) as pool:
-        bars = {k: progress.add_task(title, total=epochs, visible=False, scores="") for k, title in titles.items()}
-        lines = {k: EpochLines(title, epochs) for k, title in titles.items() if settings.progress and progress.disable}
+    with training_progress(settings.progress) as bars, open_process_pool(count) as pool:
+        progress = {k: EpochProgress(bars, problem.title(k), settings.epochs or 0, settings.progress) for k in left}
         waiting = {pool.submit(_train_alone, alone, k, run.member(k)) for k in left}
         while waiting:
             done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_EXCEPTION)
@@ -280,10 +294,7 @@ def train_members_in_processes(problem: Problem, run: RunFolder) -> None:
             for k in left:
                 ends = (run.member(k) / "trained.pt").exists()
                 if rows := read_log(run.member(k)):
-                    scores = epoch_scores(rows, epochs)
-                    progress.update(bars[k], completed=len(rows), visible=True, scores=scores)
-                    if k in lines:
-                        lines[k].show(rows, ends)
+                    progress[k].show(rows, ends)
 
 
 def _train_alone(problem: Problem, number: int, folder: Path) -> None:

@@ -1,7 +1,8 @@
-"""Logging: loggers by name, the progress bar, and a function that is called after each epoch."""
+"""Logging: one row per epoch, loggers by name, the progress bar, and a function that is called after each epoch."""
 
 from __future__ import annotations
 
+import csv
 import inspect
 import math
 import sys
@@ -11,15 +12,75 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytorch_lightning import LightningModule, Trainer
+import torch
+from pytorch_lightning import Callback, LightningModule, Trainer
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.loggers import Logger
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.training.checkpoints import History
+from gtx.base.files import whole_file
+from gtx.training.data import data_module
 from gtx.training.optimise import best_epochs
+
+# --- One row per epoch, part of the checkpoint and written as CSV.
+
+
+class History(Callback):
+    """Record of the epochs of a training, written to a CSV file after each epoch.
+
+    Columns: `epoch` (from 1), `seconds`, `cpu_seconds`, `batch_pairs` (the budget of a batch), `lr`, `train_loss` and
+    the scores that the module logged. The checkpoint contains the rows, so the file of a resumed run equals the file of
+    an uninterrupted run.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.rows: list[dict[str, float]] = []
+
+    def on_train_epoch_start(self, *_: Any) -> None:
+        self.start: tuple[float, float] = time.perf_counter(), time.process_time()
+        self.losses: list[Tensor] = []
+
+    def on_train_batch_end(self, trainer: Trainer, module: LightningModule, outputs: Any, *_: Any) -> None:
+        self.losses.append(outputs["loss"])
+
+    def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
+        loss = float(trainer.strategy.reduce(torch.stack(self.losses).mean(), reduce_op="mean"))
+        if not math.isfinite(loss):
+            raise InputError(
+                f"training diverged: the loss is {loss} in epoch {trainer.current_epoch + 1}; a lower lr may help"
+            )
+        logged = {"lr": float(trainer.optimizers[0].param_groups[0]["lr"]), "train_loss": loss}
+        module.log_dict(logged, sync_dist=True)  # the same on every rank
+        validated = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("val_")}
+        wall, cpu = self.start
+        spent = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+        batches = {"batch_pairs": data_module(trainer).budget}
+        self.rows.append({"epoch": trainer.current_epoch + 1, **spent, **batches, **logged, **validated})
+        if trainer.is_global_zero:
+            with whole_file(self.file, "w") as opened:
+                writer = csv.DictWriter(opened, self.rows[-1], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(self.rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rows = state["rows"]
+
+
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """Read the rows of `log.csv`, one per complete epoch, in the folder of a member; none if there is no such file."""
+    log = folder / "log.csv"
+    if not log.exists():
+        return []
+    with log.open(encoding="utf-8", newline="") as opened:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(opened)]
+
 
 # --- Lightning's loggers, by name.
 
@@ -69,21 +130,40 @@ def training_progress(enabled: bool) -> Progress:
     return Progress(*columns, console=console, refresh_per_second=4, disable=not (enabled and drawn))
 
 
-class EpochLines:
-    """Plain lines on standard error, one of the first and of the last epoch, and at most one a minute between."""
+class EpochProgress:
+    """Progress of one network, drawn as a bar.
 
-    def __init__(self, title: str, epochs: int) -> None:
+    Where no bar can be drawn it is lines on standard error, one of the first and of the last epoch, and at most one a
+    minute between.
+
+    Args:
+        bars: bars of all networks.
+        title: title of the network.
+        epochs: number of epochs.
+        enabled: whether progress is shown at all.
+        done: number of complete epochs.
+    """
+
+    def __init__(self, bars: Progress, title: str, epochs: int, enabled: bool, done: int = 0) -> None:
+        self.bars = bars
         self.title = title
         self.epochs = epochs
+        self.lines: bool = enabled and bars.disable
         self.printed: int = 0
         self.last_line: float = -math.inf
+        self.task: TaskID = bars.add_task(title, total=epochs, completed=done, scores="")
+
+    def advance(self, done: float) -> None:
+        """Draw how many epochs are done."""
+        self.bars.update(self.task, completed=done)
 
     def show(self, rows: Sequence[dict[str, float]], ends: bool) -> None:
-        """Print the line of the last of the rows of `log.csv` if it is due; `ends` if no epoch will follow."""
+        """Show the last of the rows of `log.csv`, as a line if one is due; `ends` if no epoch will follow."""
+        scores = epoch_scores(rows, self.epochs)
+        self.bars.update(self.task, completed=len(rows), scores=scores)
         due = ends or time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES
-        if due and len(rows) > self.printed:
+        if self.lines and due and len(rows) > self.printed:
             self.printed, self.last_line = len(rows), time.monotonic()
-            scores = epoch_scores(rows, self.epochs)
             print(f"{self.title} epoch {len(rows)}/{self.epochs}: {scores}", file=sys.stderr, flush=True)
 
 
@@ -102,10 +182,9 @@ def epoch_scores(rows: Sequence[dict[str, float]], epochs: int) -> str:
 
 
 class TrainingBar(ProgressBar):
-    """Progress bar: epochs, time left, and the text of `epoch_scores`.
+    """Progress bar of Lightning for all epochs of a network, on standard error, with the text of `epoch_scores`.
 
-    One bar for all epochs, on standard error, redrawn four times a second, since epochs of small molecules last a
-    fraction of a second. If standard error is no terminal, `EpochLines`.
+    It is redrawn four times a second, since epochs of small molecules last a fraction of a second.
     """
 
     def __init__(self, title: str, history: History) -> None:
@@ -113,7 +192,7 @@ class TrainingBar(ProgressBar):
         self.title = title
         self.history = history
         self.enabled: bool = True
-        self.bar: Progress = Progress(disable=True)
+        self.bars: Progress = Progress(disable=True)
 
     def disable(self) -> None:
         self.enabled = False
@@ -122,27 +201,22 @@ class TrainingBar(ProgressBar):
         self.enabled = True
 
     def on_train_start(self, trainer: Trainer, *_: Any) -> None:
-        self.bar = training_progress(self.enabled)
-        self.lines = EpochLines(self.title, trainer.max_epochs or 0) if self.enabled and self.bar.disable else None
-        self.task: TaskID = self.bar.add_task(
-            self.title, total=trainer.max_epochs, completed=trainer.current_epoch, scores=""
-        )
-        self.bar.start()
+        self.bars = training_progress(self.enabled)
+        epochs = trainer.max_epochs or 0
+        self.progress = EpochProgress(self.bars, self.title, epochs, self.enabled, trainer.current_epoch)
+        self.bars.start()
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        done = trainer.current_epoch + (batch_idx + 1) / trainer.num_training_batches
-        self.bar.update(self.task, completed=done)
+        self.progress.advance(trainer.current_epoch + (batch_idx + 1) / trainer.num_training_batches)
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        rows, epochs = self.history.rows, trainer.max_epochs or 0
-        self.bar.update(self.task, scores=epoch_scores(rows, epochs))
-        if self.lines:
-            self.lines.show(rows, rows[-1]["epoch"] == epochs or trainer.should_stop)
+        rows = self.history.rows
+        self.progress.show(rows, rows[-1]["epoch"] == trainer.max_epochs or trainer.should_stop)
 
     def teardown(self, *_: Any, **__: Any) -> None:
-        self.bar.stop()
+        self.bars.stop()
 
     def on_exception(self, *_: Any) -> None:
         self.teardown()  # Lightning does not, and the terminal's cursor would stay hidden

@@ -196,11 +196,12 @@ def rate_of(parameter: str, rates: Mapping[str, float]) -> float:
     return rates[max(named, key=lambda module: (module != ALL, len(module)))] if named else 1.0
 
 
-def freeze(model: nn.Module, rates: Mapping[str, float]) -> None:
+def freeze(model: nn.Module, rates: Mapping[str, float], head_first: float | None = None) -> None:
     """Turn off the gradient of parameters whose share of the rate is 0.
 
     Raises:
-        ValueError: the model lacks a module that is named, or no parameter is left to train.
+        ValueError: the model lacks a module that is named, no parameter is left to train, or `head_first` has no
+            effect, because all parameters have the factor 1.
     """
     names = [name for name, _ in model.named_parameters()]
     for module in rates:
@@ -210,13 +211,9 @@ def freeze(model: nn.Module, rates: Mapping[str, float]) -> None:
     for name, parameter in model.named_parameters():
         if rate_of(name, rates) == 0:
             parameter.requires_grad_(False)
-    if not any(p.requires_grad for p in model.parameters()):
-        raise ValueError("rates: every module has 0, so nothing would learn")
-
-
-def check_head_first(model: nn.Module, rates: Mapping[str, float], head_first: float | None) -> None:
-    """Raise a `ValueError` if `head_first` has no effect, because all parameters have the factor 1."""
     trained = [rate_of(name, rates) for name, p in model.named_parameters() if p.requires_grad]
+    if not trained:
+        raise ValueError("rates: every module has 0, so nothing would learn")
     if head_first and min(trained) >= 1:
         raise ValueError(
             f"head_first: no module waits for the first {head_first:.0%} of the steps, because all modules that are "

@@ -1,110 +1,24 @@
-"""A run: the folder of a training, its surroundings, and its end by a signal."""
+"""A run: its folder, the check that it may resume, and the checkpoints from which it does."""
 
 from __future__ import annotations
 
-import atexit
 import json
-import logging
-import signal
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import Popen
-from typing import Any, ClassVar
+from pickle import UnpicklingError
+from typing import Any
 
 import torch
 import yaml
-from pytorch_lightning import Callback, LightningModule, Trainer
-from pytorch_lightning.utilities.exceptions import SIGTERMException
+from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from gtx.base.errors import InputError, Terminated, raise_on_sigterm, raise_terminated
-from gtx.base.files import check_same, claim, discard, write_text
+from gtx.base.errors import InputError
+from gtx.base.files import check_same, claim, discard, whole_file, write_text
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
-from gtx.training.ranks import is_main_process
-
-# --- SIGTERM while Lightning trains, in one process or in several.
-
-
-class TerminationCallback(Callback):
-    """Handler by which SIGTERM raises `Terminated` at once and ends the processes that Lightning started.
-
-    Lightning's own handler waits for the end of the batch, and in several processes for a broadcast, which never comes
-    if another process waits for a gradient.
-    """
-
-    started: ClassVar[list[Popen[Any]]] = []  # by the first training of this process, for later ones
-
-    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
-        self.handler: Any = signal.getsignal(signal.SIGTERM)
-        self.started.extend(getattr(trainer.strategy.launcher, "procs", ()))
-
-    def on_train_start(self, *_: Any) -> None:
-        # Lightning has installed its own handler
-        if self.handler is raise_terminated and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, raise_terminated)
-
-    def on_exception(self, *_: Any) -> None:
-        # only when this process ends, or Lightning's observer of the others would kill it
-        for process in self.started:
-            atexit.register(process.kill)
-        self.started.clear()
-
-
-# --- Notices, threads and signals of the process while a model trains; each is restored afterwards.
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress notices of Lightning (devices, tips, "`Trainer.fit` stopped"), which a user of gtx does not need."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            for text in ("available but not used", "exists and is not empty", "LeafSpec"):
-                warnings.filterwarnings("ignore", f".*{text}.*")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextmanager
-def torch_threads(count: int | None) -> Iterator[None]:
-    """Let torch use `count` threads in the block; None keeps their number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM.
-
-    On Ctrl-C Lightning would exit and leave its own handler installed; on SIGTERM it would exit with status 0, as after
-    a complete training.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        with raise_on_sigterm():
-            yield
-    except SIGTERMException:
-        raise Terminated from None
-    except SystemExit as exit_:
-        if not isinstance(exit_.__context__, KeyboardInterrupt):
-            raise
-        signal.signal(signal.SIGINT, handler)
-        raise KeyboardInterrupt from None
-
-
-# --- The folder of a run: its settings, and the check that it may resume.
+from gtx.training.processes import is_main_process, run_in_main_process
 
 CONFIG, MEMBERS = "config.yaml", "members"
 
@@ -179,3 +93,63 @@ class RunFolder:
 def collect_run_config(task: Task, settings: TrainSettings, marks: dict[str, Any]) -> dict[str, Any]:
     """Collect all settings that determine the result of a run, as the content of `config.yaml`."""
     return {**task.config(), **marks, "settings": settings.decisive()}
+
+
+# --- Checkpoints are written whole: a process that is killed leaves no partial file.
+
+
+def save_whole(contents: dict[str, Any], path: Path) -> None:
+    """Write a file with `torch.save`, complete or not at all."""
+    with whole_file(path) as file:
+        try:
+            torch.save(contents, file)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # hidden by torch behind its own message
+                raise error.__context__ from None
+            raise
+
+
+# errors of `torch.load`, depending on the damage
+_DAMAGED = (OSError, EOFError, UnpicklingError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
+
+
+_TRAIN_ANEW = (
+    "Remove the file, and the same command trains this member from its start; or start the whole run anew with "
+    "--overwrite"
+)
+
+
+@contextmanager
+def readable(path: Path, remedy: str = _TRAIN_ANEW) -> Iterator[None]:
+    """Report a failure within the block as a damaged file, with a remedy, and not with torch's advice to run the code
+    in it.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected pickle protocol")  # damage, which torch wants to hear about
+            yield
+    except _DAMAGED as error:
+        if isinstance(error, OSError) and error.filename is not None:  # it cannot even be opened
+            raise
+        raise InputError(
+            f"{path} is damaged, or another program wrote it: expected the saved state of a training, which can be "
+            f"read whole. {remedy}"
+        ) from (None if isinstance(error, UnpicklingError) else error)
+
+
+class WholeCheckpointIO(TorchCheckpointIO):
+    """Checkpoint files that are written atomically, and that the main process reads for all processes.
+
+    Lightning's own plugin writes through the system's temporary folder, which may be on another disk, and reads in
+    every process.
+    """
+
+    def load_checkpoint(self, path: str | Path, *arguments: Any, **named: Any) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            with readable(Path(path)):
+                return super(WholeCheckpointIO, self).load_checkpoint(path, *arguments, **named)
+
+        return run_in_main_process(read)
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        save_whole(checkpoint, Path(path))

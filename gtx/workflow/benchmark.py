@@ -30,7 +30,7 @@ from gtx.report.kinds import TITLES, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numeric import require_numeric
 from gtx.training import TrainSettings
-from gtx.training.checkpoints import read_log
+from gtx.training.logging import read_log
 from gtx.training.run import RunFolder
 from gtx.training_data import (
     Dataset,

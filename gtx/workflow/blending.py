@@ -25,7 +25,7 @@ from gtx.prediction.predictor import in_threads
 from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.numeric import is_numeric
-from gtx.training import TrainedEnsembleMember, TrainSettings
+from gtx.training import TrainedMember, TrainSettings
 from gtx.workflow.specs import add_learned_arguments, kernel_spec
 
 MIN_ROWS = 10
@@ -58,7 +58,7 @@ class Blended:
         note: description of the blend, one line.
     """
 
-    members: Sequence[TrainedEnsembleMember]
+    members: Sequence[TrainedMember]
     predictor: Predictor
     answers: Answers
     in_sample: Answers
@@ -80,7 +80,7 @@ class Blended:
     @classmethod
     def calibrated(
         cls,
-        members: Sequence[TrainedEnsembleMember],
+        members: Sequence[TrainedMember],
         store: MoleculeStore,
         val: np.ndarray,
         predictor: Predictor,
@@ -159,7 +159,7 @@ def _with_distances(outputs: Tensor, store: MoleculeStore, networks: Sequence[Sp
 
 
 def blend_with_kernel(
-    members: Sequence[TrainedEnsembleMember],
+    members: Sequence[TrainedMember],
     header: ModelFileHeader,
     store: MoleculeStore,
     networks: Sequence[Split],
@@ -197,7 +197,7 @@ def blend_with_kernel(
         predictor = Predictor([kernel], replace(header, model=add_learned_arguments(header.model, kernel)), device)
         final = predictor.outputs(store)
         held_out = final.index_copy(0, torch.from_numpy(val_rows), held_out[val_rows][:, :1])
-        member = TrainedEnsembleMember(kernel.eval(), header.task, [], 0, math.inf)
+        member = TrainedMember(kernel.eval(), header.task, [], 0, math.inf)
         return Blended.calibrated([member], store, val_rows, predictor, Outputs(final, held_out), kernel)
     if header.task.answers.reads_similarity and len(networks) > 1:
         held_out = _with_distances(held_out, store, networks)

@@ -20,8 +20,8 @@ from gtx.prediction.model_file import read_model
 from gtx.tasks import Task
 from gtx.tasks.combined import InferredTask
 from gtx.tasks.task import check_task_capability
-from gtx.training import TrainedEnsembleMember, TrainSettings
-from gtx.training.pretrained_weights import HEAD, PretrainedWeightLoader
+from gtx.training import TrainedMember, TrainSettings
+from gtx.training.module import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings, hash_file
 from gtx.workflow.specs import check_machine, check_model_settings, check_size, num_descriptors
 
@@ -42,7 +42,7 @@ class PretrainedModel:
     """
 
     header: ModelFileHeader
-    members: list[TrainedEnsembleMember]
+    members: list[TrainedMember]
     featuriser: Featuriser
     file: str
     sha256: str
@@ -55,7 +55,7 @@ class PretrainedModel:
         networks, header, _ = read_model(path)
         header = header.with_extent(networks[0])
         _refuse_contradictions(data, settings, header)
-        members = [TrainedEnsembleMember(network, header.task, [], 0, np.inf) for network in networks]
+        members = [TrainedMember(network, header.task, [], 0, np.inf) for network in networks]
         source = data if "tuning" in header.settings else header  # a pretrained model gets a new readout
         featuriser = replace(header.featuriser, descriptors=source.featuriser.descriptors)
         features = source.features

@@ -29,11 +29,11 @@ from gtx.prediction.foundation_embedding import attach_foundation, reading_parts
 from gtx.report.context import RunReport
 from gtx.tasks import Answers, Task
 from gtx.tasks.numeric import is_numeric
-from gtx.training import TrainedEnsembleMember, TrainSettings
+from gtx.training import TrainedMember, TrainSettings
 from gtx.training.fitting import Problem, train_networks
 from gtx.training.logging import Watch
-from gtx.training.pretrained_weights import PretrainedWeightLoader
-from gtx.training.ranks import (
+from gtx.training.module import PretrainedWeightLoader
+from gtx.training.processes import (
     are_several,
     distributed_group,
     is_main_process,
@@ -241,7 +241,7 @@ class Run:
         )
 
     @distributed_group()
-    def fit(self, watch: Watch | None = None) -> tuple[list[TrainedEnsembleMember], ModelFileHeader]:
+    def fit(self, watch: Watch | None = None) -> tuple[list[TrainedMember], ModelFileHeader]:
         """Train in the folder or resume there, see `gtx.training.fit`; return the members and their header."""
         molecules, networks, fine_tuning = self.molecules, self.molecules.networks, self.fine_tuning
         extent = TrainingExtent.of(self.task.drop_blanks(molecules.train), self.data.features)
@@ -277,7 +277,7 @@ class Run:
         )
         return members, header
 
-    def blend(self, members: list[TrainedEnsembleMember], header: ModelFileHeader) -> Blended:
+    def blend(self, members: list[TrainedMember], header: ModelFileHeader) -> Blended:
         """Blend the trained members with a kernel, and measure the domain of the model.
 
         If the foundation model has a part in the predictions, the header tells how many test molecules, if any, it has

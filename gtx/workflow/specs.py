@@ -20,7 +20,7 @@ from gtx.prediction.foundation_embedding import foundation_spec
 from gtx.tasks import Task
 from gtx.training import TrainSettings
 from gtx.training.fitting import check_machine
-from gtx.training.optimise import check_head_first, freeze
+from gtx.training.optimise import freeze
 
 KERNEL_PARTS = ("substructures", "descriptors", "foundation")
 """Default inputs of the kernel."""
@@ -100,8 +100,7 @@ def check_rates(spec: dict[str, Any], settings: TrainSettings) -> None:
     try:
         with torch.device("meta"):  # names, without memory
             model = build_model(spec)
-        freeze(model, settings.rates or {})
-        check_head_first(model, settings.rates or {}, settings.head_first)
+        freeze(model, settings.rates or {}, settings.head_first)
     except (TypeError, ValueError) as reason:
         raise InputError(str(reason)) from None
 

@@ -24,7 +24,7 @@ from gtx.tasks.task import check_task_capability
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import check_selection
-from gtx.training.run import torch_threads
+from gtx.training.processes import torch_threads
 from gtx.training_data import Dataset, DataSettings, collect_data_config, load_training_table
 from gtx.workflow.fine_tuning import prepare
 from gtx.workflow.outputs import data_lines

@@ -35,15 +35,15 @@ def die() -> None:
 
 def die_after_an_epoch(words: list[str]) -> None:
     """Run the command until the first checkpoint has been written."""
-    import gtx.training.checkpoints as checkpoints
+    from gtx.training import run
 
-    save = checkpoints.save_whole
+    save = run.save_whole
 
     def save_and_die(contents: dict[str, Any], path: Path) -> None:
         save(contents, path)
         die()
 
-    checkpoints.save_whole = save_and_die
+    run.save_whole = save_and_die
     main(words)
 
 

@@ -16,7 +16,7 @@ from gtx.data import MoleculeStore, featurise
 from gtx.models import standard
 from gtx.molecules import Featuriser
 from gtx.tasks import NumericTask, Regression
-from gtx.training import TrainedEnsembleMember, TrainSettings, fit
+from gtx.training import TrainedMember, TrainSettings, fit
 
 GROUPS = ("C", "O", "N", "F", "Cl", "C#N", "C(=O)O", "OC", "C(F)(F)F")
 SMILES = [f"c1c({a})cc({b})cc1{c}" for a, b, c in product(GROUPS, GROUPS[:4], GROUPS[4:6])]  # 72
@@ -45,9 +45,7 @@ def model(task: NumericTask, **arguments: Any) -> nn.Module:
     return standard(task.objective.out_channels, **sizes, **width)
 
 
-def train(
-    out: Path, y: np.ndarray = LOGP, task: NumericTask | None = None, **changes: Any
-) -> list[TrainedEnsembleMember]:
+def train(out: Path, y: np.ndarray = LOGP, task: NumericTask | None = None, **changes: Any) -> list[TrainedMember]:
     """Train the small model; `changes` are settings, other arguments of `fit`, or `model_arguments`."""
     # Crippen's estimate is nearly a sum over these atoms, and would be taken off
     task = task or Regression([f"y{t}" for t in range(y.shape[1])], element_reference=False)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from gtx.training.pretrained_weights import PretrainedWeightLoader
+from gtx.training.module import PretrainedWeightLoader
 
 
 def test_what_fits_is_taken_over_and_said() -> None:

@@ -13,9 +13,9 @@ import torch
 from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError, Terminated
-from gtx.training import TrainedEnsembleMember
-from gtx.training.checkpoints import save_whole
+from gtx.training import TrainedMember
 from gtx.training.module import TrainingModule
+from gtx.training.run import save_whole
 
 from .distributed import FORKS
 from .task import LOGP, train
@@ -40,7 +40,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrainedEnsembleMember]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrainedMember]]:
     """The members of runs that were never killed."""
     plain, steps = (train(tmp_path_factory.mktemp("whole"), **settings(place)) for place in PLACES[1:])
     return dict(zip(PLACES, (plain, plain, steps), strict=True))
@@ -50,7 +50,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrainedEns
 def test_sigkill_leaves_no_trace(
     place: str,
     killed: dict[str, Path],
-    whole: dict[str, list[TrainedEnsembleMember]],
+    whole: dict[str, list[TrainedMember]],
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")

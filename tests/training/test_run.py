@@ -20,7 +20,7 @@ from gtx.base.files import CLAIMS, LOCK, claim, differences, discard, locked
 from gtx.cli import main
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
-from gtx.training.ranks import distributed_group, is_main_process, locked_for_all, machines
+from gtx.training.processes import distributed_group, is_main_process, locked_for_all, machines
 from gtx.training.run import RunFolder, collect_run_config
 from tests.tables import XTB9, molecules, write
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from gtx.data import MoleculeStore, featurise
 from gtx.data.batches import ConstantShapeStore
 from gtx.tasks import Regression
-from gtx.training import TrainedEnsembleMember, TrainSettings, capture, fit
+from gtx.training import TrainedMember, TrainSettings, capture, fit
 
 from .task import FEATURISER, SMALL, SPLIT, model, store, train
 
@@ -64,23 +64,23 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> TrainedEnsembleMember:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> TrainedMember:
     return train(tmp_path_factory.mktemp("plain"), epochs=1, capture=False, **DROPOUT)[0]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> TrainedEnsembleMember:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> TrainedMember:
     """Trained in batches of constant shape, by steps that are not captured."""
     return train(tmp_path_factory.mktemp("whole"), epochs=3, capture=True, **DROPOUT)[0]
 
 
-def assert_same(one: TrainedEnsembleMember, other: TrainedEnsembleMember) -> None:
+def assert_same(one: TrainedMember, other: TrainedMember) -> None:
     weights = other.model.state_dict()
     assert all(torch.equal(weight, weights[name]) for name, weight in one.model.state_dict().items())
 
 
 def test_a_replayed_training_is_the_one_that_runs_as_it_is(
-    tmp_path: Path, graphs: Callable, whole: TrainedEnsembleMember, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, graphs: Callable, whole: TrainedMember, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replays = graphs()
     (member,) = train(tmp_path, epochs=3, capture=True, **DROPOUT)
@@ -129,7 +129,7 @@ def test_a_capture_that_cannot_be_relied_on_is_left_out(
     reason: str,
     tmp_path: Path,
     graphs: Callable,
-    plain: TrainedEnsembleMember,
+    plain: TrainedMember,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     graphs(**how)
@@ -158,7 +158,7 @@ def test_constant_shapes_that_differ_are_left_out(
     cut: Callable,
     reason: str,
     tmp_path: Path,
-    plain: TrainedEnsembleMember,
+    plain: TrainedMember,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -170,7 +170,7 @@ def test_constant_shapes_that_differ_are_left_out(
 
 
 def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(
-    tmp_path: Path, graphs: Callable, whole: TrainedEnsembleMember, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, graphs: Callable, whole: TrainedMember, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the training itself, after a check that found nothing wrong."""
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-import gtx.training.checkpoints
+import gtx.training.run
 from gtx.tasks import Regression
-from gtx.training import TrainedEnsembleMember
+from gtx.training import TrainedMember
 from gtx.training.capture import CapturedModule
 from gtx.training.module import TrainingModule
 
@@ -30,7 +30,7 @@ def settings(place: str) -> dict[str, Any]:
     task = Regression(["y0"])
     return SETTINGS | {
         "capture": place.endswith("whole steps"),
-        "start": [TrainedEnsembleMember(model(task, num_descriptors=0), task, [], 0, 0.0)],
+        "start": [TrainedMember(model(task, num_descriptors=0), task, [], 0, 0.0)],
     }
 
 
@@ -41,7 +41,7 @@ def die() -> None:
 def arm(place: str) -> None:
     """Have the second member die."""
     kind = CapturedModule if place == PLACES[2] else TrainingModule
-    step, write = kind.training_step, gtx.training.checkpoints.save_whole
+    step, write = kind.training_step, gtx.training.run.save_whole
     steps, writes = [], []
 
     def training_step(self: TrainingModule, batch: Any, index: int) -> Any:
@@ -58,7 +58,7 @@ def arm(place: str) -> None:
         write(contents, path)
 
     if place == PLACES[1]:
-        gtx.training.checkpoints.save_whole = half_write
+        gtx.training.run.save_whole = half_write
     else:
         kind.training_step = training_step
 

@@ -25,8 +25,8 @@ from gtx.prediction.model_file import read_model
 from gtx.tasks import Regression
 from gtx.tasks.regression import TargetScaler
 from gtx.training import TrainSettings
+from gtx.training.module import TRANSFER_MATCHING
 from gtx.training.optimise import rate_of
-from gtx.training.pretrained_weights import TRANSFER_MATCHING
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import PretrainedModel, train_model
 from tests.tables import ALONE, TINY, molecules, write

@@ -1,15 +1,20 @@
-"""Several processes that train one model: which of them writes files and messages, and how they end together."""
+"""Processes that train: which of several writes files and messages, how they end together, signals and threads."""
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from subprocess import Popen
+from typing import Any, ClassVar, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -21,9 +26,11 @@ from lightning_fabric.plugins.environments import (
     SLURMEnvironment,
     TorchElasticEnvironment,
 )
+from pytorch_lightning import Callback, LightningModule, Trainer
+from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.distributed.rendezvous import rendezvous
 
-from gtx.base.errors import InputError, printable
+from gtx.base.errors import InputError, Terminated, first_line, raise_on_sigterm, raise_terminated
 from gtx.base.files import locked
 from gtx.data import MoleculeStore
 
@@ -193,7 +200,7 @@ def _is_connection_error(error: BaseException) -> bool:
 def _connection_error(error: BaseException) -> InputError:
     return InputError(
         "another of the processes that train together has ended or cannot be reached "
-        f"({printable(str(error).splitlines()[0], 160)}); the same command goes on from the last whole epoch"
+        f"({first_line(error, 160)}); the same command goes on from the last whole epoch"
     )
 
 
@@ -212,3 +219,82 @@ def _wait_for_others(store: dist.Store, rank: int, size: int) -> None:
         deadline = time.monotonic() + 1
         while rank == 0 and store.add("ended", 0) < size and time.monotonic() < deadline:
             time.sleep(0.05)
+
+
+# --- SIGTERM while Lightning trains, in one process or in several.
+
+
+class TerminationCallback(Callback):
+    """Handler by which SIGTERM raises `Terminated` at once and ends the processes that Lightning started.
+
+    Lightning's own handler waits for the end of the batch, and in several processes for a broadcast, which never comes
+    if another process waits for a gradient.
+    """
+
+    started: ClassVar[list[Popen[Any]]] = []  # by the first training of this process, for later ones
+
+    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
+        self.handler: Any = signal.getsignal(signal.SIGTERM)
+        self.started.extend(getattr(trainer.strategy.launcher, "procs", ()))
+
+    def on_train_start(self, *_: Any) -> None:
+        # Lightning has installed its own handler
+        if self.handler is raise_terminated and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, raise_terminated)
+
+    def on_exception(self, *_: Any) -> None:
+        # only when this process ends, or Lightning's observer of the others would kill it
+        for process in self.started:
+            atexit.register(process.kill)
+        self.started.clear()
+
+
+# --- Notices, threads and signals of the process while a model trains; each is restored afterwards.
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress notices of Lightning (devices, tips, "`Trainer.fit` stopped"), which a user of gtx does not need."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            for text in ("available but not used", "exists and is not empty", "LeafSpec"):
+                warnings.filterwarnings("ignore", f".*{text}.*")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def torch_threads(count: int | None) -> Iterator[None]:
+    """Let torch use `count` threads in the block; None keeps their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM.
+
+    On Ctrl-C Lightning would exit and leave its own handler installed; on SIGTERM it would exit with status 0, as after
+    a complete training.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with raise_on_sigterm():
+            yield
+    except SIGTERMException:
+        raise Terminated from None
+    except SystemExit as exit_:
+        if not isinstance(exit_.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
