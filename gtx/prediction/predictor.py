@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from gtx.base.errors import InputError
+from gtx.base.errors import InputError, first_line
 from gtx.data import FeaturisationResult, MoleculeStore, PairBudgetSampler, featurise
 from gtx.data.table_writer import find_unused_column_name
 from gtx.models import MoleculeModel
@@ -543,4 +543,4 @@ def load_predictor(
             raise InputError(f"device: expected one of {', '.join(KINDS)}, such as cuda:1, got {device!r}")
         return Predictor(members, header, device, kernel_member)
     except (RuntimeError, AssertionError) as reason:  # torch built without CUDA asserts
-        raise InputError(f"device {device!r} cannot be used: {str(reason).splitlines()[0]}") from None
+        raise InputError(f"device {device!r} cannot be used: {first_line(reason)}") from None
