@@ -11,7 +11,7 @@ from gtx.cli.printing import note, say
 from gtx.settings.options import Name, option, word
 
 if TYPE_CHECKING:
-    from gtx.select.choosing import Replay
+    from gtx.select.selecting import Replay
 
 ABOUT = "choose the molecules of a library to measure next"
 EXAMPLES = """

@@ -1,18 +1,30 @@
-"""From a library to a plate: score every molecule, keep the most promising, choose among them jointly."""
+r"""Choice of molecules to measure: the most promising of a library, jointly, by the posterior of a Gaussian process.
+
+The kernel of a model is the covariance of a Gaussian process. After training molecules t with the ridge \(\lambda\),
+candidates c have the covariance (Rasmussen & Williams 2006, eq. 2.24), in units of the variance of the signal,
+
+\[ C = K_{cc} - K_{ct} (K_{tt} + \lambda I)^{-1} K_{tc}, \]
+
+and a measurement of candidate i changes it, whatever its value will be, to
+
+\[ C' = C - \frac{c_i c_i^\top}{C_{ii} + \lambda} . \]
+
+So molecules are chosen one after the other without training again.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from gtx.base.errors import InputError, did_you_mean
 from gtx.data import MoleculeStore, featurise
@@ -22,9 +34,165 @@ from gtx.kernel import KernelRidge
 from gtx.prediction import Predictor
 from gtx.prediction.folders import Library
 from gtx.prediction.streaming import open_for_model, predict_rows
-from gtx.select.choosing import Goal, Pick, Replay, choose_for_accuracy, choose_for_best, posterior, replay
-from gtx.tasks.closed_form import embeddings_of
+from gtx.tasks.closed_form import embeddings_of, over_batches
 from gtx.tasks.numeric import is_numeric
+
+# --- Choices among molecules whose posterior covariance is known, and their replay on known rows.
+
+Goal = Literal["accuracy", "best"]
+START, ROUND, TEST = 0.2, 0.05, 0.2
+"""Of the rows of a replay: measured at the start, added a round, and held out for the error."""
+MOST_REPLAYED = 1_500
+STRATEGIES: dict[str, tuple[str, ...]] = {"accuracy": ("choice", "random", "best first"), "best": ("choice", "random")}
+GOOD = 0.1
+"""The share of molecules with the best values, which a replay for the best looks for."""
+
+
+class Pick(NamedTuple):
+    """Candidate molecule that was chosen.
+
+    Attributes:
+        place: index of the molecule among the candidates.
+        deviation: posterior standard deviation after all earlier picks, as a share of the standard deviation of the
+            signal.
+        gain: for "accuracy", the share of the variance of all candidates that the measurement removes; for "best", the
+            probability that the molecule is better than the best measured value.
+    """
+
+    place: int
+    deviation: float
+    gain: float
+
+
+def posterior(among: Tensor, to_trained: Tensor, factor: Tensor) -> Tensor:
+    """Compute C of m candidates.
+
+    Args:
+        among: kernel between candidates, float64 `[m, m]`.
+        to_trained: kernel between candidates and n training molecules, float64 `[m, n]`.
+        factor: Cholesky factor of the training molecules' kernel with the ridge on its diagonal, `[n, n]`.
+    """
+    half = torch.linalg.solve_triangular(factor, to_trained.T, upper=False)
+    return among - half.T @ half
+
+
+def choose_for_accuracy(covariance: Tensor, ridge: float, number: int) -> Iterator[Pick]:
+    """Choose the candidates whose measurement lowers the mean variance of all candidates most, one after the other.
+
+    Args:
+        covariance: C, float64 `[m, m]`.
+        ridge: variance of the noise over that of the signal.
+        number: number of candidates to choose, at most m.
+    """
+    covariance = covariance.clone()
+    total, free = covariance.diagonal().sum(), torch.ones(len(covariance), dtype=torch.bool)
+    for _ in range(min(number, len(covariance))):
+        gain = covariance.square().sum(0) / (covariance.diagonal() + ridge)
+        place = int(gain.masked_fill(~free, -1).argmax())
+        free[place] = False
+        deviation = covariance[place, place].clamp(min=0).sqrt()
+        yield Pick(place, float(deviation), float(gain[place] / total))
+        column = covariance[:, place] / (covariance[place, place] + ridge).sqrt()
+        covariance -= torch.outer(column, column)
+
+
+def choose_for_best(mean: Tensor, covariance: Tensor, number: int, best: float) -> Iterator[Pick]:
+    """Choose the candidates with the highest predictions, the highest first.
+
+    Expected improvement, which also prefers uncertain candidates, found fewer of the best in replays on eight sets
+    (experiments/results/selecting.md).
+
+    Args:
+        mean: predictions, float64 `[m]`, in units of the standard deviation of the signal; higher is better.
+        covariance, number: as in `choose_for_accuracy`.
+        best: best measured value so far, in the units of `mean`.
+    """
+    deviation = covariance.diagonal().clamp(min=1e-12).sqrt()
+    chance = torch.distributions.Normal(0.0, 1.0).cdf((mean - best) / deviation)
+    for place in mean.argsort(descending=True, stable=True)[:number].tolist():
+        yield Pick(place, float(deviation[place]), float(chance[place]))
+
+
+class Replay(NamedTuple):
+    """Test of a selection strategy on molecules whose values are known.
+
+    Attributes:
+        measured: number of measured molecules in each round.
+        curves: curve of each strategy, averaged over starts: the RMSE of held-out molecules in each round, or for
+            "best" the share of the best molecules that were found.
+    """
+
+    measured: list[int]
+    curves: dict[str, list[float]]
+
+    def area(self, strategy: str) -> float:
+        """Mean height of a curve after its start."""
+        heights = self.curves[strategy][1:]
+        return sum(heights) / len(heights)
+
+
+def replay(kernel: Tensor, y: Tensor, ridge: float, goal: Goal, starts: int = 3, seed: int = 0) -> Replay:
+    """Replay the choice of molecules on a table that is measured already, by the kernel alone.
+
+    A fifth of the rows, drawn at random, is measured at the start; each round measures a twentieth more, chosen by the
+    strategy, until all are. The kernel's shares and ridge stay those of the model, which were chosen on all rows.
+
+    Of the kernel `[n, n]` and values `[n]` (higher is better) at most `MOST_REPLAYED` rows are drawn. For "accuracy", a
+    fifth of them is held out for the error. The curves are averaged over `starts` random starts.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if len(y) > MOST_REPLAYED:
+        rows = torch.randperm(len(y), generator=generator)[:MOST_REPLAYED]
+        kernel, y = kernel[rows][:, rows], y[rows]
+    totals: dict[str, Tensor] = {}
+    measured: list[int] = []
+    for _ in range(starts):
+        order = torch.randperm(len(y), generator=generator)
+        held_out = int(TEST * len(y)) if goal == "accuracy" else 0
+        test, pool = order[:held_out], order[held_out:]
+        for strategy in STRATEGIES[goal]:
+            measured, heights = _one_replay(kernel, y, ridge, goal, strategy, test, pool, generator)
+            totals[strategy] = totals.get(strategy, 0) + torch.tensor(heights) / starts
+    return Replay(measured, {strategy: total.tolist() for strategy, total in totals.items()})
+
+
+def _one_replay(
+    kernel: Tensor,
+    y: Tensor,
+    ridge: float,
+    goal: Goal,
+    strategy: str,
+    test: Tensor,
+    pool: Tensor,
+    generator: torch.Generator,
+) -> tuple[list[int], list[float]]:
+    size, step = max(2, int(START * len(pool))), max(1, int(ROUND * len(pool)))
+    known, rest = pool[:size], pool[size:]
+    good = set(pool[y[pool].argsort(descending=True)[: max(1, int(GOOD * len(pool)))]].tolist())
+    measured, heights = [], []
+    while True:
+        centre = y[known].mean()
+        factor = torch.linalg.cholesky(kernel[known][:, known] + ridge * torch.eye(len(known), dtype=kernel.dtype))
+        dual = torch.cholesky_solve((y[known] - centre)[:, None], factor).squeeze(1)
+        measured.append(len(known))
+        if goal == "accuracy":
+            heights.append(float((centre + kernel[test][:, known] @ dual - y[test]).square().mean().sqrt()))
+        else:
+            heights.append(len(good & set(known.tolist())) / len(good))
+        if not len(rest):
+            return measured, heights
+        if strategy == "random":
+            places = torch.randperm(len(rest), generator=generator)[:step]
+        elif strategy == "choice" and goal == "accuracy":
+            covariance = posterior(kernel[rest][:, rest], kernel[rest][:, known], factor)
+            places = torch.tensor([pick.place for pick in choose_for_accuracy(covariance, ridge, step)])
+        else:  # the best first
+            places = (kernel[rest][:, known] @ dual).argsort(descending=True)[:step]
+        chosen = torch.zeros(len(rest), dtype=torch.bool).index_fill(0, places, True)
+        known, rest = torch.cat([known, rest[chosen]]), rest[~chosen]
+
+
+# --- From a library to a plate: every molecule is scored, the most promising are kept, and chosen among jointly.
 
 CANDIDATES = 4_000
 """Molecules that are compared with each other; of a larger library those that score best one by one."""
@@ -62,16 +230,12 @@ class Scoring:
     def named(self, predictor: Predictor) -> list[tuple[str, type]]:
         return [(name, float) for name in ("mean", "members_sd", "kernel_sd", "nearest")]
 
-    def values(self, predictor: Predictor, store: MoleculeStore, outputs: torch.Tensor) -> list[np.ndarray]:
+    def values(self, predictor: Predictor, store: MoleculeStore, outputs: Tensor) -> list[np.ndarray]:
         kernel, members = kernel_of(predictor), outputs[..., self.output].double()
-        several = members.shape[1] > 1
-        spread = members.std(1) if several else torch.zeros(len(members), dtype=torch.float64)
-        parts = torch.arange(len(store)).split(256) if len(store) else ()
-        similar = [kernel.kernel(store.to("cpu").batch(rows)) for rows in parts]
-        deviation = [kernel.variance_of(part)[:, self.output].sqrt() for part in similar]
-        nearest = [part.max(1).values for part in similar]
-        none = [torch.zeros(0, dtype=torch.float64)]
-        further = [members.mean(1), spread, torch.cat(deviation or none), torch.cat(nearest or none)]
+        spread = members.std(1) if members.shape[1] > 1 else torch.zeros(len(members), dtype=torch.float64)
+        similar = over_batches(kernel.kernel, store.to("cpu"))
+        deviation = kernel.variance_of(similar)[:, self.output].sqrt()
+        further = [members.mean(1), spread, deviation, similar.max(1).values]
         return [column.numpy() for column in further]
 
 
@@ -145,24 +309,52 @@ def select(
     if lowest and goal != "best":
         raise InputError(f"--lowest: expected with --for best, whose best value it names, got --for {goal}")
     refuse_input_as_output(out, library)
-    selection = _Selection(predictor, goal, _output(predictor, target), -1.0 if lowest else 1.0)
+    output, sign, kernel = _output(predictor, target), -1.0 if lowest else 1.0, kernel_of(predictor)
     files = _files(Path(library))
+    found = _Candidates(predictor, output, goal, sign)
     for name, file in files.items():
-        selection.read(name, file, smiles_column, workers)
-    if not selection.heap:
+        found.read(name, file, smiles_column, workers)
+    if not found.heap:
         raise InputError(f"{library}: expected molecules that were not measured yet, got none")
-    candidates = sorted(selection.heap, key=lambda one: -one.order)  # as in the library
-    picks, similarity = selection.choose(candidates, number)
+    candidates = sorted(found.heap, key=lambda one: -one.order)  # as in the library
+    scale = max(float(kernel.scale[output]), 1e-12) ** 0.5  # standard deviation of the signal
+    values, ridge = kernel.values()[:, output], float(kernel.ridge[output])
+    fitted = (~values.isnan()).nonzero().flatten()
+    y = sign * values[fitted] / scale
+    covariance, among = _compare(predictor, kernel, output, candidates, scale)
+    if goal == "accuracy":
+        picks = list(choose_for_accuracy(covariance, ridge, number))
+    else:
+        mean = sign * torch.tensor([one.mean for one in candidates], dtype=torch.float64) / scale
+        picks = list(choose_for_best(mean, covariance, number, float(y.max())))
     several = len(files) > 1
-    columns = ["choice", *(["file"] if several else []), *selection.header, "reason"]
-    with TableWriter(out, columns, {"choice": float} | selection.types) as writer:
+    columns = ["choice", *(["file"] if several else []), *found.header, "reason"]
+    with TableWriter(out, columns, {"choice": float} | found.types) as writer:
         for choice, pick in enumerate(picks, 1):
             one = candidates[pick.place]
             writer.write([choice, *([one.file] if several else []), *one.cells, _reason(goal, pick)], None)
-    kernel, y = selection.solved
-    tested = replay(kernel, y, selection.ridge, goal) if len(y) >= LEAST_REPLAYED else None
-    left_out, row_logs = selection.left_out, selection.row_logs
-    return Plate(picks, row_logs, len(candidates), left_out, selection.unknown, similarity, tested)
+    places = torch.tensor([pick.place for pick in picks])
+    similar = among[places][:, places].fill_diagonal_(0)
+    similarity = float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0
+    tested = replay(kernel.gram()[fitted][:, fitted], y, ridge, goal) if len(y) >= LEAST_REPLAYED else None
+    return Plate(picks, found.row_logs, len(candidates), found.left_out, found.unknown, similarity, tested)
+
+
+def _compare(
+    predictor: Predictor, kernel: KernelRidge, output: int, candidates: Sequence[Candidate], scale: float
+) -> tuple[Tensor, Tensor]:
+    """Compute the posterior covariance of m candidates, which the members' disagreement widens, and their kernel, both
+    `[m, m]`.
+    """
+    texts = [one.row.readable for one in candidates]
+    store = featurise(predictor.header.featuriser, texts, workers=0).store
+    among = kernel.with_references(store, embeddings_of(kernel, store)).gram()
+    to_trained = over_batches(kernel.kernel, store)[:, kernel.measured[:, output]]
+    covariance = posterior(among, to_trained, kernel.factors[output])
+    spread = torch.tensor([one.members_sd for one in candidates], dtype=torch.float64) / scale
+    variance = covariance.diagonal().clamp(min=1e-12)
+    wider = ((variance + spread.square()) / variance).sqrt()
+    return covariance * torch.outer(wider, wider), among
 
 
 def _output(predictor: Predictor, target: str | None) -> int:
@@ -202,25 +394,16 @@ MEASURED, SAME, REPEATED = "known from training", "which the kernel cannot tell 
 """Why molecules are left out."""
 
 
-class _Selection:
-    """The most promising molecules of a library, and the kernel that compares them.
+class _Candidates:
+    """The most promising molecules of a library, and counts of those that are left out."""
 
-    Args:
-        predictor: the model.
-        goal: of the choice.
-        output: number of the output.
-        sign: -1 where the lowest value is the best.
-    """
-
-    def __init__(self, predictor: Predictor, goal: Goal, output: int, sign: float) -> None:
-        self.predictor, self.goal, self.output, self.sign = predictor, goal, output, sign
-        self.kernel = kernel = kernel_of(predictor)
+    def __init__(self, predictor: Predictor, output: int, goal: Goal, sign: float) -> None:
+        self.predictor, self.kernel = predictor, kernel_of(predictor)
         self.scoring = predictor.with_columns(Scoring(output))
-        training = predictor.header.training
+        self.goal, self.sign = goal, sign  # -1 where the lowest value is the best
+        self.training = training = predictor.header.training
         self.trained = set() if training is None else set(training.smiles)
         self.lists_all = training is not None and not training.is_sample
-        self.ridge = float(kernel.ridge[output])
-        self.scale: float = max(float(kernel.scale[output]), 1e-12) ** 0.5  # standard deviation of the signal
         self.left_out: Counter[str] = Counter()
         self.heap: list[Candidate] = []
         self.names: set[str] = set()  # SMILES of the candidates
@@ -229,22 +412,15 @@ class _Selection:
         self.types: dict[str, type] = {}
         self.seen = 0
 
-    @cached_property
-    def solved(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Kernel and values of the rows that the kernel learned from, higher is better, in units of the signal."""
-        values = self.kernel.values()[:, self.output]
-        rows = (~values.isnan()).nonzero().flatten()
-        return self.kernel.gram()[rows][:, rows], self.sign * values[rows] / self.scale
-
     @property
     def unknown(self) -> str | None:
         """Description of the training molecules that neither the model file lists nor the kernel has."""
         if self.lists_all or self.kernel.has_all_rows:
             return None
-        training, kernel = self.predictor.header.training, f"the kernel {len(self.kernel.row):,}"
-        if training is None:
+        kernel = f"the kernel {len(self.kernel.row):,}"
+        if self.training is None:
             return f"the model file lists no training molecules, and {kernel}"
-        return f"the model file lists {len(training):,} of {training.trained:,} training molecules, {kernel}"
+        return f"the model file lists {len(self.training):,} of {self.training.trained:,} training molecules, {kernel}"
 
     def read(self, name: str, file: Path, smiles_column: str | None, workers: int | None) -> None:
         """Score the molecules of a file and keep the most promising of all so far."""
@@ -260,15 +436,13 @@ class _Selection:
                 for i in done.good.tolist():
                     self._offer(name, rows[i], list(lines[i][0]), done.smiles[i] or rows[i].text)
 
-    def _offer(self, file: str, row: Row, cells: list[Cell], smiles: str) -> None:
+    def _offer(self, file: str, row: Row, cells: list[Any], smiles: str) -> None:
         if smiles in self.trained:
             self.left_out[MEASURED] += 1
             return
         *answers, mean, members_sd, kernel_sd, nearest = cells[len(row.cells) : -2]  # error and warning end the row
-        if not (isinstance(mean, float) and isinstance(members_sd, float)):
-            return
-        if not (isinstance(kernel_sd, float) and isinstance(nearest, float)):
-            return
+        if mean is None:
+            return  # the outputs are not finite
         if not self.lists_all and nearest > ALIKE:
             self.left_out[SAME] += 1
             return
@@ -285,26 +459,3 @@ class _Selection:
         elif one[:2] > self.heap[0][:2]:
             self.names.add(smiles)
             self.names.discard(heapq.heapreplace(self.heap, one).smiles)
-
-    def choose(self, candidates: Sequence[Candidate], number: int) -> tuple[list[Pick], float]:
-        """Choose among candidates jointly; also return the mean kernel of a choice to the most similar other one."""
-        texts = [one.row.readable for one in candidates]
-        store = featurise(self.predictor.header.featuriser, texts, workers=0).store
-        kernel, rows = self.kernel, self.kernel.measured[:, self.output]
-        among = kernel.with_references(store, embeddings_of(kernel, store)).gram()
-        to_trained = torch.cat([kernel.kernel(store.batch(some)) for some in torch.arange(len(store)).split(256)])
-        covariance = posterior(among, to_trained[:, rows], kernel.factors[self.output])
-        mean, spread = (
-            torch.tensor(column, dtype=torch.float64) / self.scale
-            for column in zip(*((one.mean, one.members_sd) for one in candidates), strict=True)
-        )
-        variance = covariance.diagonal().clamp(min=1e-12)
-        wider = ((variance + spread.square()) / variance).sqrt()  # the members' disagreement adds to each deviation
-        covariance = covariance * torch.outer(wider, wider)
-        if self.goal == "accuracy":
-            picks = list(choose_for_accuracy(covariance, self.ridge, number))
-        else:
-            picks = list(choose_for_best(self.sign * mean, covariance, number, float(self.solved[1].max())))
-        places = torch.tensor([pick.place for pick in picks])
-        similar = among[places][:, places].fill_diagonal_(0)
-        return picks, float(similar.max(1).values.mean()) if len(picks) > 1 else 0.0

@@ -8,7 +8,7 @@ import torch
 from gtx.data import MoleculeStore
 from gtx.kernel import KernelRidge
 from gtx.models import kernel_ridge
-from gtx.select.choosing import choose_for_accuracy, choose_for_best, posterior, replay
+from gtx.select.selecting import choose_for_accuracy, choose_for_best, posterior, replay
 from gtx.tasks import Regression
 from gtx.tasks.closed_form import fit_closed_form
 from tests.molecules_for_tests import store
