@@ -38,7 +38,7 @@ from gtx.base.files import whole_file
 from gtx.data import MoleculeStore
 from gtx.models import build_model
 from gtx.training import TrainSettings, fit
-from gtx.training_data import Dataset, DataSettings, DuplicateSummary, hash_file
+from gtx.training_data import Dataset, DataSettings, hash_file
 
 MOST = 500_000  # weights
 PARTS = ("train", "val", "test")
@@ -74,7 +74,7 @@ class Graphs(PublicSet):
             flat = {name: np.concatenate([arrays[f"{part}_{name}"] for part in PARTS]) for name in FIELDS}
             ends = np.cumsum([len(arrays[f"{part}_y"]) for part in PARTS])
         rows = dict(zip(PARTS, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
-        none = {"files": [], "duplicates": DuplicateSummary(0, 0), "smiles": [], "smiles_column": "smiles"}
+        none = {"smiles": [], "smiles_column": "smiles"}
         numbers = np.arange(ends[-1])
         return Dataset(task=data.task, store=store_of(flat), split=rows, split_summary="split", rows=numbers, **none)
 

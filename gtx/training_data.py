@@ -35,6 +35,7 @@ from gtx.data.store import MoleculeStore
 from gtx.data.tables import open_table
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import list_order_doubt
+from gtx.molecules.reactions import is_reaction
 from gtx.tasks import Task
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.combined import InferredTask
@@ -176,18 +177,20 @@ class DuplicateSummary(NamedTuple):
         molecules, rows: number of different molecules that are repeated, and of their rows.
         conflicts: for each molecule with different values of a target in two rows, the first such target and the
             numbers of the rows that have a value.
+        unit: word for a molecule, such as "reaction".
     """
 
     molecules: int
     rows: int
     conflicts: Sequence[tuple[int, list[int]]] = ()
+    unit: str = "molecule"
 
     def __str__(self) -> str:
-        filled = f"{plural(self.molecules, 'molecule')} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
+        filled = f"{plural(self.molecules, self.unit)} {'fills' if self.molecules == 1 else 'fill'} {self.rows} rows"
         return f"{filled}, {len(self.conflicts)} of them with conflicting labels"
 
 
-def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> DuplicateSummary:
+def find_duplicates(smiles: Sequence[str | None], y: np.ndarray, unit: str = "molecule") -> DuplicateSummary:
     """Find molecules, by canonical SMILES, in several rows, and those with contradicting targets `[n, T]`."""
     groups: dict[str, list[int]] = defaultdict(list)
     for i, text in enumerate(smiles):
@@ -198,7 +201,7 @@ def find_duplicates(smiles: Sequence[str | None], y: np.ndarray) -> DuplicateSum
     for rows in repeated:
         known = ((t, [i for i in rows if not np.isnan(y[i, t])]) for t in range(y.shape[1]))
         conflicts += list(islice(((t, own) for t, own in known if len(set(y[own, t])) > 1), 1))
-    return DuplicateSummary(len(repeated), sum(map(len, repeated)), conflicts)
+    return DuplicateSummary(len(repeated), sum(map(len, repeated)), conflicts, unit)
 
 
 class MeasurementNoise(NamedTuple):
@@ -236,12 +239,12 @@ def measure_noise(smiles: Sequence[str | None], y: np.ndarray) -> MeasurementNoi
     return MeasurementNoise(float(variance**0.5), len(repeated), int((repeated["nunique"] == 1).sum()))
 
 
-# --- Labelled molecules and their split; of a table, with its files and rows.
+# --- Molecules with labels and their split; of a table, with its files and rows.
 
 
 @dataclass(frozen=True)
-class LabelledMolecules:
-    """Featurised molecules with targets and a split: all data that a training reads.
+class Dataset:
+    """Featurised molecules with targets and a split, all data that a training reads; of tables, with their rows.
 
     Attributes:
         task: the task, inferred from the table but not fitted.
@@ -253,6 +256,9 @@ class LabelledMolecules:
         folds: indices of the validation molecules of each network, int64, if several networks each leave out one of
             these folds. Each molecule of "train" is then in one fold and also in "val", because the network of its fold
             predicts it out-of-fold.
+        files: the training table, then the files of validation and test rows, if any; none for a data frame.
+        rows: int64 `[m]`, index of the row of each molecule among all rows of the files.
+        remarks: lines about how the task was chosen from the cells, for the user.
     """
 
     task: Task
@@ -261,7 +267,12 @@ class LabelledMolecules:
     split: Split
     split_summary: str
     smiles_column: str
-    folds: Sequence[np.ndarray] = field(default=(), kw_only=True)
+    folds: Sequence[np.ndarray] = ()
+    files: Sequence[InputFile] = ()
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    remarks: Sequence[str] = ()
+
+    # --- Molecules, their labels and rows.
 
     @property
     def y(self) -> np.ndarray:
@@ -269,6 +280,13 @@ class LabelledMolecules:
         if self.store.y is None:
             raise ValueError("expected molecules with targets, got a store without")
         return self.store.y.numpy()
+
+    @property
+    def unit(self) -> str:
+        """Word for what a row holds: molecule, reaction, or a combination of several."""
+        if self.files and self.files[0].components:
+            return "combination"
+        return "reaction" if self.smiles and is_reaction(self.smiles[0]) else "molecule"
 
     @cached_property
     def labelled(self) -> np.ndarray:
@@ -278,92 +296,31 @@ class LabelledMolecules:
             labelled |= ~self.store.bounds.isnan().all(1).numpy()
         return np.flatnonzero(labelled)
 
-    def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
-        """Return the indices of the molecules that a split method divides, and their values for the method."""
-        return self.labelled, self.rows_to_split(settings, self.labelled)
-
-    def rows_to_split(self, settings: SplitSettings, index: np.ndarray) -> RowsToSplit:
-        """Return the values of molecules for a split method that reads no column."""
-        smiles = [self.smiles[i] for i in index]
-        return RowsToSplit(smiles, settings.sizes, settings.seed, group_duplicates=settings.group_duplicates)
-
-    def in_folds(self, count: int, settings: SplitSettings) -> Self:
-        """Divide the molecules that are not test into folds by the rule of a split; one fold changes nothing."""
-        if count == 1:
-            return self
-        rows = np.union1d(self.split["train"], self.split["val"])
-        if self.store.weights is not None:
-            rows = rows[self.store.weights.numpy()[rows] > 0]
-        folds = settings.folds(self.rows_to_split(settings, rows), count, self.strata(rows))
-        summary = f"{self.split_summary}; {count} folds of {min(map(len, folds))} to {max(map(len, folds))}"
-        split = self.split | {"train": rows, "val": rows}
-        return replace(self, split=split, split_summary=summary, folds=tuple(rows[fold] for fold in folds))
-
     @property
-    def networks(self) -> list[Split]:
-        """Indices of the molecules that train and validate each network: of one, or of one for each fold."""
-        if not self.folds:
-            return [self.split]
-        return [{"train": np.setdiff1d(self.split["train"], fold), "val": fold} for fold in self.folds]
-
-    def part_names(self) -> dict[int, str]:
-        """Name the part of each molecule in a part: train, val or test, or its fold, such as "fold 3"."""
-        parts = {part: index for part, index in self.split.items() if not self.folds or part == "test"}
-        parts |= {f"fold {k}": fold for k, fold in enumerate(self.folds, 1)}
-        return {molecule: part for part, index in parts.items() for molecule in index.tolist()}
-
-    def divided(self, settings: SplitSettings) -> Self:
-        """Divide the molecules with a label into training, validation and test molecules."""
-        index, rows = self.candidates(settings)
-        split = settings.divide(rows, self.strata(index)) if len(index) else dict.fromkeys(SPLIT_PARTS, index)
-        summary = settings.describe(rows.smiles, split)
-        return self.with_split({part: index[own] for part, own in split.items()}, summary)
-
-    def with_split(self, split: Split, summary: str) -> Self:
-        """Return the molecules with a split and its description; training molecules of weight 0 are left out."""
-        if self.store.weights is not None:
-            split = split | {"train": split["train"][self.store.weights.numpy()[split["train"]] > 0]}
-        return replace(self, split={part: split[part] for part in SPLIT_PARTS}, split_summary=summary)
-
-    def strata(self, index: np.ndarray) -> np.ndarray | None:
-        """Return the classes of molecules for stratified folds, int; None unless the task has one target of classes."""
-        discrete = self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1
-        return self.y[index, 0].astype(int) if discrete else None
+    def unlabelled(self) -> int:
+        """Number of readable molecules with neither a value nor a bound for any target."""
+        return len(self.store) - len(self.labelled)
 
     @cached_property
-    def leaked(self) -> dict[tuple[str, str], int]:
-        """Number of molecules that two parts share."""
-        apart = {part: index for part, index in self.split.items() if not self.folds or part != "val"}
-        return count_shared_molecules(self.smiles, apart)
+    def duplicates(self) -> DuplicateSummary:
+        """Molecules in several rows."""
+        return find_duplicates(self.smiles, self.y, self.unit)
 
-    @property
-    def train(self) -> MoleculeStore:
-        """Training molecules."""
-        return self.store.subset(self.split["train"])
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of molecules in each part."""
-        return {part: len(index) for part, index in self.split.items()}
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Number of molecules in each part, without those of folds, which are in "train" already."""
-        return {part: count for part, count in self.counts.items() if part != "val" or not self.folds}
-
-    def fitted(self) -> Task:
-        """Fit the task to the training rows, see `Task.fit`."""
-        train = self.task.drop_blanks(self.train)
-        if not len(train):
-            raise InputError("there are no training molecules with a target value")
-        return self.task.fit(train)
+    def place(self, molecule: int) -> tuple[InputFile, Row]:
+        """Return the input file and the row of a molecule."""
+        at = self.rows[molecule]
+        file = next(file for file in reversed(self.files) if file.start <= at)
+        return file, file.rows[at - file.start]
 
     def row_number(self, molecule: int) -> int:
         """Return the number of the row of a molecule, from 1."""
-        return molecule + 1
+        return self.place(molecule)[1].number if self.files else molecule + 1
 
     def cells(self, molecule: int) -> list[str]:
-        """Format the targets of a molecule as cells of a table."""
+        """Return the cells of the targets of a molecule; those of a data frame are written anew."""
+        if self.files:
+            file, row = self.place(molecule)
+            return [self.task.columns.cells(t, [row], file.columns)[0] for t in range(len(self.task.targets))]
         lower, upper = np.full((2, self.y.shape[1]), np.nan)
         if self.store.bounds is not None:
             lower, upper = self.store.bounds[molecule].numpy().reshape(2, -1)
@@ -376,83 +333,50 @@ class LabelledMolecules:
 
         return [cell(t, value) for t, value in enumerate(self.y[molecule].tolist())]
 
+    # --- The split.
 
-@dataclass(frozen=True)
-class Dataset(LabelledMolecules):
-    """Labelled molecules that were read from tables, with the row number of each molecule.
+    def rows_to_split(self, settings: SplitSettings, index: np.ndarray | None = None) -> tuple[np.ndarray, RowsToSplit]:
+        """Return the molecules that the split method can divide, by default of those with a label in the first file,
+        and what it reads of them; the row log names the others.
+        """
+        if index is None:
+            index = _labelled_in(self, self.files[0]) if self.files else self.labelled
+        rows = RowsToSplit([self.smiles[i] for i in index])
+        if settings.by is not None:
+            with named(self.files[0]):
+                usable, rows = settings.candidates(
+                    *_column(self, settings.by, index), rows.smiles, self.files[0].row_log
+                )
+            index = index[usable]
+        if self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1:
+            rows = replace(rows, classes=self.y[index, 0].astype(int))
+        return index, rows
 
-    Attributes:
-        files: the training table, then the files of validation and test rows, if any.
-        rows: int64 `[m]`, index of the row of each molecule among all rows.
-        duplicates: summary of repeated molecules.
-        remarks: lines about how the task was chosen from the cells, for the user.
-    """
+    def divided(self, settings: SplitSettings) -> Self:
+        """Divide the molecules with a label into training, validation and test molecules."""
+        index, rows = self.rows_to_split(settings)
+        split = settings.divide(rows) if len(index) else dict.fromkeys(SPLIT_PARTS, index)
+        summary = settings.describe(rows.smiles, split, self.unit)
+        return self.with_split({part: index[own] for part, own in split.items()}, summary)
 
-    files: list[InputFile]
-    rows: np.ndarray
-    duplicates: DuplicateSummary
-    remarks: Sequence[str] = ()
+    def with_split(self, split: Split, summary: str) -> Self:
+        """Return the molecules with a split and its description; training molecules of weight 0 are left out."""
+        if self.store.weights is not None:
+            split = split | {"train": split["train"][self.store.weights.numpy()[split["train"]] > 0]}
+        return replace(self, split={part: split[part] for part in SPLIT_PARTS}, split_summary=summary)
 
-    @property
-    def unlabelled(self) -> int:
-        """Number of readable molecules with neither a value nor a bound for any target."""
-        return len(self.store) - len(self.labelled)
-
-    @property
-    def weightless(self) -> int:
-        """Number of molecules that would be training molecules, and are left out as their weight is 0."""
-        if self.store.weights is None:
-            return 0
-        rest = np.setdiff1d(self.labelled, np.concatenate(list(self.split.values())))
-        return int((self.store.weights.numpy()[rest] == 0).sum())
-
-    def labelled_in(self, file: InputFile) -> np.ndarray:
-        """Return the indices of the molecules with a label in one of the files."""
-        rows = self.rows[self.labelled]
-        return self.labelled[(rows >= file.start) & (rows < file.start + len(file.rows))]
-
-    def column(self, name: str, index: np.ndarray) -> tuple[list[str], list[int]]:
-        """Return the cells of a column for molecules of the first file, and the numbers of their rows."""
-        first = self.files[0]
-        with named(first):
-            place = find_column(first.columns, name)
-        rows = [first.rows[i] for i in self.rows[index].tolist()]
-        return [row.cells[place] for row in rows], [row.number for row in rows]
-
-    def candidates(self, settings: SplitSettings) -> tuple[np.ndarray, RowsToSplit]:
-        """Return the molecules of the first file that the split method can divide; its row log names the others."""
-        index = self.labelled_in(self.files[0])
-        cells, numbers = ([], []) if settings.by is None else self.column(settings.by, index)
-        smiles = [self.smiles[i] for i in index]
-        with named(self.files[0]):
-            usable, rows = settings.candidates(cells, numbers, smiles, self.files[0].row_log)
-        return index[usable], rows
-
-    def rows_to_split(self, settings: SplitSettings, index: np.ndarray) -> RowsToSplit:
-        rows = super().rows_to_split(settings, index)
-        if settings.by is None or settings.method.reads is None:
-            return rows
-        cells, numbers = self.column(settings.by, index)
-        values, usable = settings.method.reads(cells)
-        if not usable.all():
-            first = int(usable.argmin())
-            why = f"is not {settings.method.expects}"
-            raise InputError(format_row_message(numbers[first], settings.by, cells[first], why))
-        return replace(rows, values=values)
-
-    def row_number(self, molecule: int) -> int:
-        return self.place(molecule)[1].number
-
-    def cells(self, molecule: int) -> list[str]:
-        file, row = self.place(molecule)
-        return [self.task.columns.cells(t, [row], file.columns)[0] for t in range(len(self.task.targets))]
-
-    @cached_property
-    def nearest(self) -> NearestTrainingMolecules | None:
-        """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
-        parts = ("test",) if self.folds else ("test", "val")  # a molecule of a fold is its own nearest
-        part = next((part for part in parts if len(self.split[part])), None)
-        return None if part is None else find_nearest_training_molecules(self.store, self.split, part)
+    def in_folds(self, count: int, settings: SplitSettings) -> Self:
+        """Divide the molecules that are not test into folds by the rule of a split; one fold changes nothing."""
+        if count == 1:
+            return self
+        rows = np.union1d(self.split["train"], self.split["val"])
+        if self.store.weights is not None:
+            rows = rows[self.store.weights.numpy()[rows] > 0]
+        rows, divisible = self.rows_to_split(settings, rows)
+        folds = settings.folds(divisible, count)
+        summary = f"{self.split_summary}; {count} folds of {min(map(len, folds))} to {max(map(len, folds))}"
+        split = self.split | {"train": rows, "val": rows}
+        return replace(self, split=split, split_summary=summary, folds=tuple(rows[fold] for fold in folds))
 
     def without_test(self) -> Dataset:
         """Leave out the test rows, so that no choice can depend on them."""
@@ -466,16 +390,83 @@ class Dataset(LabelledMolecules):
             split={**split, "test": np.array([], np.int64)},
         )
 
-    def place(self, molecule: int) -> tuple[InputFile, Row]:
-        """Return the input file and the row of a molecule."""
-        at = self.rows[molecule]
-        file = next(file for file in reversed(self.files) if file.start <= at)
-        return file, file.rows[at - file.start]
+    @property
+    def networks(self) -> list[Split]:
+        """Indices of the molecules that train and validate each network: of one, or of one for each fold."""
+        if not self.folds:
+            return [self.split]
+        return [{"train": np.setdiff1d(self.split["train"], fold), "val": fold} for fold in self.folds]
 
-    def describe_place(self, molecule: int) -> str:
-        """Name the row of a molecule, and its file, if there are several."""
-        file, row = self.place(molecule)
-        return f"row {row.number}" + (f" of {file.source}" if len(self.files) > 1 else "")
+    @property
+    def train(self) -> MoleculeStore:
+        """Training molecules."""
+        return self.store.subset(self.split["train"])
+
+    def fitted(self) -> Task:
+        """Fit the task to the training rows, see `Task.fit`."""
+        train = self.task.drop_blanks(self.train)
+        if not len(train):
+            raise InputError("there are no training molecules with a target value")
+        return self.task.fit(train)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of molecules in each part."""
+        return {part: len(index) for part, index in self.split.items()}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of molecules in each part, without those of folds, which are in "train" already."""
+        return {part: count for part, count in self.counts.items() if part != "val" or not self.folds}
+
+    @cached_property
+    def leaked(self) -> dict[tuple[str, str], int]:
+        """Number of molecules that two parts share."""
+        apart = {part: index for part, index in self.split.items() if not self.folds or part != "val"}
+        return count_shared_molecules(self.smiles, apart)
+
+    @cached_property
+    def nearest(self) -> NearestTrainingMolecules | None:
+        """Similarity of test molecules (or, without any, validation molecules) to the training molecules."""
+        parts = ("test",) if self.folds else ("test", "val")  # a molecule of a fold is its own nearest
+        part = next((part for part in parts if len(self.split[part])), None)
+        return None if part is None else find_nearest_training_molecules(self.store, self.split, part)
+
+
+def _labelled_in(dataset: Dataset, file: InputFile) -> np.ndarray:
+    """Return the indices of the molecules with a label in one of the files."""
+    rows = dataset.rows[dataset.labelled]
+    return dataset.labelled[(rows >= file.start) & (rows < file.start + len(file.rows))]
+
+
+def count_weightless(dataset: Dataset) -> int:
+    """Count the molecules that would be training molecules, and are left out as their weight is 0."""
+    if dataset.store.weights is None:
+        return 0
+    rest = np.setdiff1d(dataset.labelled, np.concatenate(list(dataset.split.values())))
+    return int((dataset.store.weights.numpy()[rest] == 0).sum())
+
+
+def name_parts(dataset: Dataset) -> dict[int, str]:
+    """Name the part of each molecule in a part: train, val or test, or its fold, such as "fold 3"."""
+    parts = {part: index for part, index in dataset.split.items() if not dataset.folds or part == "test"}
+    parts |= {f"fold {k}": fold for k, fold in enumerate(dataset.folds, 1)}
+    return {molecule: part for part, index in parts.items() for molecule in index.tolist()}
+
+
+def _column(dataset: Dataset, name: str, index: np.ndarray) -> tuple[list[str], list[int]]:
+    """Return the cells of a column for molecules of the first file, and the numbers of their rows."""
+    first = dataset.files[0]
+    with named(first):
+        place = find_column(first.columns, name)
+    rows = [first.rows[i] for i in dataset.rows[index].tolist()]
+    return [row.cells[place] for row in rows], [row.number for row in rows]
+
+
+def _describe_place(dataset: Dataset, molecule: int) -> str:
+    """Name the row of a molecule, and its file, if there are several."""
+    file, row = dataset.place(molecule)
+    return f"row {row.number}" + (f" of {file.source}" if len(dataset.files) > 1 else "")
 
 
 # --- The split.
@@ -488,16 +479,16 @@ def divide(dataset: Dataset, settings: DataSettings) -> Dataset:
         if settings.val or settings.test:
             raise InputError("the split is given twice: by a column and by files; give one of them")
         index = dataset.labelled
-        cells, numbers = dataset.column(settings.split_column, index)
+        cells, numbers = _column(dataset, settings.split_column, index)
         split = split_by_column(cells, first.row_log, settings.split_column, numbers)
         split = {part: index[rows] for part, rows in split.items()}
         return dataset.with_split(split, f"column {settings.split_column!r}")
     files = [(part, source) for part, source in (("val", settings.val), ("test", settings.test)) if source]
-    fixed = {part: dataset.labelled_in(file) for (part, _), file in zip(files, others, strict=True)}
+    fixed = {part: _labelled_in(dataset, file) for (part, _), file in zip(files, others, strict=True)}
     if len(fixed) == 2:
-        split = {"train": dataset.labelled_in(first), **fixed}
+        split = {"train": _labelled_in(dataset, first), **fixed}
         return dataset.with_split(split, f"files {settings.val} and {settings.test}")
-    rows = dataset.labelled_in(first)
+    rows = _labelled_in(dataset, first)
     if len({dataset.smiles[i] for i in rows}) < len(SPLIT_PARTS) and first.row_log.errors:
         raise _too_few_rows(dataset.files, f"only {plural(len(rows), 'row')}")
     divided = dataset.divided(settings.split_settings.without(fixed))
@@ -563,7 +554,6 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         smiles_column=files[0].smiles_column,
         files=files,
         rows=good,
-        duplicates=find_duplicates(smiles, y[good]),
         remarks=remarks,
     )
     dataset = divide(dataset, settings)
@@ -719,7 +709,7 @@ def outlier_lines(dataset: Dataset) -> list[str]:
             first = measured[distance.argmax()]
             most = f"{plural(far, 'value')} far from the others, half of which lie from {low:.4g} to {high:.4g}"
             lines.append(
-                f"warning: {name} has {most}; the farthest is {y[first]:.4g} in {dataset.describe_place(first)}: a "
+                f"warning: {name} has {most}; the farthest is {y[first]:.4g} in {_describe_place(dataset, first)}: a "
                 "typing error, or another unit? Of values that span magnitudes, train on the logarithm"
             )
     return lines
@@ -762,7 +752,7 @@ def warn_of_conflicts(dataset: Dataset) -> None:
     for target, values in _conflicts(dataset):
         for file, number, place, value in values:
             other = next(((p, v) for _, _, p, v in values if v != value), values[0][2:])
-            reason = f"{other[0]}, of the same molecule, has {other[1]}"
+            reason = f"{other[0]}, of the same {dataset.unit}, has {other[1]}"
             if other[0] != place:
                 file.row_log.warn(number, target, value, reason)
 
@@ -774,5 +764,5 @@ def _conflicts(dataset: Dataset) -> Iterator[tuple[str, list[tuple[InputFile, in
         for molecule in molecules:
             file, row = dataset.place(molecule)
             cell = row.cells[find_column(file.columns, target)].strip()
-            values.append((file, row.number, dataset.describe_place(molecule), printable(cell, _LONGEST)))
+            values.append((file, row.number, _describe_place(dataset, molecule), printable(cell, _LONGEST)))
         yield target, values

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -31,9 +31,13 @@ _SPELLINGS = {"train": "train", "test": "test"} | dict.fromkeys(("val", "valid",
 
 # --- Groups of rows, none of which is divided, into train, val and test.
 
+Order = Literal["as they come", "shuffled", "largest first", "ascending"]
+"""Order in which groups fill the parts: shuffled from the order in which they come in the table, or from that of their
+labels; by size, equal ones by label; or by label, so that the parts are consecutive."""
+
 
 def random_split(
-    n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0, groups: Sequence[str] | None = None
+    n: int, sizes: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 0, groups: Labels | None = None
 ) -> Split:
     """Split n rows at random into training, validation and test rows; only a part of size 0 is empty.
 
@@ -50,39 +54,40 @@ def random_split(
     Raises:
         InputError: the sizes are not three numbers, or there are fewer groups than parts.
     """
-    if groups is None:
-        members = list(np.arange(n)[:, None])
-    else:
-        _, first, group = np.unique(np.array(groups, dtype=object), return_index=True, return_inverse=True)
-        members, parts = _members(first[group]), _count_parts(sizes)  # in the order in which they first come
-        if len(members) < parts:
-            rows = "1 row holds" if n == 1 else f"{n} rows hold"
-            raise InputError(f"a split needs at least {parts} different molecules, and the {rows} {len(members)}")
-    order = np.random.default_rng(seed).permutation(len(members))
-    return _fill_parts([members[g] for g in order], sizes, "train")
+    return divide_groups(np.arange(n) if groups is None else groups, sizes, seed, "as they come")
 
 
-def scaffold_split(scaffolds: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Split by scaffold: the scaffolds with most molecules train, of equal ones the first by name.
+def divide_groups(
+    labels: Labels,
+    sizes: Sequence[float] = (0.8, 0.1, 0.1),
+    seed: int = 0,
+    order: Order = "shuffled",
+    noun: str = "different molecules",
+) -> Split:
+    """Divide rows, those with the same label together; each group goes to the first part that has room for it, or to
+    train, or, of groups by size, to the last part.
 
-    Each group goes to the first of train, val and test that has room for it, or to test. (Scaffolds: Bemis & Murcko
-    1996, https://doi.org/10.1021/jm9602928; the split: Wu et al. 2018, https://arxiv.org/abs/1703.00564, who break ties
-    by position.)
+    Raises:
+        InputError: the sizes are not three numbers, or there are fewer groups, called `noun`, than parts.
     """
-    groups, parts = _members(scaffolds), _count_parts(sizes)
-    if len(groups) < parts:
-        count = f"there are {len(groups)}: split at random"
-        raise InputError(f"a scaffold split needs at least {parts} scaffolds, and {count}")
-    last = [part for part, size in zip(SPLIT_PARTS, sizes, strict=True) if size][-1]
-    return _fill_parts(sorted(groups, key=len, reverse=True), sizes, last)
-
-
-def time_split(when: Labels, sizes: Sequence[float] = (0.8, 0.1, 0.1)) -> Split:
-    """Split by time: the oldest rows train, the next validate, the newest are test; equal times stay together."""
-    groups, counts, parts = _members(when), split_counts(len(when), sizes), _count_parts(sizes)
-    if len(groups) < parts:
-        raise InputError(f"a split needs at least {parts} different times, and there are {len(groups)}")
-    return dict(zip(SPLIT_PARTS, _cut_in_order(groups, counts), strict=True))
+    labels = np.asarray(labels, dtype={"as they come": object, "shuffled": str}.get(order))
+    if order == "as they come":
+        _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+        labels = first[group]
+    groups, count = _members(labels), _count_parts(sizes)
+    if len(groups) < count:
+        hint = "" if order == "as they come" else ": split at random"
+        few = f"{plural(len(labels), 'row')} {'holds' if len(labels) == 1 else 'hold'} {len(groups)}"
+        raise InputError(f"a split needs at least {count} {noun}, and the {few}{hint}")
+    counts, otherwise = split_counts(len(labels), sizes), "train"
+    if order == "ascending":
+        return dict(zip(SPLIT_PARTS, _cut_in_order(groups, counts), strict=True))
+    if order == "largest first":
+        groups.sort(key=len, reverse=True)
+        otherwise = [part for part, size in zip(SPLIT_PARTS, sizes, strict=True) if size][-1]
+    else:
+        groups = [groups[g] for g in np.random.default_rng(seed).permutation(len(groups))]
+    return _fill_parts(groups, counts, otherwise)
 
 
 def _members(labels: Labels) -> list[np.ndarray]:
@@ -109,12 +114,11 @@ def _cut_in_order(groups: Sequence[np.ndarray], counts: Sequence[int]) -> list[n
     return parts
 
 
-def _fill_parts(groups: Sequence[np.ndarray], sizes: Sequence[float], otherwise: str) -> Split:
+def _fill_parts(groups: Sequence[np.ndarray], counts: Sequence[int], otherwise: str) -> Split:
     """Put each group into the first part with room for it, or into `otherwise`; the first group is for training.
 
     A part that should have rows, and got no group, takes one from the part with most groups.
     """
-    counts = split_counts(sum(map(len, groups)), sizes)
     room = dict(zip(SPLIT_PARTS, counts, strict=True))
     parts: dict[str, list[np.ndarray]] = {name: [] for name in SPLIT_PARTS}
     for group in groups:
@@ -130,9 +134,6 @@ def _fill_parts(groups: Sequence[np.ndarray], sizes: Sequence[float], otherwise:
 
 def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
     """Compute the numbers of train, val and test rows among n: integers that add up to n, 0 only for a size of 0."""
-    parts = _count_parts(sizes)
-    if n < parts:
-        raise InputError(f"{plural(n, 'row')} cannot be split into {plural(parts, 'part')}")
     val, test = (max(1, round(n * size / sum(sizes))) if size else 0 for size in sizes[1:])
     while n - val - test < 1:
         val, test = (val - 1, test) if val >= test else (val, test - 1)
@@ -244,14 +245,6 @@ def assign_folds(
     return [np.flatnonzero(fold[group] == f) for f in range(folds)]
 
 
-def time_folds(when: np.ndarray, folds: int) -> list[np.ndarray]:
-    """Divide rows into folds of consecutive times, of similar size, the oldest first; equal times stay together."""
-    groups = _members(when)
-    if len(groups) < folds:
-        raise InputError(f"{folds} folds need as many different times, and there are {len(groups)}")
-    return _cut_in_order(groups, [len(part) for part in np.array_split(when, folds)])
-
-
 def cross_validation_splits(
     groups: Labels, folds: int, seed: int | Sequence[int] = 0, classes: Labels | None = None
 ) -> list[Split]:
@@ -318,32 +311,19 @@ MOST_COMPARED = 20_000
 
 @dataclass(frozen=True)
 class RowsToSplit:
-    """The n rows of a table that a split method divides into training, validation and test rows.
+    """The n rows of a table that a split method divides.
 
     Attributes:
         smiles: canonical SMILES.
-        sizes: sizes of train, val and test, as in `gtx.data.random_split`.
-        seed: seed of random choices.
         values: cells of the column that the method reads, parsed by `SplitMethod.reads`; empty if the method reads no
             column.
-        group_duplicates: whether a random split assigns all rows of a molecule together.
+        classes: class of each row, int `[n]`, if the task has one target of classes; a random split distributes each
+            evenly over folds.
     """
 
     smiles: Sequence[str]
-    sizes: Sequence[float] = (0.8, 0.1, 0.1)
-    seed: int = 0
     values: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    group_duplicates: bool = True
-
-
-def shuffle_groups(labels: Labels, rows: RowsToSplit) -> Split:
-    """Shuffle groups of rows; each goes to the first of train, val and test that has room for it, or to train."""
-    groups, parts = _members(np.asarray(labels, dtype=str)), _count_parts(rows.sizes)
-    if len(groups) < parts:
-        few = f"at least {parts} groups of rows that stay together, and there are {len(groups)}"
-        raise InputError(f"a split needs {few}")
-    order = np.random.default_rng(rows.seed).permutation(len(groups))
-    return _fill_parts([groups[g] for g in order], rows.sizes, "train")
+    classes: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -352,30 +332,23 @@ class SplitMethod:
 
     Attributes:
         groups: function that returns a label for each row; rows with the same label are in one part or fold.
-        rule: function that divides the groups, from the labels and the rows; by default groups are shuffled.
+        order: order of the groups; there is no cross-validation of the method whose parts and folds are consecutive.
+        noun: word for several groups, for messages.
         reads: parser of the column that the method reads, if any. The parser takes n cells and returns n values, and a
             mask of the readable cells, bool `[n]`.
         expects: expected content of a cell of the column, for messages.
-        spreads: whether each class is distributed evenly over the folds.
-        seeded: whether the result depends on a seed.
-        in_order: whether folds are consecutive in the order of the labels; there is no cross-validation then.
     """
 
     groups: Callable[[RowsToSplit], Labels]
-    rule: Callable[[Labels, RowsToSplit], Split] = shuffle_groups
+    order: Order = "shuffled"
+    noun: str = "groups of rows that stay together"
     reads: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]] | None = None
     expects: str = "filled"
-    spreads: bool = False
-    seeded: bool = True
-    in_order: bool = False
 
-    def divide(self, rows: RowsToSplit) -> Split:
-        """Divide the rows in train, val and test."""
-        return self.rule(self.groups(rows), rows)
-
-
-def _random(molecules: Labels, rows: RowsToSplit) -> Split:
-    return random_split(len(molecules), rows.sizes, rows.seed, rows.smiles if rows.group_duplicates else None)
+    @property
+    def seeded(self) -> bool:
+        """Whether the split depends on a seed."""
+        return self.order in ("as they come", "shuffled")
 
 
 def _scaffolds(rows: RowsToSplit) -> list[str]:
@@ -398,17 +371,16 @@ def _clusters(rows: RowsToSplit) -> list[str]:
 
 
 SPLIT_METHODS = {
-    "random": SplitMethod(lambda rows: rows.smiles, _random, spreads=True),
-    "scaffold": SplitMethod(_scaffolds, lambda labels, rows: scaffold_split(labels, rows.sizes), seeded=False),
-    "cluster": SplitMethod(_clusters),
+    "random": SplitMethod(lambda rows: rows.smiles, "as they come", "different molecules"),
+    "scaffold": SplitMethod(_scaffolds, "largest first", "scaffolds"),
+    "cluster": SplitMethod(_clusters, noun="clusters"),
     "group": SplitMethod(lambda rows: rows.values.tolist(), reads=_parse_labels),
     "time": SplitMethod(
         lambda rows: rows.values,
-        lambda times, rows: time_split(times, rows.sizes),
+        "ascending",
+        "different times",
         reads=parse_times,
         expects="a number or a date such as 2024-05-17",
-        seeded=False,
-        in_order=True,
     ),
 }
 """Split methods by the name that `--split` takes; add an entry to define a method of your own."""
@@ -422,15 +394,12 @@ def get_split_method(name: str) -> SplitMethod:
     return SPLIT_METHODS[name]
 
 
-def compute_group_labels(
-    name: str, smiles: Sequence[Any], seed: int = 0, featuriser: Featuriser | None = None
-) -> list[str]:
+def compute_group_labels(name: str, smiles: Sequence[Any], featuriser: Featuriser | None = None) -> list[str]:
     """Return a group label for each molecule, such as its cluster, for use as `groups` in scikit-learn's `GroupKFold`.
 
     Args:
         name: name of a method that makes groups of molecules: "random" (rows of one molecule), "scaffold" or "cluster".
         smiles: n SMILES in any spelling, or RDKit molecules; tuples of SMILES for a featuriser with several components.
-        seed: seed of the method.
         featuriser: settings with which the model reads molecules, by default those of `gtx train`. Rows that are the
             same molecule to the model have the same label; with `Featuriser(standardise=True)`, also a salt and its
             parent.
@@ -451,7 +420,7 @@ def compute_group_labels(
     for i, error in enumerate(molecules.errors):
         if error is not None:
             raise InputError(f"number {i}, counted from 0: {printable(repr(texts[i]))} {error}")
-    return list(method.groups(RowsToSplit([text or "" for text in molecules.smiles], seed=seed)))
+    return list(method.groups(RowsToSplit([text or "" for text in molecules.smiles])))
 
 
 # --- Settings of a split, and the split that follows from them.
@@ -503,8 +472,8 @@ class SplitSettings:
 
     def check_cross_validation(self) -> None:
         """Raise an `InputError` if the rows of the method have an order, so that not every fold can be the test."""
-        if self.method.in_order:
-            able = ", ".join(name for name, one in SPLIT_METHODS.items() if not one.in_order)
+        if self.method.order == "ascending":
+            able = ", ".join(name for name, one in SPLIT_METHODS.items() if one.order != "ascending")
             raise InputError(f"split {self.split} makes no folds; these do: {able}")
 
     def without(self, parts: Collection[str]) -> Self:
@@ -540,41 +509,40 @@ class SplitSettings:
                 first = format_row_message(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {method.expects}")
                 few = f"only {len(rows)} of the {len(cells)} cells of column {self.by!r} can be read"
                 raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
-        usable_smiles = [smiles[i] for i in rows.tolist()]
-        return rows, RowsToSplit(usable_smiles, self.sizes, self.seed, values, self.group_duplicates)
+        return rows, RowsToSplit([smiles[i] for i in rows.tolist()], values)
 
-    def divide(self, rows: RowsToSplit, classes: np.ndarray | None = None) -> Split:
-        """Make the split, by sizes or with one fold as test rows; for `classes`, see `repeated`."""
-        if self.test_folds is None:
-            return self.method.divide(rows)
-        return self.repeated(rows, self.test_folds, 1, classes)[0][self.test_fold - 1]
+    def divide(self, rows: RowsToSplit) -> Split:
+        """Make the split, by sizes or with one fold as test rows."""
+        if self.test_folds is not None:
+            return self.repeated(rows, self.test_folds, 1)[0][self.test_fold - 1]
+        if self.split == "random" and not self.group_duplicates:
+            return random_split(len(rows.smiles), self.sizes, self.seed)
+        return divide_groups(self.method.groups(rows), self.sizes, self.seed, self.method.order, self.method.noun)
 
-    def repeated(
-        self, rows: RowsToSplit, folds: int, repeats: int, classes: np.ndarray | None = None
-    ) -> list[list[Split]]:
-        """Cross-validate the rows `repeats` times; all rows of a group, such as a scaffold, are in one fold.
-
-        A random split distributes each class, int `[n]`, evenly over the folds.
-        """
+    def repeated(self, rows: RowsToSplit, folds: int, repeats: int) -> list[list[Split]]:
+        """Cross-validate the rows `repeats` times; all rows of a group, such as a scaffold, are in one fold."""
         self.check_cross_validation()
-        classes = classes if self.method.spreads else None
+        classes = rows.classes if self.split == "random" else None
         return repeated_cross_validation_splits(self.method.groups(rows), folds, repeats, self.seed, classes)
 
-    def folds(self, rows: RowsToSplit, count: int, classes: np.ndarray | None = None) -> list[np.ndarray]:
+    def folds(self, rows: RowsToSplit, count: int) -> list[np.ndarray]:
         """Divide rows into two folds or more by the rule of the split; times are consecutive."""
-        if self.method.in_order:
-            return time_folds(rows.values, count)
-        return assign_folds(self.method.groups(rows), count, self.seed, classes if self.method.spreads else None)
+        groups = self.method.groups(rows)
+        if self.method.order != "ascending":
+            return assign_folds(groups, count, self.seed, rows.classes if self.split == "random" else None)
+        if len(members := _members(groups)) < count:
+            raise InputError(f"{count} folds need as many {self.method.noun}, and there are {len(members)}")
+        return _cut_in_order(members, [len(part) for part in np.array_split(groups, count)])
 
-    def describe(self, smiles: Sequence[str], split: Split) -> str:
-        """Describe how rows with these SMILES were divided."""
+    def describe(self, smiles: Sequence[str], split: Split, unit: str = "molecule") -> str:
+        """Describe how rows with these SMILES, each a `unit`, were divided."""
         parts = [self.split if self.by is None else f"{self.split} by column {self.by!r}"]
         if self.test_folds is not None:
             parts.append(f"fold {self.test_fold} of {self.test_folds}")
         if self.method.seeded or self.test_folds is not None:
             parts.append(f"seed {self.seed}")
         if len(set(smiles)) < len(smiles) and not count_shared_molecules(smiles, split):
-            parts.append("each repeated molecule in one part")
+            parts.append(f"each repeated {unit} in one part")
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:

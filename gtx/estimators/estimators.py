@@ -43,7 +43,7 @@ from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTas
 from gtx.tasks.columns import in_order, label
 from gtx.tasks.uncertainty import fewest
 from gtx.training import TrainSettings
-from gtx.training_data import DataSettings, LabelledMolecules
+from gtx.training_data import Dataset, DataSettings
 from gtx.workflow.run import Run
 
 # --- Scores of several targets with blanks.
@@ -184,7 +184,7 @@ class MoleculeEstimator(BaseEstimator):
 
         remarks: list[str] = []
 
-        def read(data: DataSettings) -> LabelledMolecules:
+        def read(data: DataSettings) -> Dataset:
             smiles, done, column = self._read(X, data.featuriser, data.features)
             if len(smiles) != len(y):
                 raise InputError(f"X holds {len(smiles)} SMILES and y {len(y)} rows")
@@ -196,7 +196,7 @@ class MoleculeEstimator(BaseEstimator):
                 store = replace(store, bounds=torch.from_numpy(bounds))
             canonical = [text for text in done.smiles if text is not None]
             name = column or ModelFileHeader.smiles_column
-            molecules = LabelledMolecules(task, store, canonical, {}, "", name)
+            molecules = Dataset(task, store, canonical, {}, "", name)
             return molecules.divided(self._split(molecules, settings.seed))
 
         with Run.load(data, settings, read=read, start=parameters.start) as run:
@@ -265,7 +265,7 @@ class MoleculeEstimator(BaseEstimator):
         except TypeError as reason:  # not a field, or one that is also a parameter
             raise InputError(f"settings: {str(reason).removeprefix('TrainSettings.__init__() ')}") from None
 
-    def _split(self, molecules: LabelledMolecules, seed: int) -> SplitSettings:
+    def _split(self, molecules: Dataset, seed: int) -> SplitSettings:
         """Return the split of `gtx train` without test molecules; a molecule alone is a training molecule."""
         share = self._parameters.validation_fraction
         if not 0 <= share < 1:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gtx.kernel import KernelRidge
     from gtx.tasks import Task
     from gtx.tasks.numeric import NumericObjective
-    from gtx.training_data import LabelledMolecules
+    from gtx.training_data import Dataset
 
 RADIUS, BITS = 2, 2048
 MAX_ROWS = 50_000  # training rows; of more, a random sample
@@ -62,7 +62,7 @@ class Baselines(NamedTuple):
 
 
 def score_baselines(
-    dataset: LabelledMolecules, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
+    dataset: Dataset, task: Task, seed: int = 0, progress: bool = False, kernel: KernelRidge | None = None
 ) -> Baselines:
     """Score the baselines of a fitted task on the rows of a data set, see `predict_baselines`.
 
@@ -94,7 +94,7 @@ def score_baselines(
 
 
 def predict_baselines(
-    dataset: LabelledMolecules,
+    dataset: Dataset,
     task: NumericTask,
     seed: int = 0,
     progress: Callable[[str], None] = lambda line: None,

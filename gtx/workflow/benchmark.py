@@ -35,7 +35,6 @@ from gtx.training.run import RunFolder
 from gtx.training_data import (
     Dataset,
     DataSettings,
-    LabelledMolecules,
     collect_data_config,
     describe_duplicates,
     left_out_lines,
@@ -58,7 +57,7 @@ of gtx `seconds`, `parameters` and `batch_pairs` (of each member)."""
 class Fold:
     """One fold of a benchmark, which can run in a process of its own."""
 
-    molecules: LabelledMolecules  # with the split of the fold
+    molecules: Dataset  # with the split of the fold
     data: DataSettings
     settings: TrainSettings  # whose seed is also that of the random forest
     folder: Path
@@ -344,8 +343,8 @@ def _marks(data: DataSettings) -> dict[str, Any]:
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:
     """Divide the molecules with a label into folds: the indices of each part, by repeat and fold."""
-    index, rows = dataset.candidates(data.split_settings)
-    splits = data.split_settings.repeated(rows, folds, repeats, dataset.strata(index))
+    index, rows = dataset.rows_to_split(data.split_settings)
+    splits = data.split_settings.repeated(rows, folds, repeats)
     return [[{part: index[own] for part, own in split.items()} for split in repeat] for repeat in splits]
 
 
@@ -370,4 +369,4 @@ def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: i
     if len(sizes) < FEW:
         yield f"{len(sizes)} splits are few: with more --repeats the intervals become narrower"
     if dataset.unlabelled:
-        yield f"in no fold: {plural(dataset.unlabelled, 'molecule')} without any target value"
+        yield f"in no fold: {plural(dataset.unlabelled, dataset.unit)} without any target value"

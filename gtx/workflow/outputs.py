@@ -27,10 +27,11 @@ from gtx.training import TrainSettings
 from gtx.training.fitting import networks_at_a_time
 from gtx.training_data import (
     Dataset,
-    LabelledMolecules,
+    count_weightless,
     describe_duplicates,
     left_out_lines,
     measure_noise,
+    name_parts,
     outlier_lines,
 )
 from gtx.workflow.baselines import Baselines
@@ -134,10 +135,10 @@ def data_lines(dataset: Dataset) -> list[str]:
         lines.append(
             f"warning: only {', '.join(few)}: with so few molecules, good and bad scores are mostly luck{more}"
         )
-    unit = _unit(dataset)
+    unit = dataset.unit
     lines += _unlabelled(dataset)
-    if dataset.weightless:
-        lines.append(f"in none of the sets: {plural(dataset.weightless, f'training {unit}')} of weight 0")
+    if weightless := count_weightless(dataset):
+        lines.append(f"in none of the sets: {plural(weightless, f'training {unit}')} of weight 0")
     lines += left_out_lines(dataset)
     if dataset.duplicates.molecules:
         lines.append(f"repeated: {describe_duplicates(dataset)}")
@@ -170,13 +171,8 @@ def fold_lines(dataset: Dataset, settings: TrainSettings) -> list[str]:
 
 
 def _unlabelled(dataset: Dataset) -> list[str]:
-    number = plural(dataset.unlabelled, _unit(dataset))
+    number = plural(dataset.unlabelled, dataset.unit)
     return [f"in none of the sets: {number} without any target value"] if dataset.unlabelled else []
-
-
-def _unit(dataset: Dataset) -> str:
-    """Name the content of a row."""
-    return "combination" if dataset.files[0].components else "molecule"
 
 
 def _shared_components(dataset: Dataset) -> list[str]:
@@ -201,7 +197,7 @@ def write_predictions(out: Path, predictor: Predictor, dataset: Dataset, answers
     A column `split` before the error names the part, train, val or test, or the fold of a row that was predicted
     out-of-fold; it is empty for a row in no part.
     """
-    part_of = {int(dataset.rows[molecule]): part for molecule, part in dataset.part_names().items()}
+    part_of = {int(dataset.rows[molecule]): part for molecule, part in name_parts(dataset).items()}
     answered = zip(answer_rows(answers), answers.finite.tolist(), answers.warnings, strict=True)
     by_row = dict(zip(dataset.rows.tolist(), answered, strict=True))
     for file, name in zip(dataset.files, ("predictions.csv", *further_names(dataset)), strict=True):
@@ -238,7 +234,7 @@ def domain_errors(predictor: Predictor, dataset: Dataset, answers: Answers) -> d
     return bands
 
 
-def attainable_errors(task: Task, dataset: LabelledMolecules, kernel: KernelRidge | None) -> dict[str, Attainable]:
+def attainable_errors(task: Task, dataset: Dataset, kernel: KernelRidge | None) -> dict[str, Attainable]:
     """Measure how good a model can get at each numeric target, from all values and a kernel of all training rows."""
     if not isinstance(task, Regression) or not is_numeric(task):
         return {}

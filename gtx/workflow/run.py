@@ -44,7 +44,7 @@ from gtx.training.processes import (
     share_store,
 )
 from gtx.training.run import CONFIG, MEMBERS, RunFolder, collect_run_config
-from gtx.training_data import Dataset, DataSettings, LabelledMolecules, collect_data_config, load_training_table
+from gtx.training_data import Dataset, DataSettings, collect_data_config, load_training_table
 from gtx.workflow.baselines import Baselines, score_baselines
 from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
 from gtx.workflow.fine_tuning import PretrainedModel, prepare
@@ -145,7 +145,7 @@ class Run:
     """
 
     folder: RunFolder
-    molecules: LabelledMolecules
+    molecules: Dataset
     data: DataSettings
     settings: TrainSettings
     fine_tuning: PretrainedModel | None
@@ -160,7 +160,7 @@ class Run:
         data: DataSettings,
         settings: TrainSettings,
         out: str | Path | None = None,
-        read: Callable[[DataSettings], LabelledMolecules] | None = None,
+        read: Callable[[DataSettings], Dataset] | None = None,
         *,
         start: str | Path | None = None,
         new_head: bool = False,
@@ -218,7 +218,7 @@ class Run:
 
     def remarks(self) -> list[str]:
         """Return notes on the data and the start model, a line each; the row log gets what cannot be scored."""
-        dataset = self.dataset
+        dataset = self.molecules
         _log_unscorable(dataset, self.task)
         notes = data_lines(dataset) + self.task.answers.notes() + fold_lines(dataset, self.settings)
         return notes if self.fine_tuning is None else notes + self.fine_tuning.notes(dataset, self.task, self.spec)
@@ -338,7 +338,7 @@ class Run:
 
         The report quotes the remarks about the data. The result gets a note for each picture that it leaves out.
         """
-        out, dataset = self.folder.path, self.dataset
+        out, dataset = self.folder.path, self.molecules
         predictor, answers = blended.predictor, blended.answers
         predictor.header.metrics.update(result.scores)
         predictor.save(out / "model.gtx")
@@ -356,13 +356,6 @@ class Run:
             result = result.with_notes(_report(result.task, out, dataset, answers, facts))
         self.folder.finish()
         return result
-
-    @property
-    def dataset(self) -> Dataset:
-        """Molecules of tables."""
-        if not isinstance(self.molecules, Dataset):
-            raise TypeError(f"expected molecules of tables, got {type(self.molecules).__name__}")
-        return self.molecules
 
     @property
     def units(self) -> dict[str, str]:

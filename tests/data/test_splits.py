@@ -11,8 +11,8 @@ from gtx.data.splits import (
     check_split_shares,
     count_shared_molecules,
     cross_validation_splits,
+    divide_groups,
     random_split,
-    scaffold_split,
     split_by_column,
     write_split,
 )
@@ -26,14 +26,14 @@ def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
 
 
 def test_too_few_rows_or_scaffolds():
-    with pytest.raises(InputError, match="2 rows cannot be split into 3 parts"):
+    with pytest.raises(InputError, match="at least 3 different molecules, and the 2 rows hold 2"):
         random_split(2)
-    with pytest.raises(InputError, match="at least 3 scaffolds, and there are 2"):
-        scaffold_split(["a", "b"] * 50)
+    with pytest.raises(InputError, match="at least 3 scaffolds, and the 100 rows hold 2: split at random"):
+        divide_groups(["a", "b"] * 50, order="largest first", noun="scaffolds")
 
 
 def test_a_scaffold_split_trains_on_the_common_scaffolds_and_keeps_to_the_sizes_where_it_can():
-    split = scaffold_split([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)])
+    split = divide_groups([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)], order="largest first")
     assert_partition(split, 100)
     assert [len(rows) for rows in split.values()] == [80, 10, 10] and set(range(70)) <= set(split["train"])
 

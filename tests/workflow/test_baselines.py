@@ -11,7 +11,7 @@ import gtx.workflow.baselines
 from gtx.data import MoleculeStore, featurise
 from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
-from gtx.training_data import LabelledMolecules
+from gtx.training_data import Dataset
 from gtx.workflow.baselines import predict_baselines, score_baselines
 from tests.report.conftest import SMILES, SPLIT, measured
 
@@ -34,12 +34,12 @@ STORE = featurise(Featuriser(descriptors=False), SMILES, workers=0).store
 
 def labelled(
     y: np.ndarray, task: NumericTask = NUMBERS, descriptors: np.ndarray | None = None
-) -> tuple[LabelledMolecules, NumericTask]:
+) -> tuple[Dataset, NumericTask]:
     """Molecules with weights, which no kernel reads."""
     store = replace(STORE.with_targets(y), weights=torch.ones(len(y)))
     if descriptors is not None:
         store = replace(store, descriptors=torch.from_numpy(descriptors))
-    return LabelledMolecules(task, store, SMILES, SPLIT, "", "smiles"), task
+    return Dataset(task, store, SMILES, SPLIT, "", "smiles"), task
 
 
 def baselines(y: np.ndarray, task: NumericTask = NUMBERS, descriptors: np.ndarray | None = None) -> dict[str, dict]:
@@ -178,7 +178,7 @@ def test_the_kernel_reads_what_the_model_reads_and_no_labels_but_those_of_traini
     task = (task if task.discrete else Regression(task.targets)).fit(store.subset(SPLIT["train"]))
 
     def kernel(y: np.ndarray) -> np.ndarray:
-        molecules = LabelledMolecules(task, store.with_targets(y), SMILES, SPLIT, "", "smiles")
+        molecules = Dataset(task, store.with_targets(y), SMILES, SPLIT, "", "smiles")
         return score_baselines(molecules, task).predictions["kernel"]
 
     found = kernel(y)

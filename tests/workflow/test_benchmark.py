@@ -12,7 +12,7 @@ from gtx.data import Split
 from gtx.molecules import murcko_scaffold
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
-from gtx.training_data import Dataset, DataSettings, LabelledMolecules, load_training_table
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.workflow.benchmark import GTX, Fold, _summary, folds_of
 from tests.tables import molecules, write
 
@@ -61,7 +61,7 @@ def test_scaffolds_stay_together(data: DataSettings, dataset: Dataset) -> None:
 def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
-    molecules = LabelledMolecules(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
+    molecules = Dataset(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
     fold = Fold(molecules, data, settings, tmp_path, {})
     predicted = fold.run()["predictions"][GTX]
     assert len(np.unique(predicted)) < len(predicted) / 2  # they are steps
@@ -85,7 +85,7 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
 def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     settings = TrainSettings(epochs=7, folds=2, threads=1)
-    molecules = LabelledMolecules(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
+    molecules = Dataset(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
     fold = Fold(molecules, data, settings, tmp_path, {})
     assert fold.steps_done() == 0
     for member in ("0", "1"):

@@ -13,12 +13,12 @@ import torch
 import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
-from gtx.data.splits import SPLIT_METHODS, RowsToSplit
+from gtx.data.splits import SPLIT_METHODS
 from gtx.molecules import murcko_scaffold
 from gtx.tasks import Regression
 from gtx.tasks.uncertainty import LEVEL
 from gtx.training import TrainSettings
-from gtx.training_data import DataSettings, LabelledMolecules, load_training_table
+from gtx.training_data import Dataset, DataSettings, load_training_table
 from gtx.workflow import train_model
 from gtx.workflow.blending import fitted_kernel
 from gtx.workflow.run import Run
@@ -45,7 +45,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
     return DataSettings(str(table(tmp_path_factory.mktemp("folds") / "t.csv")), ("gap",), workers=0)
 
 
-def in_folds(data: DataSettings) -> LabelledMolecules:
+def in_folds(data: DataSettings) -> Dataset:
     return load_training_table(data).in_folds(FOLDS, data.split_settings)
 
 
@@ -68,7 +68,7 @@ def test_each_row_is_in_one_fold_together_with_those_of_its_group(split: str, da
     np.testing.assert_array_equal(np.sort(np.concatenate(found.folds)), rows)
     np.testing.assert_array_equal(found.split["test"], plain.split["test"])
     assert len(found.folds) == FOLDS
-    values: RowsToSplit = found.rows_to_split(data.split_settings, np.arange(len(found.smiles)))
+    _, values = found.rows_to_split(data.split_settings, np.arange(len(found.smiles)))
     labels = LABELS[split](values)
     groups = [{labels[i] for i in fold} for fold in found.folds]
     assert not set.intersection(groups[0], groups[1]) | set.intersection(groups[1], groups[2])

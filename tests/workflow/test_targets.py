@@ -11,8 +11,9 @@ import pytest
 import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
+from gtx.molecules import Featuriser
 from gtx.tasks import BinaryClassification, Regression
-from gtx.training_data import DataSettings, left_out_lines, load_training_table, outlier_lines
+from gtx.training_data import DataSettings, count_weightless, left_out_lines, load_training_table, outlier_lines
 from gtx.workflow.benchmark import folds_of
 from gtx.workflow.outputs import data_lines
 from tests.tables import TINY_TRAIN, molecules, read, write
@@ -240,12 +241,28 @@ def test_rows_in_no_part_of_the_split_are_counted_with_the_reason(
     dataset = load_training_table(data)
     lines = data_lines(dataset)
     assert [line for line in lines if "no part" in line] == [f"warning: {source}: {reason}" for reason in reasons]
-    assert ("in none of the sets: 1 training molecule of weight 0" in lines) is (dataset.weightless == 1)
-    assert dataset.weightless or not data.split_column
+    assert ("in none of the sets: 1 training molecule of weight 0" in lines) is (count_weightless(dataset) == 1)
+    assert count_weightless(dataset) or not data.split_column
     (file,) = dataset.files
-    left_out = sum(map(len, file.row_log.left_out.values())) + dataset.unlabelled + dataset.weightless
+    left_out = sum(map(len, file.row_log.left_out.values())) + dataset.unlabelled + count_weightless(dataset)
     assert sum(dataset.counts.values()) + left_out + file.row_log.num_errors == 60
     if data.split == "group":
         dataset = load_training_table(replace(data, split="random", split_by=None))
         folds_of(dataset, data, 3, 1)
         assert left_out_lines(dataset) == [f"warning: {source}: {reason}" for reason in reasons]
+
+
+def test_notes_call_a_reaction_a_reaction(tmp_path: Path) -> None:
+    chains = ["".join(f"[CH2:{k}]" for k in range(3, i)) for i in range(3, 43)]
+    rows = [[f"{chain}[CH2:1][Br:2]>>{chain}[CH3:1].[BrH:2]", i] for i, chain in enumerate(chains)]
+    rows += [[rows[0][0], 7], [rows[1][0], ""]]
+    source = write(tmp_path / "data.csv", rows, ["rxn", "y"])
+    featuriser = Featuriser(reaction="reactants-difference")
+    dataset = load_training_table(DataSettings(str(source), ("y",), "rxn", featuriser=featuriser, workers=0))
+    lines = data_lines(dataset)
+    assert "in none of the sets: 1 reaction without any target value" in lines
+    assert any(
+        line.startswith("repeated: 2 reactions fill 4 rows, 1 of them with conflicting labels") for line in lines
+    )
+    assert "each repeated reaction in one part" in dataset.split_summary
+    assert dataset.files[0].row_log.warnings[1][-1].endswith("row 41, of the same reaction, has 7")
