@@ -307,7 +307,7 @@ def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monke
         return not Path(f"/proc/{process}").exists()
 
     monkeypatch.setattr("gtx.serve.processes.make_process_pool", make)
-    limits = {"timeout": 8, "wait": 300, "max_connections": 30}
+    limits = {"timeout": 5, "wait": 300, "max_connections": 30}
     with served(predictor, processes=True, **limits) as client, ThreadPoolExecutor(1) as threads:
 
         def explain() -> Reply:
@@ -320,7 +320,7 @@ def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monke
         stopped = stop()  # its time will be over
         asked = threads.submit(explain)
         assert client.get("/health").status == predict().status == 200 and not asked.done()
-        assert (asked.result().status, asked.result().json()) == (504, {"error": "not answered within 8 s"})
+        assert (asked.result().status, asked.result().json()) == (504, {"error": "not answered within 5 s"})
         until(lambda: has_ended(stopped))
 
         stopped = stop(0)  # it will be killed, and another one predicts
