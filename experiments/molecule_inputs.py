@@ -85,7 +85,7 @@ def of_network(run: Run, split: dict[str, np.ndarray], variant: str) -> np.ndarr
     store = with_inputs(run.dataset.store, variant, split["train"])
     train, val = (store.subset(split[part]) for part in ("train", "val"))
     task = run.dataset.task.fit(train)
-    settings = TrainSettings(seed=run.seed, threads=1, progress=False, accelerator="cpu").resolved(task.epochs)
+    settings = TrainSettings(seed=run.seed, threads=1, progress=False, accelerator="cpu").resolve(task.epochs)
     spec = make_model_spec(settings, run.data.featuriser, task, len(train))
     spec["arguments"] |= {"num_descriptors": store.descriptors.shape[1], "foundation": None}
     if store.atom_features is not None:

@@ -22,7 +22,7 @@ from experiments.recipe import main
 from experiments.runs import PublicSet, read_set
 from experiments.summary import markdown, replace_tables
 from experiments.tables import RESULTS, ROOT
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.data.public_datasets import PUBLIC_DATASETS as NAMED
 from gtx.data.public_datasets import load_public_dataset
 from gtx.training_data import DataSettings
@@ -45,7 +45,7 @@ def with_validation(file: Path, folder: Path) -> Path:
     train = np.flatnonzero(table["split"] == "train")
     chosen = np.random.default_rng(0).permutation(train)[: round(HELD_OUT * len(train))]
     table.loc[chosen, "split"] = "val"
-    with whole_file(folder / file.name, "w") as made:
+    with atomic_file(folder / file.name, "w") as made:
         table.to_csv(made, index=False)
     return folder / file.name
 

@@ -26,7 +26,7 @@ from experiments.runs import PublicSet
 from experiments.summary import markdown
 from experiments.tables import ROOT
 from gtx.base.errors import InputError
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.molecules import Featuriser
 from gtx.molecules.reactions import MODES, SIDES
 from gtx.report.comparison import corrected_resampled_t
@@ -66,7 +66,7 @@ class ComponentSet(ReactionSet):
         for side, texts in zip(SIDES, zip(*table["reaction"].str.split(">>"), strict=True), strict=True):
             table[side] = texts
         made = ROOT / "runs" / self.folder / f"{self.name}.csv"
-        with whole_file(made, "w") as file:
+        with atomic_file(made, "w") as file:
             table.to_csv(file, index=False)
         featuriser = Featuriser(components=SIDES)
         return DataSettings(str(made), ("y",), split_column=self.splits[split], featuriser=featuriser)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 
 Record = dict[str, Any]
 ROOT = Path(__file__).parents[1]
@@ -69,7 +69,7 @@ def read(file: Path) -> list[Record]:
 
 def write(file: Path, runs: Iterable[Mapping[str, Any]]) -> None:
     """Replace a file as a whole."""
-    with whole_file(file, "w") as opened:
+    with atomic_file(file, "w") as opened:
         writer = csv.DictWriter(opened, [*TEXT, *JSON, "details"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(map(_line, runs))
@@ -182,7 +182,7 @@ def _add_predictions(file: Path, run: Record, predicted: Predictions) -> None:
         before = pq.read_table(file).to_pandas()
         others = before[(before["folder"] != run["folder"]) | (before["name"] != run["name"])]
         added = pd.concat([others, added])
-    with whole_file(file) as opened:
+    with atomic_file(file) as opened:
         pq.write_table(
             pa.Table.from_pandas(added, SCHEMA, preserve_index=False),
             opened,

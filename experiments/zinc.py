@@ -34,7 +34,7 @@ from experiments.models import fit_predict, network_outputs
 from experiments.recipe import options_of, print_scores, run_all
 from experiments.runs import PublicSet, Run, execute, split_digest
 from gtx.base.errors import InputError
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.data import MoleculeStore
 from gtx.models import build_model
 from gtx.training import TrainSettings, fit
@@ -192,7 +192,7 @@ def download(file: Path) -> None:
             made |= {f"{part}_{name}": array for name, array in flat.items()}
     except Exception as reason:
         raise InputError(f"the graphs of ZINC-12k are not at {file}, and PyG cannot get them: {reason}") from reason
-    with whole_file(file) as opened:
+    with atomic_file(file) as opened:
         np.savez_compressed(opened, **made)
 
 

@@ -24,7 +24,7 @@ from rdkit import Chem
 from rich.console import Console
 from rich.progress import track
 
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.data.featurising import map_in_workers
 from gtx.molecules import Featuriser, MoleculeError
 
@@ -103,7 +103,7 @@ def read_labels(folder: Path, molecules: int) -> Labels:
 def write_shard(folder: Path, begin: int, texts: Sequence[str]) -> Counter[str]:
     """Label the molecules from number `begin` on and write them; the reasons of failures, counted."""
     shard = label_texts(texts)
-    with whole_file(folder / f"{begin:09d}.npz") as file:
+    with atomic_file(folder / f"{begin:09d}.npz") as file:
         np.savez(file, **shard._asdict())
     return Counter(shard.error[shard.error != ""].tolist())
 

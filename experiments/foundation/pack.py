@@ -12,7 +12,7 @@ from pathlib import Path
 
 import gtx
 from experiments.tables import ROOT
-from gtx.base.files import whole_file, write_text
+from gtx.base.files import atomic_file, write_text
 from gtx.prediction.foundation import read_model_card
 from gtx.prediction.model_file import read_model
 
@@ -45,7 +45,7 @@ def main() -> None:
         "training": TRAINING.format(minutes=facts["cpu_seconds"] / 60, **facts),
         "weights": f"{sum(p.numel() for p in member.parameters()):,}, as float16",
     }
-    with whole_file(FOLDER / "foundation.gtx") as file:
+    with atomic_file(FOLDER / "foundation.gtx") as file:
         file.write(content)
     write_text(FOLDER / "foundation.json", json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     print((FOLDER / "foundation.gtx").relative_to(ROOT))

@@ -15,7 +15,7 @@ from rich.progress import track
 
 from experiments.foundation.labels import read_corpus
 from experiments.foundation.pack import FOLDER
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.prediction.foundation import identity, is_in_filter, make_filter
 
 OTHERS = 5_000
@@ -38,7 +38,7 @@ def main() -> None:
         assert is_in_filter(filters[name], own).all()
         wrong = is_in_filter(filters[name], new).mean() if new else 0.0
         print(f"{len(own):,} {name}; of {len(new):,} others {wrong:.2%} are taken for one of them")
-    with whole_file(FOLDER / "seen.npz") as file:
+    with atomic_file(FOLDER / "seen.npz") as file:
         np.savez_compressed(file, **filters)
     print(f"{(FOLDER / 'seen.npz').stat().st_size:,} bytes")
 

@@ -3,7 +3,7 @@
 An annex is known by the section `[project.entry-points."gtx.GROUP"]` of its `pyproject.toml` alone. The groups:
 
 - `gtx.commands`: the module of a command, with `ABOUT`, `USAGE`, `EXAMPLES`, `NOTES`, `OPTIONS` and `run(arguments)`;
-- `gtx.tasks`: a `gtx.settings.options.TaskEntry`;
+- `gtx.tasks`: a `gtx.settings.TaskEntry`;
 - `gtx.models`: a `gtx.models.Architecture`;
 - `gtx.featurisers`: a function with the arguments and the results of `gtx.molecules.perception.featurise_with_rdkit`.
 """

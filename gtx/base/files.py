@@ -17,7 +17,7 @@ from gtx.base.errors import InputError
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
+def atomic_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
     """Open a file for writing, which gets its name only after all its content is on the disk.
 
     An error, a kill or a power failure never leaves half a file of that name; a killed process may leave a hidden
@@ -51,8 +51,8 @@ def whole_file(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[An
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, see `whole_file`."""
-    with whole_file(path, "w") as file:
+    """Write a text file, see `atomic_file`."""
+    with atomic_file(path, "w") as file:
         file.write(text)
 
 
@@ -62,7 +62,7 @@ MOST_DIFFERENCES = 5
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes and threads; the lock is reentrant.
 
     The operating system holds the lock, by a hidden file, so it ends with the process, however that ends.

@@ -1,6 +1,6 @@
 """Checks by pydantic of plain values from outside, such as JSON; errors name the entry, the expected and the value.
 
-    header = entries({"limit": whole(1, 100), "names": list_of(Text, least=1)})
+    header = entries({"limit": integer(1, 100), "names": list_of(Text, least=1)})
     check({"limit": 0, "names": ["a"]}, header, "header")  # InputError: header.limit: expected a ...
 
 A kind is a type, with limits as `Annotated` holds them. Nothing is converted: `"1"` and `True` are no numbers.
@@ -94,7 +94,7 @@ def text(most: int = LONGEST_TEXT) -> Any:
     return Annotated[str, Field(max_length=most)]
 
 
-def whole(low: int = 0, high: int = LARGEST) -> Any:
+def integer(low: int = 0, high: int = LARGEST) -> Any:
     """Make the kind of integers from `low` to `high`."""
     return Annotated[int, Field(ge=low, le=high)]
 
@@ -225,7 +225,7 @@ def _limited(hint: Any) -> Any:
         return dict[str, Any]
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return list_of(_limited(parts[0]), most=LONGEST)
-    limited: dict[Any, Any] = {int: whole(), float: Number, str: Text}
+    limited: dict[Any, Any] = {int: integer(), float: Number, str: Text}
     return limited.get(hint, hint)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import gtx
 from gtx.base.annexes import additions
 from gtx.base.errors import InputError, Terminated, did_you_mean, raise_on_sigterm
-from gtx.cli.printing import be_quiet, say
+from gtx.cli.printing import say, set_quiet
 
 if TYPE_CHECKING:
     from gtx.cli.parser import Command
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (KeyboardInterrupt, Terminated) as end:
         word, status = ("terminated", end.status) if isinstance(end, Terminated) else ("interrupted", 130)
-        if _speaks():
+        if _prints():
             print(f"\ngtx: {word}{resumable}", file=sys.stderr)
         return status
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _speaks() -> bool:
+def _prints() -> bool:
     """Return True for the only process of a command, or the first of several that train together."""
     if "pytorch_lightning" not in sys.modules:
         return True
@@ -155,7 +155,7 @@ def _run(name: str, words: Sequence[str]) -> int:
         raise InputError(f"unknown option {name}{did_you_mean(name, ('--help', '--version'), str)} (gtx --help)")
     command = load_command(name)
     arguments = command.parse(words)
-    be_quiet(arguments.quiet)
+    set_quiet(arguments.quiet)
     try:
         return command.run(arguments)
     except InputError as reason:  # "top: ..." of a function is "--top: ..." on the command line

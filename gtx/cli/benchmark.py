@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gtx.cli.options import MOLECULES, RUN, TABLE, SplitOptions, settings_from, task_options, training_options
 from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, folded, name_width, note, print_fitting, say
-from gtx.settings.options import option
+from gtx.settings import option
 
 if TYPE_CHECKING:
     from gtx.workflow.benchmark import Benchmark

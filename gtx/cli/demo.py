@@ -9,7 +9,7 @@ from pathlib import Path
 import gtx
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
-from gtx.settings.options import Name, option
+from gtx.settings import Name, option
 
 EXAMPLES = """
 examples:

@@ -11,7 +11,7 @@ from gtx.base.errors import InputError
 from gtx.cli.parser import options_of
 from gtx.cli.predict import check_order
 from gtx.cli.printing import say
-from gtx.settings.options import option, word
+from gtx.settings import option, word
 from gtx.settings.training import Arguments
 
 if TYPE_CHECKING:

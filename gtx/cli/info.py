@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, console
-from gtx.settings.options import word
+from gtx.settings import word
 
 EXAMPLES = """
 examples:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from gtx.base.errors import InputError
 from gtx.base.schema import Number, valid
 from gtx.cli.parser import Option, options_of
-from gtx.settings.options import Name, chosen, option, word
+from gtx.settings import Name, option, option_fields, word
 from gtx.settings.tasks import TASKS
 from gtx.settings.training import TrainSettings
 
@@ -196,7 +196,7 @@ def task_options(names: Sequence[str]) -> list[Option]:
     """List `--task` and the options of these tasks."""
     text = f"{', '.join(names)}; default: classification if all targets have two different values, else regression"
     options = {"task": Option("task", Literal[tuple(names)], None, text, "task", "--task", common=True)}
-    known = {name: {field.name for field in chosen(TASKS[name].options)} for name in names}
+    known = {name: {field.name for field in option_fields(TASKS[name].options)} for name in names}
     for each in itertools.chain(*(options_of(TASKS[name].options, "task") for name in names)):
         having = [name for name in names if each.name in known[name]]
         tasks = " and ".join(filter(None, (", ".join(having[:-1]), having[-1])))
@@ -273,7 +273,7 @@ def task_from(values: Mapping[str, Any], targets: Sequence[str]) -> Task | Infer
     """Make the task of the options; `InferredTask` if only options of tasks are set, None if nothing is."""
     from gtx import tasks
 
-    of_tasks = {name: {field.name for field in chosen(entry.options)} for name, entry in TASKS.items()}
+    of_tasks = {name: {field.name for field in option_fields(entry.options)} for name, entry in TASKS.items()}
     options = {name: values[name] for name in sorted(set().union(*of_tasks.values()) & values["chosen"])}
     name = values["task"]
     columns = {part: values[option] for part, option in COLUMNS.items() if values[option]}

@@ -19,7 +19,7 @@ import yaml
 
 from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.base.schema import check
-from gtx.settings.options import chosen, option
+from gtx.settings import option, option_fields
 
 # --- Options, and how their values are read.
 
@@ -123,10 +123,10 @@ def first_type(kind: Any) -> Any:
 
 
 def options_of(settings: type, group: str) -> list[Option]:
-    """List the fields of a dataclass that are options, see `gtx.settings.options.option`, as a group of the help."""
+    """List the fields of a dataclass that are options, see `gtx.settings.option`, as a group of the help."""
     kinds = get_type_hints(settings, include_extras=True)
     options = []
-    for field in chosen(settings):
+    for field in option_fields(settings):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         more = {name: field.metadata[name] for name in ("flag", "metavar", "common")}
         if more["flag"] is None:

@@ -13,7 +13,7 @@ from gtx.cli import importing
 from gtx.cli.options import MOLECULES, TABLE, molecule_columns
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, shows_progress
-from gtx.settings.options import Name, option, word
+from gtx.settings import Name, option, word
 
 if TYPE_CHECKING:
     from gtx.data.rows import RowLog

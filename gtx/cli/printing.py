@@ -38,7 +38,7 @@ def note(line: str) -> None:
         say(line, sys.stderr)
 
 
-def be_quiet(quiet: bool) -> None:
+def set_quiet(quiet: bool) -> None:
     """Turn `note` off or on."""
     global _quiet
     _quiet = quiet

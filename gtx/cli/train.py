@@ -11,7 +11,7 @@ from gtx.cli import importing
 from gtx.cli.options import MOLECULES, PARTS, TABLE, RunOptions, settings_from, task_options, training_options
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say, score_table
-from gtx.settings.options import option
+from gtx.settings import option
 from gtx.settings.tasks import TASKS
 
 if TYPE_CHECKING:

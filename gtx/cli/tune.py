@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gtx.cli.options import MOLECULES, PARTS, TABLE, RunOptions, settings_from, task_options, training_options
 from gtx.cli.parser import options_of
 from gtx.cli.printing import cell, console, note, say
-from gtx.settings.options import option
+from gtx.settings import option
 from gtx.settings.training import AtLeastZero
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 
 if TYPE_CHECKING:
     from gtx.molecules import FeaturisedMolecules
@@ -235,7 +235,7 @@ class MoleculeStore:
         """Write the store to a safetensors file; the same molecules give the same bytes."""
         tensors = {name: tensor.contiguous() for name, tensor in self._tensors().items()}
         words = {**(metadata or {}), "atom_columns": " ".join(self.atom_columns)}
-        with whole_file(path) as file:  # of several entries the order changes from run to run
+        with atomic_file(path) as file:  # of several entries the order changes from run to run
             file.write(save(tensors, {"words": json.dumps(words)}))
 
     @classmethod

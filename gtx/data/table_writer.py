@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING
 
 from gtx.base.errors import InputError
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.data.rows import LIMITS
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class TableWriter:
                 f"{', '.join(TEXT_ENDINGS)} (.gz may follow) and {', '.join(PARQUET_ENDINGS)}"
             )
         # a device has no name to take over
-        raw: IO[bytes] | gzip.GzipFile = stack.enter_context(place.open("wb") if device else whole_file(place))
+        raw: IO[bytes] | gzip.GzipFile = stack.enter_context(place.open("wb") if device else atomic_file(place))
         if parquet:
             return self._parquet(stack, raw)
         if name.endswith(".gz"):  # no name and no time inside, so that the bytes are the same on every run

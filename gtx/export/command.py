@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass
 
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
-from gtx.settings.options import Name, option, word
+from gtx.settings import Name, option, word
 
 ABOUT = "write a trained model to an ONNX file, which runs without torch"
 EXAMPLES = """

@@ -20,7 +20,7 @@ from torch_geometric.data import Batch, Data
 
 import gtx
 from gtx.base.errors import InputError, first_line
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.export.running import INPUTS, METADATA, ExportedModel, split_molecules
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import hash_atom_environments
@@ -98,7 +98,7 @@ def export_model(
     difference = _compare(ExportedModel(written), model, smiles)
     about["checked"] = {"molecules": len(smiles), "difference": difference}
     content = _with_metadata(written, about)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
     unit = "standard deviations of the target" if isinstance(model.task, Regression) else "of a probability"
     return Export(program.columns, len(smiles), difference, unit, len(content))

@@ -12,7 +12,7 @@ from torch import nn
 
 from gtx.base.annexes import additions
 from gtx.base.errors import InputError
-from gtx.base.schema import Entries, Text, check, entries, kinds_of, whole
+from gtx.base.schema import Entries, Text, check, entries, integer, kinds_of
 from gtx.kernel import KernelRidge
 from gtx.models.all_pairs import egt, gps, graphormer, grit, tgt, transformer
 from gtx.models.assembly import graph_transformer
@@ -64,7 +64,7 @@ CLOSED_FORM_MODELS: dict[str, Callable[..., KernelRidge]] = {"kernel": kernel_ri
 
 SPEC = entries(
     {"name": Text, "arguments": Entries},
-    {"components": entries({"count": whole(2, 10)}, {"separate": bool, "further": whole()})},
+    {"components": entries({"count": integer(2, 10)}, {"separate": bool, "further": integer()})},
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-from gtx.base.schema import Text, check, entries, whole
+from gtx.base.schema import Text, check, entries, integer
 from gtx.encodings import (
     BondFeatures,
     GaussianDistance,
@@ -25,7 +25,7 @@ from gtx.nn.features import FARTHEST
 
 EncodingName = Literal["bonds", "path", "walk", "degree", "ring", "simple_paths"]
 
-FOUNDATION = entries({"sha256": Text, "width": whole(1)})
+FOUNDATION = entries({"sha256": Text, "width": integer(1)})
 """Kind of the specification of a foundation."""
 
 

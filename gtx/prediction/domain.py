@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.base.schema import Number, Text, check, entries, list_of, mapping_of, number, text, whole
+from gtx.base.schema import Number, Text, check, entries, integer, list_of, mapping_of, number, text
 from gtx.data import MoleculeStore, featurise
 from gtx.data.cells import parse_number
 from gtx.data.rows import Row
@@ -208,9 +208,9 @@ class TrainingExtent:
         """Rebuild the extent of rows of some components from the plain values of `to_dict`, with an `InputError` for an
         entry that is missing or not in order; `columns` are the numbers of columns of codes of atoms and of bonds.
         """
-        codes = list_of(whole(0, CODES - 1), most=CODES)
+        codes = list_of(integer(0, CODES - 1), most=CODES)
         atoms, bonds = (list_of(codes, count, count) for count in columns)
-        part = entries({"atoms": atoms, "bonds": bonds, "largest": whole(0, 2**53) | None})
+        part = entries({"atoms": atoms, "bonds": bonds, "largest": integer(0, 2**53) | None})
         ranges = mapping_of(list_of(Number, 2, 2))
         check(plain, entries({"molecules": list_of(part, components, components), "features": ranges}), "extent")
         for name, (low, high) in plain["features"].items():
@@ -289,8 +289,8 @@ class TrainingRows:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         """Rebuild the rows from the plain values of `to_dict`, with an `InputError` for what is not in order."""
-        numbers, texts = list_of(whole(0, 2**53), most=MOST), list_of(text(LONGEST_CELL), most=MOST)
-        kinds = {"smiles": texts, "rows": numbers, "values": mapping_of(texts), "trained": whole(0, 2**53)}
+        numbers, texts = list_of(integer(0, 2**53), most=MOST), list_of(text(LONGEST_CELL), most=MOST)
+        kinds = {"smiles": texts, "rows": numbers, "values": mapping_of(texts), "trained": integer(0, 2**53)}
         check(plain, entries(kinds), "training")
         if (characters := sum(map(len, plain["smiles"]))) > MOST_CHARACTERS:
             raise InputError(f"training.smiles: expected {MOST_CHARACTERS:,} characters at most, got {characters:,}")
@@ -555,7 +555,7 @@ class Domain:
     @classmethod
     def from_dict(cls, plain: dict[str, Any], targets: int) -> Self:
         """Rebuild the domain from the plain values of `to_dict`, with an `InputError` for what is not in order."""
-        counts, errors = (list_of(kind, targets, targets) for kind in (whole(0, 2**53), number(0) | None))
+        counts, errors = (list_of(kind, targets, targets) for kind in (integer(0, 2**53), number(0) | None))
         bands = entries(dict.fromkeys(BANDS, entries({"rows": counts, "errors": errors})))
         check(plain, entries({"edges": list_of(number(0, 1), 2, 2), "error": Text, "bands": bands}), "domain")
         low, high = plain["edges"]

@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 
 from gtx.base.errors import InputError, first_line, printable
-from gtx.base.files import LOCK, check_same, locked, read_plain, write_text
+from gtx.base.files import LOCK, check_same, lock_folder, read_plain, write_text
 from gtx.data.cells import cell_text
 from gtx.data.rows import MoleculeColumn, RowLog, Table, first_side, smiles_index
 from gtx.data.table_writer import PARQUET_ENDINGS, TEXT_ENDINGS, TableWriter, output_header, refuse_input_as_output
@@ -146,7 +146,7 @@ def predict_folder(
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
     options |= {"selection": selection, "on_error": on_error, "workers": workers}
-    with locked(out), _swept(out):
+    with lock_folder(out), _swept(out):
         _check_settings(out, json.loads(json.dumps(settings)))  # as they will be read
         problems, tables = dict(library.problems), {}
         outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)

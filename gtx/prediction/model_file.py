@@ -26,7 +26,7 @@ from torch_geometric.data import Batch
 
 import gtx
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.base.schema import (
     LARGEST,
     Anything,
@@ -35,11 +35,11 @@ from gtx.base.schema import (
     Text,
     check,
     entries,
+    integer,
     list_of,
     mapping_of,
     number,
     shown,
-    whole,
 )
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.kernel import KernelRidge
@@ -233,7 +233,7 @@ _TUNING = entries({}, {"rates": mapping_of(number(0))})
 _FEATURES = entries({"names": list_of(Text), "blanks": bool}, {"atoms": list_of(Text), "bonds": list_of(Text)})
 _HEADER = entries(
     {
-        "members": whole(1),
+        "members": integer(1),
         "task": entries({"name": Text}),  # which checks what it has learned itself
         "featuriser": entries({"settings": Entries, "hash": Text}),
         "model": SPEC,
@@ -341,7 +341,7 @@ class ModelFileHeader:
             InputError: the format is another, the features of molecules are others than this gtx computes, or an entry
                 is not in order.
         """
-        check(plain, entries({"format": whole()}))
+        check(plain, entries({"format": integer()}))
         if plain["format"] != FORMAT:
             made = "; a gtx from before 0.1.0 made it: train anew" if 2 <= plain["format"] <= 5 else ""
             raise InputError(f"it is of format {plain['format']}, this gtx reads format {FORMAT}{made}")
@@ -460,7 +460,7 @@ def save_model(
     plain = header.to_dict() | {"members": len(members)}
     check(plain, _HEADER)  # what gtx would not read it does not write
     digest = _digest(io.BytesIO(save(tensors)), plain)
-    with whole_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
+    with atomic_file(path) as file:  # not by `save_file`, whose files nobody but the owner may read
         file.write(save(tensors, {"gtx": _text(plain | {CHECKSUM: digest})}))
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.report.gallery import COLOURS, INK, STYLE
 from gtx.report.kinds import in_unit
 
@@ -72,7 +72,7 @@ def comparison_figure(
 
 def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as PNG; the file appears whole or not at all."""
-    with matplotlib.rc_context(STYLE), whole_file(path) as file:
+    with matplotlib.rc_context(STYLE), atomic_file(path) as file:
         figure.savefig(file, format="png", dpi=200, facecolor="white", transparent=False)
 
 

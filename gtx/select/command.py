@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note, say
-from gtx.settings.options import Name, option, word
+from gtx.settings import Name, option, word
 
 if TYPE_CHECKING:
     from gtx.select.selecting import Replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gtx.settings.options import TaskEntry, option
+from gtx.settings import TaskEntry, option
 
 
 @dataclass(frozen=True, kw_only=True)

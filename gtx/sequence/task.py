@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.base.schema import Entries, entries, number, one_of, whole
+from gtx.base.schema import Entries, entries, integer, number, one_of
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.rows import Row, find_column, find_columns
 from gtx.molecules import Featuriser
 from gtx.sequence.model import GeneratedSequence, MoleculeToSequenceModel, beam_search, greedy_search
 from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
-from gtx.settings.options import learned
+from gtx.settings import learned
 from gtx.tasks.columns import BAD_TARGET, Columns
 from gtx.tasks.metrics import Metric, smoothed_cross_entropy
 from gtx.tasks.task import AnswerRules, Objective, Task, fresh_columns
@@ -474,5 +474,5 @@ class SequenceGenerationTask(Task, SequenceOptions):
 
     @classmethod
     def header_entries(cls, targets: int) -> Any:
-        options = {"tokens": one_of(TOKENIZERS), "max_tokens": whole(1, LONGEST), "smoothing": number(0, 1)}
-        return entries({"vocabulary": Entries, "limit": whole(1, LONGEST)}, options)
+        options = {"tokens": one_of(TOKENIZERS), "max_tokens": integer(1, LONGEST), "smoothing": number(0, 1)}
+        return entries({"vocabulary": Entries, "limit": integer(1, LONGEST)}, options)

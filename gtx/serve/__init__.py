@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gtx.base.schema import check_fields
-from gtx.settings.options import option
+from gtx.settings import option
 from gtx.settings.training import AtLeastZero
 
 AboveZero = Annotated[int, Field(ge=1)]

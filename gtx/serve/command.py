@@ -14,7 +14,7 @@ from gtx.base.errors import InputError, Terminated
 from gtx.cli.parser import options_of
 from gtx.cli.printing import note
 from gtx.serve import ServiceLimits
-from gtx.settings.options import option, word
+from gtx.settings import option, word
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gtx.base.annexes import additions
-from gtx.settings.options import TaskEntry, option
+from gtx.settings import TaskEntry, option
 
 
 @dataclass(frozen=True, kw_only=True)

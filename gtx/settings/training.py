@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gtx.base.schema import LARGEST, Storable, check_fields
-from gtx.settings.options import option
+from gtx.settings import option
 
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -147,7 +147,7 @@ class TrainSettings:
         """Return the maximum number of molecules in a batch, for a number of training rows."""
         return self.batch_molecules or min(128, max(16, round(rows**0.5)))
 
-    def resolved(self, epochs: int, machines: int = 1) -> TrainSettings:
+    def resolve(self, epochs: int, machines: int = 1) -> TrainSettings:
         """Fill in the number of epochs and of machines, if they are None; a single machine stays None."""
         nodes = self.num_nodes or machines
         return replace(self, epochs=self.epochs or epochs, num_nodes=nodes if nodes > 1 else None)

@@ -20,7 +20,7 @@ from torch.distributions import Dirichlet, kl_divergence
 from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, entries, list_of, number, one_of
 from gtx.data import MoleculeStore
-from gtx.settings.options import learned
+from gtx.settings import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
 from gtx.tasks.columns import LEVELS, MOST_CLASSES, ZERO_ONE, ClassColumns, listed, same_label
 from gtx.tasks.metrics import Metric, accuracy, constants, has_values, mean_scores, roc_auc, sklearn_score, varies

@@ -19,7 +19,7 @@ from gtx.base.schema import check, entries, list_of, one_of
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import comma_advice, has_comma
 from gtx.data.rows import InputFile, Row, RowLog, plural
-from gtx.settings.options import chosen, learned
+from gtx.settings import learned, option_fields
 from gtx.settings.tasks import TASKS, MoleculeAtomBondOptions
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification
 from gtx.tasks.columns import (
@@ -205,7 +205,7 @@ def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any], lev
     """
     entry = TASKS[name]
     values = {option: value for option, value in options.items() if value is not None}
-    if unknown := values.keys() - {field.name for field in chosen(entry.options)}:
+    if unknown := values.keys() - {field.name for field in option_fields(entry.options)}:
         raise InputError(f"{min(unknown)}: {name} has no such option; leave it out")
     return entry.load()(tuple(targets), level=level or entry.level, **values)
 

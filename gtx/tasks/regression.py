@@ -18,7 +18,7 @@ from gtx.base.schema import Number, Text, check, entries, list_of, number, one_o
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import LIMIT, too_large
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
-from gtx.settings.options import learned
+from gtx.settings import learned
 from gtx.settings.tasks import NumberOptions, TotalOptions
 from gtx.tasks.columns import LEVELS, Columns
 from gtx.tasks.metrics import (

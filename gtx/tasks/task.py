@@ -16,7 +16,7 @@ from gtx.base.schema import Text, check, entries, list_of, one_of
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.rows import InputFile, Row
 from gtx.data.table_writer import find_unused_column_name
-from gtx.settings.options import chosen
+from gtx.settings import option_fields
 from gtx.settings.tasks import TASKS
 from gtx.tasks.columns import LEVELS, Columns, Level, LevelName
 from gtx.tasks.metrics import Metric
@@ -302,8 +302,8 @@ class Task(ABC):
             object.__setattr__(self, "name", self.names[self.level])
             object.__setattr__(self, "supports", frozenset({"fine-tuning"}))
         if self.name in TASKS:
-            known = {each.name for each in chosen(TASKS[self.name].options)}
-            for each in chosen(self):
+            known = {each.name for each in option_fields(TASKS[self.name].options)}
+            for each in option_fields(self):
                 if each.name not in known and getattr(self, each.name) != each.default:
                     raise InputError(f"{each.name}: {self.name} has no such option; leave it out")
 
@@ -405,7 +405,7 @@ class Task(ABC):
 
     def config(self) -> dict[str, Any]:
         """Return the user's choices as plain values, for `config.yaml`."""
-        values = {f.name: getattr(self, f.name) for f in chosen(self)}
+        values = {f.name: getattr(self, f.name) for f in option_fields(self)}
         named = {name: getattr(value, "__name__", value) for name, value in values.items() if callable(value)}
         return {"task": self.name, "targets": list(self.targets), **values, **named}
 

@@ -56,13 +56,13 @@ from gtx.training.processes import (
     distributed_group,
     interruptible,
     is_main_process,
-    locked_for_all,
+    lock_folder_for_all,
     machines,
     quiet,
     run_in_main_process,
     torch_threads,
 )
-from gtx.training.run import RunFolder, WholeCheckpointIO, collect_run_config, readable, save_whole
+from gtx.training.run import AtomicCheckpointIO, RunFolder, collect_run_config, readable, save_atomically
 
 TRAINING_LOCK = threading.RLock()
 """Lock of the training in progress: torch has one random generator per process, so fits in threads take turns."""
@@ -116,10 +116,10 @@ def fit(
             target has no training value, there are no training molecules, the model, the precision or `keep_by` does
             not suit the task, or training diverged.
     """
-    settings = settings.resolved(task.epochs, machines())
-    problem = Problem(model, task, train, val, settings, folds, start, transfer, watch).checked()
+    settings = settings.resolve(task.epochs, machines())
+    problem = Problem(model, task, train, val, settings, folds, start, transfer, watch).check()
     run = RunFolder(folder)
-    with locked_for_all(run.path):
+    with lock_folder_for_all(run.path):
         name = type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", repr(model))
         config = collect_run_config(problem.task, settings, {"model": name} | (marks or {}))
         run.open(config, overwrite)
@@ -150,7 +150,7 @@ class Problem:
     transfer: PretrainedWeightLoader = TRANSFER_MATCHING
     watch: Watch | None = None
 
-    def checked(self) -> Problem:
+    def check(self) -> Problem:
         """Fit the task to the training molecules, and check that the settings suit it.
 
         Raises:
@@ -244,7 +244,7 @@ def train_member(problem: Problem, number: int, folder: Path) -> TrainedMember:
     watch = None if problem.watch is None else partial(problem.watch, number)
     trained = train_module(module, data, folder, problem.title(number), number == 0, watch)
     if is_main_process():
-        save_whole(trained, file)
+        save_atomically(trained, file)
         (folder / "last.ckpt").unlink(missing_ok=True)
     model.load_state_dict(trained.pop("weights"))
     return TrainedMember(model.requires_grad_().cpu().float().eval(), problem.task, **trained)
@@ -480,7 +480,7 @@ def _trainer(settings: TrainSettings, **arguments: Any) -> Trainer:
             precision=settings.precision,  # type: ignore[arg-type]  # checked by Lightning
             max_epochs=settings.epochs,
             gradient_clip_val=settings.clip or None,
-            plugins=[WholeCheckpointIO()],
+            plugins=[AtomicCheckpointIO()],
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             reload_dataloaders_every_n_epochs=1,

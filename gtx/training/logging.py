@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from torch import Tensor
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 from gtx.training.data import data_module
 from gtx.training.optimise import best_epochs
 
@@ -61,7 +61,7 @@ class History(Callback):
         batches = {"batch_pairs": data_module(trainer).budget}
         self.rows.append({"epoch": trainer.current_epoch + 1, **spent, **batches, **logged, **validated})
         if trainer.is_global_zero:
-            with whole_file(self.file, "w") as opened:
+            with atomic_file(self.file, "w") as opened:
                 writer = csv.DictWriter(opened, self.rows[-1], lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(self.rows)

@@ -31,7 +31,7 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 from torch.distributed.rendezvous import rendezvous
 
 from gtx.base.errors import InputError, Terminated, first_line, raise_on_sigterm, raise_terminated
-from gtx.base.files import locked
+from gtx.base.files import lock_folder
 from gtx.data import MoleculeStore
 
 T = TypeVar("T")
@@ -112,9 +112,9 @@ def distributed_group() -> Iterator[None]:
 
 
 @contextmanager
-def locked_for_all(folder: Path) -> Iterator[None]:
-    """Lock a folder by the main process for all that train together, see `gtx.base.files.locked`."""
-    with locked(folder) if is_main_process() else nullcontext():
+def lock_folder_for_all(folder: Path) -> Iterator[None]:
+    """Lock a folder by the main process for all that train together, see `gtx.base.files.lock_folder`."""
+    with lock_folder(folder) if is_main_process() else nullcontext():
         yield
 
 

@@ -15,7 +15,7 @@ import yaml
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from gtx.base.errors import InputError
-from gtx.base.files import check_same, claim, discard, whole_file, write_text
+from gtx.base.files import atomic_file, check_same, claim, discard, write_text
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Task
 from gtx.training.processes import is_main_process, run_in_main_process
@@ -98,9 +98,9 @@ def collect_run_config(task: Task, settings: TrainSettings, marks: dict[str, Any
 # --- Checkpoints are written whole: a process that is killed leaves no partial file.
 
 
-def save_whole(contents: dict[str, Any], path: Path) -> None:
+def save_atomically(contents: dict[str, Any], path: Path) -> None:
     """Write a file with `torch.save`, complete or not at all."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         try:
             torch.save(contents, file)
         except RuntimeError as error:
@@ -137,7 +137,7 @@ def readable(path: Path, remedy: str = _TRAIN_ANEW) -> Iterator[None]:
         ) from (None if isinstance(error, UnpicklingError) else error)
 
 
-class WholeCheckpointIO(TorchCheckpointIO):
+class AtomicCheckpointIO(TorchCheckpointIO):
     """Checkpoint files that are written atomically, and that the main process reads for all processes.
 
     Lightning's own plugin writes through the system's temporary folder, which may be on another disk, and reads in
@@ -147,9 +147,9 @@ class WholeCheckpointIO(TorchCheckpointIO):
     def load_checkpoint(self, path: str | Path, *arguments: Any, **named: Any) -> dict[str, Any]:
         def read() -> dict[str, Any]:
             with readable(Path(path)):
-                return super(WholeCheckpointIO, self).load_checkpoint(path, *arguments, **named)
+                return super(AtomicCheckpointIO, self).load_checkpoint(path, *arguments, **named)
 
         return run_in_main_process(read)
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        save_whole(checkpoint, Path(path))
+        save_atomically(checkpoint, Path(path))

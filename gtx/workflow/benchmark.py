@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from gtx.base.errors import InputError
-from gtx.base.files import claim, discard, locked, read_plain, whole_file, write_text
+from gtx.base.files import atomic_file, claim, discard, lock_folder, read_plain, write_text
 from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
 from gtx.data.rows import plural
@@ -109,7 +109,7 @@ class Fold:
     @property
     def steps(self) -> int:
         """Number of steps of the progress bar: the epochs of all networks, and one for the baselines."""
-        epochs = self.settings.resolved(self.molecules.task.epochs).epochs or 0
+        epochs = self.settings.resolve(self.molecules.task.epochs).epochs or 0
         return epochs * self.settings.folds + 1
 
     def steps_done(self) -> int:
@@ -279,7 +279,7 @@ def benchmark(
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
     data.split_settings.check_cross_validation()
     check_model_settings(settings, data.featuriser, data.features)
-    with locked(out):
+    with lock_folder(out):
         claim(out, (*OUTPUTS, "cache", "splits"))
         if overwrite:
             discard(out, ("cache",))
@@ -298,7 +298,7 @@ def benchmark(
         table = compare(scores, 1 / (test_folds - 1), list(task.metrics))
         notes = list(_notes(dataset, data, folds, test_folds, repeats))
         write_out_of_fold(out / "predictions.csv", dataset, task.answers.prediction_names, results)
-        with whole_file(out / "benchmark.csv") as file:
+        with atomic_file(out / "benchmark.csv") as file:
             pd.DataFrame(table).to_csv(file, index=False, float_format="%.6g")
         metric, lead = next(iter(task.metrics.items()))
         titles = {GTX: GTX} | TITLES
@@ -309,7 +309,7 @@ def benchmark(
             "rows": {file.source: file.row_log.summary() for file in dataset.files},
             "test_folds": test_folds,
             "repeats": repeats,
-            "settings": settings.resolved(task.epochs).decisive(),
+            "settings": settings.resolve(task.epochs).decisive(),
             "test": "corrected resampled t-test (Nadeau & Bengio 2003), 95% intervals",
             "table": table,
             "splits": [{k: v for k, v in result.items() if k not in ("predictions", "test")} for result in results],

@@ -37,7 +37,7 @@ from gtx.training.processes import (
     are_several,
     distributed_group,
     is_main_process,
-    locked_for_all,
+    lock_folder_for_all,
     machines,
     main_process_first,
     run_in_main_process,
@@ -190,11 +190,11 @@ class Run:
                 folder = RunFolder(resources.enter_context(TemporaryDirectory()))
             else:
                 folder = RunFolder(out)
-                resources.enter_context(locked_for_all(folder.path))
+                resources.enter_context(lock_folder_for_all(folder.path))
             data, settings, fine_tuning = prepare(data, settings, start, new_head)
             read = read or partial(_read, out=folder.path, overwrite=overwrite, progress=settings.progress)
             molecules = read(data)
-            settings = settings.resolved(molecules.task.epochs, machines())
+            settings = settings.resolve(molecules.task.epochs, machines())
             molecules = molecules.in_folds(settings.folds, data.split_settings)
             task = molecules.fitted() if fine_tuning is None else fine_tuning.adopted(molecules.fitted())
             check_training_rows_option(task, settings)
@@ -260,7 +260,7 @@ class Run:
             transfer=PretrainedWeightLoader() if fine_tuning is None else fine_tuning.transfer(self.task),
             watch=watch,
         )
-        members = train_networks(problem.checked(), self.folder)
+        members = train_networks(problem.check(), self.folder)
         header = ModelFileHeader(
             self.task,
             self.data.featuriser,

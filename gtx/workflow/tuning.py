@@ -17,7 +17,7 @@ import torch
 import yaml
 
 from gtx.base.errors import InputError
-from gtx.base.files import LOCK, check_same, claim, discard, locked, read_plain, tidy, whole_file, write_text
+from gtx.base.files import LOCK, atomic_file, check_same, claim, discard, lock_folder, read_plain, tidy, write_text
 from gtx.data.featurising import open_process_pool
 from gtx.prediction.foundation import FOUNDATION_MODEL
 from gtx.tasks.task import check_task_capability
@@ -149,7 +149,7 @@ def tune(
     config = collect_data_config(data) | {"targets": list(data.target_columns), "settings": settings.decisive()}
     config |= {"task": data.task and (data.task.config() if hasattr(data.task, "config") else dict(data.task.options))}
     config |= {"starts": list(starts), "models": list(models), "chosen": sorted(chosen)}
-    with locked(out):
+    with lock_folder(out):
         claim(out, FILES)
         try:
             search.space(MAIN)  # with a table that cannot be used, nothing is started or deleted
@@ -211,7 +211,7 @@ class Search:
         """Make the search space of a study."""
         dataset = self.table(name)
         check_selection(dataset.task, self.settings.keep_by, validated=True)
-        base = self.settings.resolved(dataset.task.epochs)
+        base = self.settings.resolve(dataset.task.epochs)
         return Space(base, len(dataset.split["train"]), self.starts, self.models, self.chosen)
 
     def begin(self) -> None:
@@ -294,7 +294,7 @@ def _results(search: Search, options: Mapping[str, Any]) -> Tuned:
     write_text(out / CONFIG, head + yaml.safe_dump(options, sort_keys=False, allow_unicode=True, width=120))
     attributes = ("number", "state", "value", "duration", "params", "user_attrs")
     frames = {name: study.trials_dataframe(attrs=attributes) for name, study in studies.items()}
-    with whole_file(out / "trials.csv") as file:
+    with atomic_file(out / "trials.csv") as file:
         pd.concat(frames, names=["study", None]).reset_index("study").to_csv(file, index=False)
     importances, notes = _importances(studies[MAIN], trials[MAIN])
     if importances:

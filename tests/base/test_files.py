@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gtx.base.files import whole_file, write_text
+from gtx.base.files import atomic_file, write_text
 
 
 def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, synced = tmp_path / "a" / "b.txt", []
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda number: synced.append((os.fstat(number), file.exists())) or sync(number))
-    with whole_file(file, "w") as opened:
+    with atomic_file(file, "w") as opened:
         opened.write("ä\r\n")
     assert file.read_bytes() == "ä\r\n".encode() and list(file.parent.iterdir()) == [file]
     ((state, was_there),) = synced
@@ -25,7 +25,7 @@ def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path: Path, monk
 def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     file = tmp_path / "b.txt"
     write_text(file, "old")
-    with pytest.raises(KeyboardInterrupt), whole_file(file, "w") as opened:
+    with pytest.raises(KeyboardInterrupt), atomic_file(file, "w") as opened:
         opened.write("new")
         raise KeyboardInterrupt
     assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
@@ -38,7 +38,7 @@ def test_a_full_disk_is_told_of_the_file(when: str, tmp_path: Path, monkeypatch:
 
     if when == "fsync":
         monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError) as error, whole_file(tmp_path / "c") as opened:
+    with pytest.raises(OSError) as error, atomic_file(tmp_path / "c") as opened:
         opened.write(b"half")
         if when == "write":
             full()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from gtx.base.errors import InputError
-from gtx.base.schema import Number, Text, check, entries, kinds_of, list_of, mapping_of, number, one_of, whole
+from gtx.base.schema import Number, Text, check, entries, integer, kinds_of, list_of, mapping_of, number, one_of
 
 NUMBERS = list_of(number(0), least=1, most=3)
 
@@ -16,13 +16,13 @@ NUMBERS = list_of(number(0), least=1, most=3)
     [
         (Text, ["", "a"], [None, 1, ["a"], "a" * 10_001, "\ud800"]),
         (bool, [True, False], [None, 1, 0, "true", 0.5]),
-        (whole(1, 9), [1, 9], [0, 10, True, 1.0, "1", None]),
+        (integer(1, 9), [1, 9], [0, 10, True, 1.0, "1", None]),
         (Number, [0, -1e300, 5], [True, float("nan"), float("inf"), 10**400, "1"]),
         (one_of(("a", "b")), ["a"], ["c", None, ["a"], {}]),
         (Text | None, [None, "a"], [1]),
         (NUMBERS, [[0.5], [1, 2, 3]], [[], [1] * 4, [-1], "abc", {"a": 1}, None]),
-        (mapping_of(whole()), [{}, {"a": 1}], [[], {"a": None}]),
-        (entries({"a": Text}, {"b": whole()}), [{"a": ""}, {"a": "", "b": 1, "c": None}], [{}, {"a": 1}, [], None]),
+        (mapping_of(integer()), [{}, {"a": 1}], [[], {"a": None}]),
+        (entries({"a": Text}, {"b": integer()}), [{"a": ""}, {"a": "", "b": 1, "c": None}], [{}, {"a": 1}, [], None]),
     ],
 )
 def test_what_a_value_may_be(kind: Any, good: list[Any], bad: list[Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from gtx.base.errors import InputError
 from gtx.cli import list_commands, load_command, main
 from gtx.cli.parser import Command, Option
-from gtx.settings.options import chosen
+from gtx.settings import option_fields
 from gtx.settings.tasks import TASKS
 from gtx.settings.training import Arguments
 
@@ -131,8 +131,8 @@ def test_help_fits_a_page_and_all_of_it_names_every_option(
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "molecule-atom-bond"])
 def test_a_task_has_a_help_of_its_own(task: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = "\n".join(shown(["train", "--task", task, "--help"], capsys))
-    every = {field.name for entry in TASKS.values() for field in chosen(entry.options)}
-    own = {field.name for field in chosen(TASKS[task].options)}
+    every = {field.name for entry in TASKS.values() for field in option_fields(entry.options)}
+    own = {field.name for field in option_fields(TASKS[task].options)}
     assert {name for name in every if re.search(rf"  --{name.replace('_', '-')}[ ,]", text)} == own
 
 

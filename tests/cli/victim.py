@@ -37,13 +37,13 @@ def die_after_an_epoch(words: list[str]) -> None:
     """Run the command until the first checkpoint has been written."""
     from gtx.training import run
 
-    save = run.save_whole
+    save = run.save_atomically
 
     def save_and_die(contents: dict[str, Any], path: Path) -> None:
         save(contents, path)
         die()
 
-    run.save_whole = save_and_die
+    run.save_atomically = save_and_die
     main(words)
 
 

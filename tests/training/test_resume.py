@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 from gtx.base.errors import InputError, Terminated
 from gtx.training import TrainedMember
 from gtx.training.module import TrainingModule
-from gtx.training.run import save_whole
+from gtx.training.run import save_atomically
 
 from .distributed import FORKS
 from .task import LOGP, train
@@ -75,7 +75,7 @@ def test_sigkill_leaves_no_trace(
 
 def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a" / "last.ckpt"
-    save_whole({"epoch": 1}, file)
+    save_atomically({"epoch": 1}, file)
 
     def fail(contents: dict, opened: BinaryIO) -> None:
         opened.write(b"half")
@@ -83,7 +83,7 @@ def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(torch, "save", fail)
     with pytest.raises(OSError, match="disk full"):
-        save_whole({"epoch": 2}, file)
+        save_atomically({"epoch": 2}, file)
     assert torch.load(file, weights_only=True) == {"epoch": 1} and list(file.parent.iterdir()) == [file]
 
 
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path: Path, monk
     file = tmp_path / "members" / "0" / name
     with monkeypatch.context() as patch:
         if name == "last.ckpt":
-            patch.setattr("gtx.training.fitting.save_whole", None)  # dies between its last epoch and its end
+            patch.setattr("gtx.training.fitting.save_atomically", None)  # dies between its last epoch and its end
             with pytest.raises(TypeError):
                 train(tmp_path, epochs=1)
         else:
@@ -114,7 +114,7 @@ def test_what_had_come_to_its_last_epoch_does_not_train_on(
     noise = np.random.default_rng(0).normal(size=LOGP.shape)
     (whole,) = train(tmp_path / "whole", noise, **settings)
     with monkeypatch.context() as patch:
-        patch.setattr("gtx.training.fitting.save_whole", None)  # dies between its last epoch and its end
+        patch.setattr("gtx.training.fitting.save_atomically", None)  # dies between its last epoch and its end
         with pytest.raises(TypeError):
             train(tmp_path / "cut", noise, **settings)
     (cut,) = train(tmp_path / "cut", noise, **settings)

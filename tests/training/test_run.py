@@ -16,11 +16,11 @@ from pytorch_lightning import Trainer
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from gtx.base.errors import InputError
-from gtx.base.files import CLAIMS, LOCK, claim, differences, discard, locked
+from gtx.base.files import CLAIMS, LOCK, claim, differences, discard, lock_folder
 from gtx.cli import main
 from gtx.tasks import Regression
 from gtx.training import TrainSettings
-from gtx.training.processes import distributed_group, is_main_process, locked_for_all, machines
+from gtx.training.processes import distributed_group, is_main_process, lock_folder_for_all, machines
 from gtx.training.run import RunFolder, collect_run_config
 from tests.tables import XTB9, molecules, write
 
@@ -156,7 +156,7 @@ def elsewhere(folder: Path) -> Iterator[None]:
     begun, ended = Event(), Event()
 
     def hold() -> None:
-        with locked(folder):
+        with lock_folder(folder):
             begun.set()
             ended.wait(60)
 
@@ -181,7 +181,7 @@ def test_fit_is_refused_and_then_not(tmp_path: Path) -> None:
     with elsewhere(tmp_path), pytest.raises(InputError) as error:
         train(tmp_path, epochs=1)
     assert str(error.value) == REFUSED.format(tmp_path)
-    with locked(tmp_path):  # whoever holds it may enter again
+    with lock_folder(tmp_path):  # whoever holds it may enter again
         train(tmp_path, epochs=1)
         with elsewhere(tmp_path / "other"):
             pass
@@ -192,28 +192,28 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        held = locked(tmp_path)
+        held = lock_folder(tmp_path)
         held.__enter__()
         os.write(writing, b"x")
         signal.pause()
     try:
         assert os.read(reading, 1) == b"x"
-        with pytest.raises(InputError), locked(tmp_path):
+        with pytest.raises(InputError), lock_folder(tmp_path):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert (tmp_path / LOCK).exists()
-    with locked(tmp_path):
+    with lock_folder(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), locked(tmp_path / "new"):
+    with pytest.raises(KeyError), lock_folder(tmp_path / "new"):
         raise KeyError
     assert not (tmp_path / "new").exists()
-    with locked(tmp_path / "new"):
+    with lock_folder(tmp_path / "new"):
         (tmp_path / "new" / "file").touch()
     assert (tmp_path / "new" / "file").exists()
 
@@ -221,13 +221,13 @@ def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path: Path) -> None:
 def test_only_the_main_process_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with elsewhere(tmp_path):
         monkeypatch.setenv("LOCAL_RANK", "1")
-        with locked_for_all(tmp_path):
+        with lock_folder_for_all(tmp_path):
             pass
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file is a file; --out must name a folder"), locked(tmp_path / "file"):
+    with pytest.raises(InputError, match="file is a file; --out must name a folder"), lock_folder(tmp_path / "file"):
         pass
 
 
@@ -288,12 +288,12 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_S
 
 
 def test_torchrun_says_how_many_machines_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert machines() == 1 and TrainSettings().resolved(5, machines()).num_nodes is None
-    assert TrainSettings(num_nodes=1).resolved(5, machines()).num_nodes is None  # as in a config
+    assert machines() == 1 and TrainSettings().resolve(5, machines()).num_nodes is None
+    assert TrainSettings(num_nodes=1).resolve(5, machines()).num_nodes is None  # as in a config
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
-    assert machines() == 2 and TrainSettings().resolved(5, machines()).num_nodes == 2
-    assert TrainSettings(num_nodes=3).resolved(5, machines()).num_nodes == 3
+    assert machines() == 2 and TrainSettings().resolve(5, machines()).num_nodes == 2
+    assert TrainSettings(num_nodes=3).resolve(5, machines()).num_nodes == 3
 
 
 def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def die() -> None:
 def arm(place: str) -> None:
     """Have the second member die."""
     kind = CapturedModule if place == PLACES[2] else TrainingModule
-    step, write = kind.training_step, gtx.training.run.save_whole
+    step, write = kind.training_step, gtx.training.run.save_atomically
     steps, writes = [], []
 
     def training_step(self: TrainingModule, batch: Any, index: int) -> Any:
@@ -58,7 +58,7 @@ def arm(place: str) -> None:
         write(contents, path)
 
     if place == PLACES[1]:
-        gtx.training.run.save_whole = half_write
+        gtx.training.run.save_atomically = half_write
     else:
         kind.training_step = training_step
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.base.files import whole_file
+from gtx.base.files import atomic_file
 
 KINDS: dict[str, type[ctypes._SimpleCData[Any]]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
 """Kinds of the arguments of a compiled function by their letters: pointers, whole numbers and floats."""
@@ -113,7 +113,7 @@ def _keep(made: Path, kept: Path) -> None:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_own(kept.parent):
             raise PermissionError(errno.EPERM, "others may write to it")
-        with whole_file(kept) as file:
+        with atomic_file(kept) as file:
             file.write(made.read_bytes())
     except OSError as error:
         logging.getLogger(__name__).warning("compiled code cannot be kept in %s: %s", kept.parent, error.strerror)
