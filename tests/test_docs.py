@@ -59,7 +59,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_commands_that_predict_and_select_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = pd.read_csv(ROOT / "examples" / "solvation.csv")
-    for name, rows in {"measured": table[:200], "library": table[200:], "molecules": table[200:220]}.items():
+    for name, rows in {"measured": table[:120], "library": table[120:240], "molecules": table[120:130]}.items():
         rows.to_csv(f"{name}.csv", index=False)
     words = ["--target-columns", "dG_water", "--epochs", "1", "--no-baselines", "--no-report", "--out", "run"]
     assert main(["train", "measured.csv", *words]) == 0
@@ -82,6 +82,7 @@ def read_page(name: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forks")
 def test_what_replaces_an_option_of_chemprop_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
@@ -134,7 +135,7 @@ def run_up_to_the_first_epoch(word: str, line: str) -> None:
     arguments = load_command(word).parse(shlex.split(line))
     if word == "train":
         data, _ = settings_from(vars(arguments))
-        assert all(map(len, load_training_table(data).split.values())), line
+        assert all(map(len, load_training_table(data, cache=Path("cache")).split.values())), line
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)

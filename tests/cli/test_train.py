@@ -11,7 +11,6 @@ import pytest
 
 import gtx
 from gtx.cli import main
-from gtx.molecules import Featuriser
 from tests.tables import TINY_TRAIN, molecules, read, write
 
 # --- `gtx train` with conformers, and models that need coordinates.
@@ -52,13 +51,6 @@ def test_prediction_makes_conformers_unasked(folder: Path, tmp_path: Path) -> No
     again, trained = read(tmp_path / "out.csv"), read(folder / "run" / "predictions.csv")
     assert again[4]["warning"].startswith(REASON)
     assert [float(row["gap_pred"]) for row in again] == pytest.approx([float(row["gap_pred"]) for row in trained], 1e-4)
-
-
-def test_a_model_trained_with_conformers_is_tuned_with_them(folder: Path, tmp_path: Path) -> None:
-    words = ["train", str(folder / "data.csv"), "--target-columns=gap", f"--from={folder / 'run' / 'model.gtx'}"]
-    words += [f"--out={tmp_path}", "--epochs=1", "--workers=0", "--no-baselines", "--no-report", "--no-progress"]
-    assert main(words) == 0
-    assert gtx.load(tmp_path / "model.gtx").header.featuriser == Featuriser(conformers=True)
 
 
 # --- A disk that is full: one line, no half file, and the same command goes on once there is room.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from rdkit import Chem
 
 import gtx
 from tests.tables import TINY_ESTIMATOR, molecules
@@ -29,19 +28,6 @@ def labels(table: pd.DataFrame) -> np.ndarray:
 def sure(table: pd.DataFrame) -> gtx.MoleculeRegressor:
     options = {"uncertainty": "variance"}
     return gtx.MoleculeRegressor(**HALF, task_options=options).fit(table.smiles[:120], table.gap[:120])
-
-
-def test_intervals_hold_other_molecules_where_each_has_several_rows(table: pd.DataFrame) -> None:
-    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(100), 3))
-    train, new = table.iloc[rows], table[100:]
-    y = train.gap + np.random.default_rng(1).normal(0, 0.02, len(rows))
-    spellings = [Chem.MolToSmiles(Chem.MolFromSmiles(text), doRandom=True) for text in train.smiles]
-    settings = {"kernel_parts": ["substructures"]}
-    estimator = gtx.MoleculeRegressor(model="kernel", workers=0, validation_fraction=0.3, settings=settings)
-    estimator.fit(spellings, y)
-    low, high = estimator.predict_interval(new.smiles).T
-    assert 0.8 < ((low <= new.gap) & (new.gap <= high)).mean() < 1
-    assert estimator.predictor_.header.split["how"] == "random, seed 0, each repeated molecule in one part"
 
 
 def test_calibration_changes_probabilities_and_sets_hold_the_true_class(

@@ -177,13 +177,6 @@ def test_it_survives_joblib_and_becomes_a_model_file(
     np.testing.assert_array_equal(gtx.load(tmp_path / "model.gtx").predict(table.smiles).gap_pred, expected)
 
 
-def test_conformers_are_made_to_fit_and_to_predict(table: pd.DataFrame) -> None:
-    estimator = regressor(epochs=1, conformers=True).fit(table.smiles[:20], table.gap[:20])
-    assert estimator.predictor_.header.model["arguments"]["coordinates"]
-    one, other, impossible = estimator.predict(["CCO", "OCC", "C[C@]12C[C@@]1(C)C2"])
-    assert one == pytest.approx(other, abs=1e-4) and np.isfinite(impossible)
-
-
 def test_what_cannot_be_read(fitted: gtx.MoleculeRegressor, labels: gtx.MoleculeClassifier) -> None:
     with pytest.raises(ValueError, match=r"2 of 4 SMILES .*is number 1.*'C1CC'.*unclosed ring"):
         regressor().fit(["C", "C1CC", "CC", ""], [1, 2, 3, 4])

@@ -19,8 +19,6 @@ from tests.experiments import toy_recipe
 from tests.tables import TINY
 from tests.training.distributed import FORKS
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
-from experiments.speed import __main__ as command
-from experiments.speed import measure, training
+from experiments.speed import measure
 from experiments.speed.layer import CONTENDERS, HEADS, Batch
 from experiments.speed.measure import Case, race
 
@@ -36,27 +33,6 @@ def test_cases_are_measured_and_a_failure_is_a_result(monkeypatch: pytest.Monkey
         assert 0.9 * PEAK < grows[0]["peak"] < 1.3 * PEAK and max(turn["peak"] for turn in one) < PEAK / 4
     assert (hungry, missing) == ([{"failed": "out of memory"}], [{"failed": "ValueError: there is no such thing"}])
     assert own == [{"seconds": 2.0, "peak": 7, "RMSE": "0.1"}]
-
-
-@pytest.mark.slow
-def test_a_topic_is_measured_from_end_to_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measure, "LEAST", 0.01)
-    words = ["--quick", "--threads", "1", "--topics", "layer", "--cases", "^bias:.*padded", "--out"]
-    command.main([*words, str(tmp_path)])
-    assert capsys.readouterr().out.count("; drug-like, 64, float32 | padded SDPA | ") == 2
-    assert "## layer\n\nOne attention layer, forward" in (tmp_path / "speed.md").read_text()
-
-
-@pytest.mark.parametrize("topic", command.TOPICS)
-def test_every_topic_has_cases_with_names_of_their_own(
-    topic: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GTX_DATA", str(shared_data))
-    cases = command.TOPICS[topic](command.parse(["--quick"]))
-    assert len({(case.group, case.name) for case in cases}) == len(cases) > 1
-    assert training.CHEMPROP not in {case.name for case in cases} or topic == "training"
 
 
 def contender(function: str, name: str) -> torch.nn.Module:

@@ -105,19 +105,6 @@ def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, caps
     assert "val_mae" in log and len(log.splitlines()) == 3
 
 
-def test_a_finished_run_is_kept_and_a_stopped_one_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(zinc, "network_outputs", None)  # dies between training and its result
-        with pytest.raises(TypeError):
-            run(folder)
-    log = folder / "runs" / "zinc12k-graphs" / "gtx-0" / "members" / "0" / "log.csv"
-    trained = log.stat().st_mtime_ns
-    result = run(folder)
-    assert log.stat().st_mtime_ns == trained and result["resumed"]
-    monkeypatch.setattr(zinc, "fit", None)
-    assert run(folder) == result
-
-
 def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys: pytest.CaptureFixture) -> None:
     words = [*WORDS[:-1], json.dumps({"channels": 256}), "--out", str(folder), "--runs", str(folder / "runs")]
     assert zinc.main(words) == 1

@@ -76,15 +76,6 @@ def test_a_fine_tuned_model_knows_what_both_trainings_had(table: Path, tmp_path:
     assert low < 290 and high > 420
 
 
-def test_the_estimators_warn(table: Path) -> None:
-    frame = pd.read_csv(table)
-    estimator = gtx.MoleculeRegressor(model="kernel", workers=0, feature_columns=["temperature"])
-    estimator.fit(frame[["smiles", "temperature"]], frame.gap)
-    new = pd.DataFrame({"smiles": ["CCO", "C(", CHAIN], "temperature": [300, 300, 300]})
-    with pytest.warns(UserWarning, match="1 of 2 predictions with a warning; the first is number 2.*: far larger"):
-        estimator.predict(new)
-
-
 def test_an_explanation_tells_it_too() -> None:
     predictor = gtx.load(Path(__file__).parent / "golden" / "neighbours.gtx", device="cpu")
     assert SILICON in explain_prediction(predictor, "C[Si](C)(C)C", draws=1).text()

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gtx
 from gtx.base.errors import InputError
 from gtx.prediction import DataFramePredictor, folders, predict_table
 
@@ -74,18 +73,6 @@ def test_a_column_that_is_missing_is_named(predict: DataFramePredictor) -> None:
         predict(FRAME[["id", "error"]])
     named = DataFramePredictor(MODEL, "molecule", device="cpu")
     assert named(FRAME.rename(columns={"smiles": "molecule"}))["error1"].isna().sum() == 2
-
-
-def test_a_model_of_several_molecules_and_numbers_reads_them_from_the_frame(tmp_path: Path) -> None:
-    table = pd.DataFrame({"a": ["CCO", "CC", "C"] * 10, "b": ["O", "N", "CO"] * 10, "T": range(30), "y": range(30)})
-    model = gtx.MoleculeRegressor(smiles_columns=["a", "b"], feature_columns=["T"], epochs=1)
-    model.fit(table[["a", "b", "T"]], table["y"])
-    model.save(tmp_path / "model.gtx")
-    given = table.drop(columns="y").astype({"T": object}).head(3)
-    given.loc[1, "T"], given.loc[2, "b"] = "warm", "C1"
-    found = DataFramePredictor(tmp_path / "model.gtx", device="cpu")(given)
-    assert found["error"][0] is pd.NA and np.isfinite(found["y_pred"][0]) and found["y_pred"][1:].isna().all()
-    assert 'column "T", value "warm": is not a number' in found["error"][1] and "b" in found["error"][2]
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.data import featurise
 from gtx.prediction import Predictor, RowSelection, predict_table
-from gtx.prediction.predictor import BATCHES, in_threads
+from gtx.prediction.predictor import BATCHES
 from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTask, Regression
 from gtx.tasks.regression import count_elements
 from tests.molecules_for_tests import SMILES
@@ -198,17 +196,6 @@ def test_embeddings(predictor: Predictor) -> None:
     np.testing.assert_allclose(vectors[0, :width], first[0].numpy(), atol=1e-5)
 
 
-def test_classes_come_as_probabilities(predictor: Predictor) -> None:
-    one = with_task(predictor, [0], interval=None)
-    units = torch.tensor(one.predict(SMILES)[["gap_pred", "solvation_water_pred"]].to_numpy())
-    logits = predictor.task.scaler.scale(units)
-    task = BinaryClassification(predictor.task.targets, classes=(("0", "1"), ("bad", "good")))
-    table = Predictor(one.members, replace(one.header, task=task), "cpu").predict(SMILES)
-    assert list(table)[1:4] == ["gap_pred", "solvation_water_pred", "solvation_water_class"]
-    np.testing.assert_allclose(table.gap_pred, logits[:, 0].sigmoid(), atol=1e-5)
-    assert table.solvation_water_class.tolist() == [("bad", "good")[p > 0.5] for p in table.solvation_water_pred]
-
-
 def test_a_reference_per_element_is_added_back(predictor: Predictor) -> None:
     store = featurise(predictor.header.featuriser, SMILES).store
     counts = count_elements(store)
@@ -246,26 +233,6 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(("count", "share"), [(2, 2), (9, 1)])
-def test_all_in_order_each_with_its_share(threads: None, count: int, share: int) -> None:
-    together = threading.Barrier(min(count, 3), timeout=20)  # which nobody passes alone
-
-    def work(item: int) -> tuple[int, int]:
-        if item < 3:
-            together.wait()
-        return 10 * item, torch.get_num_threads()
-
-    assert in_threads(work, range(count)) == [(10 * item, share) for item in range(count)]
-    with ThreadPoolExecutor(1) as other:
-        assert torch.get_num_threads() == 4 == other.submit(torch.get_num_threads).result()
-
-
-def test_a_failure_is_raised_and_the_threads_come_back(threads: None) -> None:
-    with pytest.raises(ValueError, match="on purpose"):
-        in_threads(lambda item: int("1" if item else "on purpose"), range(5))
-    assert torch.get_num_threads() == 4
-
-
 def test_predictions_do_not_depend_on_threads(
     predictor: Predictor, threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +240,7 @@ def test_predictions_do_not_depend_on_threads(
     monkeypatch.setitem(BATCHES, "cpu", (75_000, 2))
     store = featurise(predictor.header.featuriser, SMILES, workers=0).store
     several = predictor.predict_store(store)
+    assert torch.get_num_threads() == 4
     torch.set_num_threads(1)
     alone = predictor.predict_store(store)
     assert len(store) > 8 and torch.tensor(several.mean).allclose(torch.tensor(alone.mean), rtol=1e-6, atol=1e-6)

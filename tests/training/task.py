@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,18 @@ def model(task: NumericTask, **arguments: Any) -> nn.Module:
     return standard(task.objective.out_channels, **sizes, **width)
 
 
+@dataclass(frozen=True)
+class Maker:
+    """Function that makes the small model, in other processes too; runs know it by its name."""
+
+    task: NumericTask
+    arguments: dict[str, Any]
+    __name__ = "model"
+
+    def __call__(self) -> nn.Module:
+        return model(self.task, **self.arguments)
+
+
 def train(out: Path, y: np.ndarray = LOGP, task: NumericTask | None = None, **changes: Any) -> list[TrainedMember]:
     """Train the small model; `changes` are settings, other arguments of `fit`, or `model_arguments`."""
     # Crippen's estimate is nearly a sum over these atoms, and would be taken off
@@ -59,4 +71,4 @@ def train(out: Path, y: np.ndarray = LOGP, task: NumericTask | None = None, **ch
         rows = {part: np.flatnonzero(np.isin(order, split[part])) for part in ("train", "val")}
         train, given["folds"] = molecules.subset(order), [rows] * settings.folds
         task = task.fit(molecules.subset(split["train"]))
-    return fit(partial(model, task, **arguments), task, train, val, settings, out, **{"marks": MARKS, **given})
+    return fit(Maker(task, arguments), task, train, val, settings, out, **{"marks": MARKS, **given})

@@ -123,15 +123,6 @@ def test_a_whole_step_asks_nothing_of_the_device(step_without_values: Callable[.
             step_without_values(TASK, model(TASK), store(), question)
 
 
-@pytest.mark.slow
-def test_training_in_whole_steps_learns_as_well(tmp_path: Path) -> None:
-    plain, whole = (train(tmp_path / str(c), epochs=8, lr=3e-3, capture=c)[0] for c in (False, True))
-    spread = float(LOGP.std())
-    assert min(m.best_score for m in (plain, whole)) < 0.7
-    assert abs(plain.best_score - whole.best_score) < 0.3 * spread
-    assert len(whole.history) == 8 and whole.history[-1]["lr"] < 1e-4
-
-
 @pytest.mark.parametrize(
     ("settings", "kind", "examples", "processes", "reason"),
     [

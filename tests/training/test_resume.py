@@ -107,7 +107,7 @@ def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path: Path, monk
     assert len(train(tmp_path, epochs=1)) == 1
 
 
-@pytest.mark.parametrize("settings", [{"epochs": 60, "lr": 1e-2, "patience": 3}, {"epochs": 4}], ids=["early", "last"])
+@pytest.mark.parametrize("settings", [{"epochs": 60, "lr": 1e-2, "patience": 1}, {"epochs": 2}], ids=["early", "last"])
 def test_what_had_come_to_its_last_epoch_does_not_train_on(
     settings: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

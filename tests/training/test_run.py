@@ -170,9 +170,10 @@ def elsewhere(folder: Path) -> Iterator[None]:
         thread.join()
 
 
-def test_a_command_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_a_command_is_refused_at_once(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with elsewhere(tmp_path):
-        assert main(["train", str(XTB9), "--target-columns=gap", "--overwrite", f"--out={tmp_path}"]) == 2
+        assert main([command, str(XTB9), "--target-columns=gap", "--overwrite", f"--out={tmp_path}"]) == 2
         assert capsys.readouterr() == ("", f"gtx: {REFUSED.format(tmp_path)}\n")
         assert [file.name for file in tmp_path.iterdir()] == [LOCK]
 

@@ -187,17 +187,6 @@ def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(
     assert_same(member, whole)
 
 
-def test_a_molecule_alone_in_its_batch_is_not_captured(tmp_path: Path, graphs: Callable) -> None:
-    """One of another shape than the others runs as it is, before them or between replays."""
-    seen: list[tuple[int, ...]] = []
-    function = capture.Captured(lambda given: seen.append(given.shape) or given.sum(), print)
-    replays = graphs()
-    for k in range(10):
-        count = 1 if k in (0, 7) else 4
-        assert float(function(torch.ones(count))) == count
-    assert len(replays) == 5 and seen.count((1,)) == 2
-
-
 def test_a_huge_molecule_is_learned_beside_replays(
     tmp_path: Path, graphs: Callable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

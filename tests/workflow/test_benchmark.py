@@ -1,4 +1,4 @@
-"""Which molecules are test when in `gtx benchmark`, and what its bar says."""
+"""Which molecules are test when in `gtx benchmark`, and what it sums up."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gtx.data import Split
-from gtx.molecules import murcko_scaffold
 from gtx.tasks import BinaryClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import Dataset, DataSettings, load_training_table
@@ -35,27 +33,19 @@ def dataset(data: DataSettings) -> Dataset:
     return load_training_table(data)
 
 
-def assert_folds(dataset: Dataset, splits: list[Split], group) -> None:
-    tested = np.sort(np.concatenate([split["test"] for split in splits]))
-    assert np.array_equal(tested, np.flatnonzero(~np.isnan(dataset.y[:, 0])))  # each once, the blank one never
-    for split in splits:
-        groups = [{group(dataset.smiles[i]) for i in rows} for rows in split.values()]
-        assert sum(map(len, groups)) == len(set.union(*groups))
-
-
 def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: Dataset) -> None:
     assert isinstance(dataset.task, BinaryClassification)
     splits, other = folds_of(dataset, data, 5, 2)
-    assert_folds(dataset, splits, str)
+    tested = np.sort(np.concatenate([split["test"] for split in splits]))
+    assert np.array_equal(tested, np.flatnonzero(~np.isnan(dataset.y[:, 0])))  # each once, the blank one never
+    for split in splits:
+        parts = [{dataset.smiles[i] for i in rows} for rows in split.values()]
+        assert sum(map(len, parts)) == len(set.union(*parts))
     shares = [dataset.y[split["test"], 0].mean() for split in splits]
     assert max(shares) - min(shares) < 0.05  # both classes are spread evenly
     (again,) = folds_of(dataset, data, 5, 1)
     assert all(np.array_equal(a["test"], b["test"]) for a, b in zip(splits, again, strict=True))
     assert not any(np.array_equal(a["test"], b["test"]) for a, b in zip(splits, other, strict=True))
-
-
-def test_scaffolds_stay_together(data: DataSettings, dataset: Dataset) -> None:
-    assert_folds(dataset, folds_of(dataset, replace(data, split="scaffold"), 3, 1)[0], murcko_scaffold)
 
 
 def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
@@ -80,18 +70,6 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
         }
         results.append(_summary([{"scores": scores}, None], Regression(["a"])))
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
-
-
-def test_a_fold_is_not_complete_before_its_baselines(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
-    (split, *_), *_ = folds_of(dataset, data, 3, 1)
-    settings = TrainSettings(epochs=7, folds=2, threads=1)
-    molecules = Dataset(dataset.task, dataset.store, dataset.smiles, split, "a fold", "smiles")
-    fold = Fold(molecules, data, settings, tmp_path, {})
-    assert fold.steps_done() == 0
-    for member in ("0", "1"):
-        (tmp_path / "members" / member).mkdir(parents=True)
-        (tmp_path / "members" / member / "trained.pt").touch()
-    assert fold.trained() and fold.steps_done() == 14 < fold.steps
 
 
 def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:

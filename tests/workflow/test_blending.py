@@ -14,9 +14,7 @@ from safetensors.torch import load_file, save
 import gtx
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.prediction import Predictor
-from gtx.prediction.foundation_embedding import attach_foundation
-from gtx.prediction.model_file import blend_outputs, read_model
+from gtx.prediction.model_file import blend_outputs
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
@@ -142,14 +140,6 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
         told = [float(row["solvation_water_pred"]) for row in rows if row["split"] == of]
         np.testing.assert_allclose(told, mean, rtol=1e-4)
     assert not torch.allclose(first(done.batch()), whole(done.batch()), atol=1e-3)
-
-
-def test_without_a_mix_it_is_the_network_alone(runs: dict[str, Path]) -> None:
-    members, header, _ = read_model(runs["kernel"])
-    alone = Predictor([attach_foundation(member) for member in members], header, "cpu").predict(["CCO", "c1ccccc1O"])
-    expected = gtx.load(runs["no"], device="cpu").predict(["CCO", "c1ccccc1O"])
-    assert alone["solvation_water_pred"].tolist() == expected["solvation_water_pred"].tolist()
-    assert "partner" not in load_file(runs["no"]) and (runs["no"].stat().st_size < runs["kernel"].stat().st_size)
 
 
 @pytest.mark.parametrize(

@@ -101,14 +101,9 @@ def rewritten(row: pd.Series, seed: int) -> dict[str, object]:
     }
 
 
-def test_targets_that_depend_on_the_columns_are_learned_with_them_alone(
-    file: Path, predictor: Predictor, tmp_path: Path
-) -> None:
-    without = trained(tmp_path / "without", file, None)
+def test_targets_that_depend_on_the_columns_alone_are_learned(predictor: Predictor) -> None:
     for name in TARGETS:
-        spread = table()[name].std()
-        own, blind = (each.header.metrics["test"]["per_target"][name]["rmse"] for each in (predictor, without))
-        assert own < 0.5 * min(blind, spread), name
+        assert predictor.header.metrics["test"]["per_target"][name]["rmse"] < 0.5 * table()[name].std(), name
 
 
 def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
@@ -141,20 +136,6 @@ def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
         predictor.predict_table(tmp_path / name, tmp_path / "out.csv")
         found = [[float(row[f"{name}_pred"]) for name in TARGETS] for row in read(tmp_path / "out.csv")]
         np.testing.assert_allclose(found, said, rtol=1e-5)
-
-
-def test_an_sdf_holds_them_as_property_lists(predictor: Predictor, tmp_path: Path) -> None:
-    row = table().iloc[5]
-    mol = Chem.MolFromSmiles(row.smiles)
-    for name in ("shift", "order"):
-        mol.SetProp(name, "\n".join(map(str, row[name])))
-    for name in ("temperature", "ph"):
-        mol.SetProp(name, str(row[name]))
-    with Chem.SDWriter(str(tmp_path / "t.sdf")) as writer:
-        writer.write(mol)
-    predictor.predict_table(tmp_path / "t.sdf", tmp_path / "out.csv")
-    (found,) = read(tmp_path / "out.csv")
-    assert np.allclose(float(found["ya_pred"]), answers(predictor, table().iloc[[5]])[0, 1], rtol=1e-4)
 
 
 GOOD = {"smiles": "CCO", "temperature": 300, "ph": 7, "shift": "[1, 2, 3]", "order": "[1, 1]"}

@@ -128,15 +128,6 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
     assert 0 < max(moved.values()) < 3 * 3 * 1e-4  # three steps of Adam, each about a tenth of the rate
 
 
-def test_a_frozen_encoder_stays_as_it_was(data: DataSettings, brought: Path, tmp_path: Path) -> None:
-    found = tuned(data, tmp_path / "out", rates={"all": 0, "head": 1}).members[0]
-    (start,), *_ = read_model(brought / "foundation.gtx")
-    for name, weight in start.state_dict().items():
-        if not name.startswith(("head", "embedding.vocabularies", "readout.descriptors")):
-            assert found.state_dict()[name].equal(weight), name
-    assert all(parameter.requires_grad for parameter in found.parameters())
-
-
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSettings, Path]:
     """A table of three targets, and a model of two of them, in another order."""
@@ -251,18 +242,6 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monke
     changed(tensors, plain | {"featuriser": plain["featuriser"] | {"hash": "another"}})
     with pytest.raises(InputError, match="describes molecules differently"):
         gtx.load("foundation")
-
-
-def test_an_estimator_starts_from_it_too(brought: Path) -> None:
-    frame = molecules(30)
-    model = gtx.MoleculeRegressor(epochs=1, start="foundation", settings={"accelerator": "cpu", "threads": 1})
-    model.fit(frame["smiles"], frame["solvation_water"])
-    header = model.predictor_.header
-    assert header.settings["rates"] == TUNING["rates"] and header.model["arguments"]["num_descriptors"] == len(
-        DESCRIPTOR_NAMES
-    )
-    with pytest.raises(InputError, match="keeps its architecture"):
-        gtx.MoleculeRegressor(start="foundation", model="gps").fit(frame["smiles"], frame["gap"])
 
 
 def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) -> None:

@@ -120,20 +120,6 @@ def test_atoms_share_what_the_embedding_brings(blend: Path) -> None:
     assert share > 0 and np.abs(rest).max() > 1e-4  # what remains is the embedding's
 
 
-def test_a_killed_training_goes_on_to_the_same_predictions(blend: Path, table: Path, tmp_path: Path) -> None:
-    def kill(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gtx.workflow.run.Run.blend", kill)
-        with pytest.raises(KeyboardInterrupt):
-            learn(table, tmp_path / "run", kernel_parts=PARTS)
-    resumed = gtx.load(learn(table, tmp_path / "run", kernel_parts=PARTS), device="cpu")
-    whole = gtx.load(blend, device="cpu")
-    smiles = TABLE["smiles"].tolist()
-    assert (resumed.predict(smiles, workers=0)["gap_pred"] == whole.predict(smiles, workers=0)["gap_pred"]).all()
-
-
 def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
     blend: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

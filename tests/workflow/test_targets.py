@@ -1,4 +1,4 @@
-"""How the cells of targets are read is said before training, by every command that reads a table."""
+"""How the cells of targets are read is said before training."""
 
 from __future__ import annotations
 
@@ -39,24 +39,6 @@ def test_an_odd_cell_is_an_error_of_its_row_and_said(tmp_path: Path, capsys: pyt
     (odd,) = (line for line in said if "learned as two classes, 'inactive' and 'active'; 1 of 60 cells holds" in line)
     assert said.index(odd) < next(i for i, line in enumerate(said) if line.startswith("leakage"))
     assert "y: y_pred is the probability of the positive class, 'active'; the other class is 'inactive'" in said
-
-
-@pytest.mark.slow
-def test_a_benchmark_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = table(tmp_path / "t.csv", [-1, 1] * 30)
-    words = [
-        "benchmark",
-        str(file),
-        "--target-columns=y",
-        "--test-folds=2",
-        "--repeats=1",
-        f"--out={tmp_path / 'b'}",
-        "--model=kernel",
-    ]
-    assert main([*words, "--no-progress", "--workers=0"]) == 0
-    said = capsys.readouterr().err
-    assert "y: learned as two classes, as it holds two different numbers, -1 and 1; --task regression" in said
-    assert "y_pred is the probability of the positive class, '1'" in said
 
 
 def test_where_few_rows_can_be_used_the_reason_is_said(tmp_path: Path) -> None:
