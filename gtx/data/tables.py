@@ -527,7 +527,7 @@ def records(lines: Iterable[str | None], delimiter: str) -> Iterator[tuple[list[
 
 # --- Sources by name: a file, standard input, or a SMILES; and errors for names that do not exist.
 
-_FILE_NAME = re.compile(
+FILE_NAME = re.compile(
     r"\.(csv|tsv|tab|txt|dat|smi|smiles|ism|sdf?|mol2?|pdb|xyz|parquet|pq|xlsx?|json|gtx|npz|gz|zip)$", re.IGNORECASE
 )
 _MOST_FILES = 1000  # of a folder, among which a near name is looked for
@@ -567,7 +567,7 @@ def check_smiles(every: Iterable[str]) -> None:
 
 
 def _looks_like_path(name: str) -> bool:
-    return bool(_FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name.split(" |")[0]
+    return bool(FILE_NAME.search(name)) or name.startswith(("/", "~", "./", "../")) or "_" in name.split(" |")[0]
 
 
 def _sibling_files(name: str) -> list[str]:

@@ -19,11 +19,12 @@ from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.explain.explanation import ExplanationBase, headline
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
+from gtx.kernel import KernelRidge
 from gtx.molecules import draw_molecule
 from gtx.molecules.descriptors import assign_substructures
 from gtx.prediction import Predictor
 from gtx.prediction.foundation_embedding import FoundationEmbedding
-from gtx.prediction.model_file import KernelMember, blend_outputs
+from gtx.prediction.model_file import blend_outputs
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -238,23 +239,25 @@ def compute_attribution(
     subject = open_subject(predictor, smiles, target, member, features)
     store, task, column = subject.store, subject.task, subject.column
     players = np.arange(subject.mol.GetNumAtoms()) if to == "atoms" else assign_substructures(subject.mol)
-    kernel = None if subject.kernel_member is None else _Kernel.of(subject.kernel_member, store)
+    partner = subject.kernel_member
+    outputs_of_kernel = None if partner is None else _outputs_of_kernel(partner.kernel, store)
 
     def predicted(present: np.ndarray, of_kernel: np.ndarray | None = None) -> np.ndarray:
         """Predict with the players of sets, bool `[m, P]`, alone; the kernel may have other sets."""
         outputs = outputs_without(subject.model, store, ~present[:, players])
-        if kernel is not None:
-            outputs = kernel.blended(outputs, (present if of_kernel is None else of_kernel)[:, players])
+        if partner is not None and outputs_of_kernel is not None:
+            own = outputs_of_kernel((present if of_kernel is None else of_kernel)[:, players])
+            outputs = blend_outputs(outputs[:, None], own, partner.share)[:, 0]
         return in_units(outputs, store, task, column)
 
     every = np.ones((1, int(players.max()) + 1), bool)
     whole, without = float(predicted(every)[0]), float(predicted(~every)[0])
     values = compute_shapley_values(lambda sets: predicted(~sets) - whole, every.shape[1], draws, seed)
     sums = [f"the values sum to {whole - without:+.4g}: from the baseline {without:.4g} to the prediction {whole:.4g}"]
-    if kernel is None:
+    if partner is None:
         sums += ["baseline: the prediction without any attention"]
     else:
-        share = float(kernel.share[column])
+        share = float(partner.share[column])
         if not task.objective.has_link:
             kernel_alone = float(predicted(~every, every)[0])
             network_part, kernel_part = whole - kernel_alone, kernel_alone - without
@@ -262,7 +265,8 @@ def compute_attribution(
                 f"{network_part:+.4g} comes from the network (weight {1 - share:.0%}), "
                 f"{kernel_part:+.4g} from the kernel (weight {share:.0%})"
             ]
-        inputs = "descriptors" if kernel.embedded is None else "descriptors and the embedding without any attention"
+        attended = _foundation_of(partner.kernel) is not None
+        inputs = "descriptors and the embedding without any attention" if attended else "descriptors"
         sums += [f"baseline: the network without any attention, and the kernel's mean with its {inputs}"]
     return Attribution(
         smiles=subject.smiles,
@@ -278,41 +282,25 @@ def compute_attribution(
     )
 
 
-class _Kernel(NamedTuple):
-    """Outputs of a kernel for one molecule, apart.
-
-    Attributes:
-        rest: `[P]`, without its atoms and embeddings.
-        atoms: `[n, P]`, the contribution of each atom to the similarity of substructures.
-        share: `[P]`, the weights of the kernel in the blend.
-        embedded: function from sets of removed atoms, bool `[m, n]`, to the contribution of the embeddings of a network
-            without the attention of these atoms, `[m, P]`; None for a kernel that compares no embeddings.
+def _outputs_of_kernel(kernel: KernelRidge, store: MoleculeStore) -> Callable[[np.ndarray], Tensor]:
+    """Return a function from sets of the n atoms of one molecule, bool `[m, n]`, to the outputs of a kernel with these
+    atoms alone, `[m, P]`: those that its substructures have, and that the foundation attends to.
     """
+    atoms, features = kernel.contributions(copies(store))
+    rest, foundation = kernel.offset.double() + features, _foundation_of(kernel)
+    if foundation is None:
+        return lambda present: rest + torch.from_numpy(present).double() @ atoms
+    network = deepcopy(foundation.network()).double()
+    bare = replace(store, descriptors=store.descriptors[:, :0])
 
-    rest: Tensor
-    atoms: Tensor
-    share: Tensor
-    embedded: Callable[[np.ndarray], Tensor] | None
+    def embedded(removed: np.ndarray) -> Tensor:
+        return kernel.of_embeddings(outputs_without(network, bare, removed, embeddings=True))
 
-    @classmethod
-    def of(cls, kernel_member: KernelMember, store: MoleculeStore) -> _Kernel:
-        kernel = kernel_member.kernel
-        atoms, features = kernel.contributions(copies(store))
-        rest = kernel.offset.double() + features
-        if not isinstance(kernel.embed, FoundationEmbedding) or kernel.embed.sides is not None:
-            return cls(rest, atoms, kernel_member.share, None)
-        network = deepcopy(kernel.embed.network()).double()
-        bare = replace(store, descriptors=store.descriptors[:, :0])
+    rest = rest - embedded(np.zeros((1, len(atoms)), bool))[0]
+    return lambda present: rest + torch.from_numpy(present).double() @ atoms + embedded(~present)
 
-        def embedded(removed: np.ndarray) -> Tensor:
-            return kernel.of_embeddings(outputs_without(network, bare, removed, embeddings=True))
 
-        whole = embedded(np.zeros((1, len(atoms)), bool))[0]
-        return cls(rest - whole, atoms, kernel_member.share, embedded)
-
-    def blended(self, outputs: Tensor, present: np.ndarray) -> Tensor:
-        """Blend outputs `[m, C]` of the network with those of the kernel for the atoms `[m, n]` that are present."""
-        own = self.rest + torch.from_numpy(present).double() @ self.atoms
-        if self.embedded is not None:
-            own = own + self.embedded(~present)
-        return blend_outputs(outputs[:, None], own, self.share)[:, 0]
+def _foundation_of(kernel: KernelRidge) -> FoundationEmbedding | None:
+    """Return the embedding that a kernel compares, if it is one of molecules, whose atoms can be removed."""
+    embed = kernel.embed
+    return embed if isinstance(embed, FoundationEmbedding) and embed.sides is None else None

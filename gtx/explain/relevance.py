@@ -119,15 +119,14 @@ class AtomRemovalEffect(NamedTuple):
 def measure_faithfulness(
     change: Callable[[np.ndarray], np.ndarray],
     scores: Mapping[str, np.ndarray],
-    sizes: tuple[int, ...] | None = None,
     draws: int = 50,
     seed: int = 0,
 ) -> dict[str, list[AtomRemovalEffect]]:
     """Measure whether removing the atoms with the highest scores changes the prediction more than removing random
     atoms.
 
-    All scores are compared with the same random sets. If there are at most `draws` sets of k atoms, all sets are used
-    instead of random sets.
+    One, two and three atoms, a quarter and a half of the n atoms are removed. All scores are compared with the same
+    random sets. If there are at most `draws` sets of k atoms, all sets are used instead of random sets.
 
     Source: deletion tests of attributions, as in Samek et al. 2017 (arXiv:1509.06321), with random order as baseline.
 
@@ -135,7 +134,6 @@ def measure_faithfulness(
         change: function from sets of atoms, bool `[m, n]`, to the change of the prediction `[m]` when each set is
             removed.
         scores: atom scores by name, `[n]` each.
-        sizes: numbers of atoms to remove, each from 1 to n - 1; default: one, two and three, a quarter and a half of n.
         draws: number of random sets for each size.
         seed: seed of the random sets.
 
@@ -143,8 +141,7 @@ def measure_faithfulness(
         A table per score, one `AtomRemovalEffect` per size; empty for a single atom, where there is nothing to compare.
     """
     n = len(next(iter(scores.values())))
-    if sizes is None:
-        sizes = tuple(sorted({k for k in (1, 2, 3, n // 4, n // 2) if 1 <= k < n}))
+    sizes = sorted({k for k in (1, 2, 3, n // 4, n // 2) if 1 <= k < n})
     generator = np.random.default_rng(seed)
     randoms = {k: change(_random_sets(n, k, draws, generator)) for k in sizes}
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from gtx.base.errors import InputError, printable
 from gtx.data.rows import ARROW, FIRST_ROWS, MoleculeColumn, find_column, molecule_columns, smiles_index
+from gtx.data.tables import FILE_NAME
 from gtx.molecules.perception import Text, list_order_doubt
 from gtx.molecules.reading import molecule_text
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from gtx.data.featurising import FeaturisationResult
     from gtx.data.rows import RowFeatures
     from gtx.prediction.model_file import ModelFileHeader
-
-TABLES = (".csv", ".tsv", ".tab", ".txt", ".smi", ".smiles", ".ism", ".sdf", ".sd", ".mol", ".parquet", ".pq", ".xlsx")
-"""Ends of the names of tables; no SMILES ends so."""
 
 
 def as_frame(table: Any) -> Any:
@@ -34,7 +32,7 @@ def smiles_list(smiles: Any, usual: str | None = None) -> list[Any]:
     whose column of molecules was called `usual` in training.
     """
     smiles = as_frame(smiles)
-    if isinstance(smiles, (str, Path)) and str(smiles).lower().removesuffix(".gz").endswith(TABLES):
+    if isinstance(smiles, (str, Path)) and FILE_NAME.search(str(smiles)):
         raise InputError(
             f"expected SMILES, got the name of a file, {printable(str(smiles))!r}: read it into a table first, such as "
             "pandas.read_csv(path), or write its predictions to a file with predict_table(path, out)"

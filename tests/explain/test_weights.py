@@ -48,8 +48,8 @@ def worth(sets: np.ndarray) -> np.ndarray:
 
 
 def test_a_score_that_knows_the_truth_beats_chance_and_one_that_does_not_does_not() -> None:
-    tables = measure_faithfulness(worth, {"true": np.abs(WORTH), "wrong": -np.abs(WORTH)}, sizes=(1, 2))
-    one, two = tables["true"]
+    tables = measure_faithfulness(worth, {"true": np.abs(WORTH), "wrong": -np.abs(WORTH)})
+    one, two, *_ = tables["true"]
     assert one.k == 1 and one.change == -5.0 and two.change == -2.0
     np.testing.assert_allclose(np.sort(one.random), np.sort(-WORTH))  # all eight sets of one atom, none twice
     assert one.mean == np.abs(WORTH).mean() and one.sd == np.abs(WORTH).std()
