@@ -554,7 +554,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         smiles_column=files[0].smiles_column,
         files=files,
         rows=good,
-        remarks=remarks,
+        remarks=[*(f"{file.source}: {note}" for file in files for note in file.notes), *remarks],
     )
     dataset = divide(dataset, settings)
     if not len(dataset.split["train"]):
@@ -576,7 +576,9 @@ def _read(settings: DataSettings) -> list[InputFile]:
             table = settings.features.read_table(table)
         rows, row_log = list(table.rows), RowLog()
         row_log.enter(rows)
-        files.append(InputFile(source, table.columns, table.smiles_column, rows, row_log, start, components))
+        files.append(
+            InputFile(source, table.columns, table.smiles_column, rows, row_log, start, components, table.notes)
+        )
         start += len(rows)
     if not files[0].rows:
         raise InputError(f"{settings.data} has a header and no rows; there is nothing to train on")

@@ -22,6 +22,7 @@ from gtx.data.rows import (
     check_number_of_columns,
     damage,
     decode_stray_bytes,
+    notes_on_names,
     smiles_index,
     too_long,
 )
@@ -95,7 +96,8 @@ def read_parquet(path: str, wanted: MoleculeColumn, name: str) -> Table:
             raise InputError(f"{name} is damaged: it says that it has {expected} rows, and {number} came")
 
     types_of_columns = pa.schema([schema[i] for i in others], schema.metadata)
-    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, types_of_columns)
+    notes = notes_on_names(columns, smiles)
+    return Table(columns, columns[smiles], rows(), file.metadata.num_rows, types_of_columns, notes)
 
 
 def gather(records: Sequence[Record | None], schema: pa.Schema) -> list[pa.ChunkedArray]:

@@ -126,6 +126,16 @@ def find_column(columns: Sequence[str], name: str) -> int:
     return places[0]
 
 
+def notes_on_names(columns: Sequence[str], smiles: int) -> tuple[str, ...]:
+    """Say of each name that several columns have whether one is read; `smiles` is the position of the molecules."""
+    several = [(name, count) for name, count in Counter(columns).items() if count > 1 and name.strip()]
+    read = f"the molecules are those of column {smiles + 1} of {len(columns)}"
+    return tuple(
+        f"{printable(name)}: {count} columns are called so, and {read if name == columns[smiles] else 'none is read'}"
+        for name, count in several
+    )
+
+
 def find_columns(columns: Sequence[str], names: Sequence[str]) -> dict[int, int]:
     """Return the positions of the columns that a table has once, by the index of their name; see `find_column`."""
     places: dict[int, int] = {}
@@ -266,6 +276,7 @@ class Table:
         rows: all rows, one by one.
         length: number of rows, if the number is known without reading the rows.
         schema: types of the columns of a Parquet file.
+        notes: notes on names that several columns have.
     """
 
     columns: list[str]
@@ -273,6 +284,7 @@ class Table:
     rows: Iterator[Row]
     length: int | None = None
     schema: pa.Schema | None = None
+    notes: tuple[str, ...] = ()
 
     def chunks(self, size: int, heaviest: int | None = None) -> Iterator[list[Row]]:
         """Yield lists of `size` rows; the last list, and those of large rows, by default of more than `LIMITS.heaviest`
@@ -489,6 +501,7 @@ class InputFile:
     row_log: RowLog
     start: int
     components: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def cells(self, column: str) -> list[str]:
         """Return the cells of a column, but for rows that are broken; `InputError` unless there is one such column."""

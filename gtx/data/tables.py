@@ -37,6 +37,7 @@ from gtx.data.rows import (
     is_molecule,
     join_sides,
     molecule_columns,
+    notes_on_names,
     smiles_index,
     too_long,
 )
@@ -225,7 +226,7 @@ def _read_delimited(lines: Lines, wanted: MoleculeColumn, name: str, default: st
                 cells = _fit(cells, width, delimiter)
             yield Row.of_text(number, columns, cells, cells[smiles], error)
 
-    return Table(columns, columns[smiles], rows())
+    return Table(columns, columns[smiles], rows(), notes=notes_on_names(columns, smiles))
 
 
 def _misfit(cells: list[str], columns: list[str]) -> str | None:
@@ -297,7 +298,7 @@ def _read_words(columns: list[str], lines: Lines, wanted: MoleculeColumn) -> Tab
             cells = _fit(entry or [], width, " ")
             yield Row.of_text(number, columns, cells, cells[smiles], too_long() if entry is None else None)
 
-    return Table(columns, columns[smiles], rows())
+    return Table(columns, columns[smiles], rows(), notes=notes_on_names(columns, smiles))
 
 
 def _words(line: str, width: int, smiles: int) -> list[str]:
@@ -353,7 +354,9 @@ def _read_sdf(lines: Callable[[], Lines], wanted: MoleculeColumn, name: str) -> 
                 except MoleculeError:
                     cells[smiles] = ""
             error = record.error or (None if "\nM  END" in block else 'mol block without "M  END"')
-            yield Row.of_text(number, columns, [cells.get(column, "") for column in columns], block, error)
+            row = Row.of_text(number, columns, [cells.get(column, "") for column in columns], block, error)
+            twice = tuple(f'property "{printable(name)}" is there twice; the last is read' for name in record.repeated)
+            yield row._replace(warnings=row.warnings + twice)
 
     return Table(columns, smiles, rows(), length)
 

@@ -511,11 +511,13 @@ class SdfRecord(NamedTuple):
         block: the mol block as text, `M  END` included if it is there.
         properties: name to value, as written; a value of several lines is joined by line feeds.
         error: the reason if there is neither, or None.
+        repeated: names of properties that are there twice.
     """
 
     block: str
     properties: dict[str, str]
     error: str | None = None
+    repeated: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -554,14 +556,18 @@ def _parse(lines: list[str], size: int) -> SdfRecord:
         end = next((i for i, line in enumerate(lines) if _property(line) is not None), len(lines))
     values: dict[str, list[str]] = {}
     value: list[str] = []
+    repeated: dict[str, None] = {}
     for line in lines[end:]:
         if (name := _property(line)) is not None:
+            if name in values:
+                repeated[name] = None
             value = values[name] = []
         else:
             value.append(line)
     return SdfRecord(
         "\n".join([*lines[:end], ""]),
         {name: "\n".join(value).rstrip("\n") for name, value in values.items()},
+        repeated=tuple(repeated),
     )
 
 

@@ -262,8 +262,7 @@ def predict_table(
     notes, named_so = scores.notes(), (smiles_column, predictor.header.smiles_column, "smiles")
     if table.smiles_column.strip().lower() not in (name.strip().lower() for name in named_so if name):
         notes.insert(0, f"the molecules are those of column {table.smiles_column!r}")
-    repeated = [name for name in predictor.header.task.targets if table.columns.count(name) > 1]
-    notes += [f"{name}: several columns are called so, and none is scored" for name in repeated]
+    notes += table.notes
     if selection.by is not None and not written:
         notes.append(f"column {selection.by!r} holds no numbers, so no row is selected")
     metrics = scores.metrics()

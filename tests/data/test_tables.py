@@ -103,6 +103,10 @@ def test_names_are_kept_repeated_or_in_windows_1252_and_cells_of_megabytes(table
     assert table.columns == ["y", "smiles", "y"] and cells(table) == [["1", "C", "2"]]
     with pytest.raises(InputError, match="2 columns are called 'y'"):
         table.index("y")
+    assert table.notes == ("y: 2 columns are called so, and none is read",)
+    table = table_of("smiles,smiles,y\n1,C,2\n")
+    assert table.notes == ("smiles: 2 columns are called so, and the molecules are those of column 2 of 3",)
+    assert next(table.rows).text == "C"
     table = table_of("smiles;Löslichkeit µM\nC;1\n".encode("cp1252"))
     assert table.columns == ["smiles", "Löslichkeit µM"] and cells(table) == [["C", "1"]]
     assert cells(table_of(f'smiles,a,b\nC,"{long}",{long}\n')) == [["C", long, long]]
@@ -489,6 +493,9 @@ def test_an_sdf_with_its_own_smiles_and_stray_bytes(table_of):
     assert [row.cells for row in rows] == [["Müller", "C-C"], ["", ""]]
     assert [row.error for row in rows] == [None, None] and "read as Windows-1252" in rows[0].warnings[0]
     assert rows[0].text.isascii()
+    twice = content.replace(b"$$$$", b"> <y>\n1\n\n> <y>\n2\n\n$$$$", 1)
+    row = next(table_of(twice, "w.sdf").rows)
+    assert row.cells[-1] == "2" and row.warnings[-1] == 'property "y" is there twice; the last is read'
     table = table_of(content.replace(b"C-C", b"1234"), "v.sdf")  # a number of a catalogue
     assert (table.columns, table.smiles_column) == (["smiles", "name", "SMILES"], "smiles")
     assert [row.cells[0] for row in table.rows] == ["CC", "CC"]
