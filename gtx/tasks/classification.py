@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributions import Dirichlet, kl_divergence
 
 from gtx.base.errors import InputError
-from gtx.base.schema import Text, check, entries, list_of, number, one_of
+from gtx.base.schema import Text, check, entries, list_of, number
 from gtx.data import MoleculeStore
 from gtx.settings import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
@@ -29,7 +29,6 @@ from gtx.tasks.task import Task
 from gtx.tasks.uncertainty import (
     BETWEEN_0_AND_1,
     LEVEL,
-    SET_KINDS,
     apply_curves,
     apply_temperature,
     conformal_half_width,
@@ -45,8 +44,6 @@ from gtx.tasks.uncertainty import (
 
 # --- Evidence: a Dirichlet distribution over the probabilities of the classes of each molecule.
 
-EVIDENCE = ("none", "evidential")
-"""Names of the methods of uncertainty for classes, on the command line and in model files."""
 PENALTY = 0.02
 """Lambda, the weight of the penalty for evidence of wrong classes."""
 MOST_EVIDENCE = 10.0
@@ -457,10 +454,6 @@ class ClassTask(NumericTask, ClassOptions):
         check(self.coverage, BETWEEN_0_AND_1, "coverage")
         if self.coverage != LEVEL and not self.sets:
             raise InputError(f"coverage: {self.coverage} needs sets: add sets")
-        if self.uncertainty not in EVIDENCE:
-            raise InputError(f"uncertainty: of {self.name} expected {' or '.join(EVIDENCE)}, got {self.uncertainty}")
-        if self.set_kind not in SET_KINDS:
-            raise InputError(f"set_kind: expected {' or '.join(SET_KINDS)}, got {self.set_kind}")
         if self.set_kind != "smallest" and not self.sets:
             raise InputError(f"set_kind: {self.set_kind} needs sets: add sets")
 
@@ -510,12 +503,6 @@ class ClassTask(NumericTask, ClassOptions):
         optional = {
             "positive_weights" if cls.binary else "weights": each(number(0) if cls.binary else list_of(number(0)))
             | None,
-            "class_weights": Text,
-            "calibration": one_of(["none", "temperature", "isotonic"]),
-            "sets": bool,
-            "coverage": BETWEEN_0_AND_1,
-            "set_kind": one_of(SET_KINDS),
-            "uncertainty": one_of(EVIDENCE),
             "temperatures": each(number(1e-3, 1e3)) | None,
             "curves": each(curve | None) | None,
             "margins": each(number(0, 1) | None) | None,

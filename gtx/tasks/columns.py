@@ -366,11 +366,17 @@ def check_count(labels: Sequence[str], name: str, task: str, hint: str = "") -> 
     that a model file can store.
     """
     if len(labels) < 2:
-        raise InputError(f"target column {name!r} holds only the class {labels[0]!r}; {task} needs two or more")
+        raise InputError(f"{all_equal(name, labels[0])}; {task} needs two or more classes")
     if len(labels) > MOST_CLASSES:
         many = f"holds {len(labels)} different values, e.g. {listed(labels, 3)}"
         raise InputError(f"target column {name!r} {many}; {task} takes at most {MOST_CLASSES} classes{hint}")
     check(labels, list_of(Text), f"target column {name!r}, classes")
+
+
+def all_equal(name: str, label: str) -> str:
+    """Describe a target column with one label alone."""
+    needed = {"0": " and none 1", "1": " and none 0"}.get(label, "")
+    return f"all cells of target column {name!r} that are not blank hold {label!r}{needed}"
 
 
 def listed(labels: Sequence[str], most: int = 8) -> str:
@@ -638,10 +644,14 @@ class ClassColumns(Columns):
         hint = f"; for numbers there is --task {self.level.name}s" if self.level.lists else ""
         classes = []
         for name, cells in zip(self.targets, columns, strict=True):
-            classes.append(self.classes_of(name, cells))
-            if self.binary:
-                self._check_pair(name, classes[-1])
-            check_count(classes[-1], name, self.task, hint)
+            labels = self.classes_of(name, cells)
+            if self.binary and len(labels) > 2:
+                exactly = f"{self.task} needs exactly two; for more than two there is --task multiclass"
+                raise InputError(f"target column {name!r} holds {len(labels)} classes, {listed(labels)}; {exactly}")
+            check_count(labels, name, self.task, hint)
+            if self.positive is not None and same_label(labels[-1]) != same_label(normal_label(self.positive)):
+                raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
+            classes.append(labels)
         return {"classes": tuple(classes)}
 
     def classes_of(self, name: str, cells: Sequence[str]) -> tuple[str, ...]:
@@ -660,16 +670,6 @@ class ClassColumns(Columns):
         if not counts:
             raise InputError(no_numbers(cells, name))
         return in_order(main_labels(counts) if self.binary and len(counts) != 2 else counts, self.positive)
-
-    def _check_pair(self, name: str, labels: Sequence[str]) -> None:
-        """Raise an `InputError` unless a target has two classes, the positive one among them."""
-        if len(labels) != 2:
-            number = f"{len(labels)} classes," if len(labels) > 1 else "only the class"
-            more = "; for more than two there is --task multiclass" if len(labels) > 2 else ""
-            needed = "both 0 and 1" if set(labels) < set(ZERO_ONE) else f"exactly two{more}"
-            raise InputError(f"target column {name!r} holds {number} {listed(labels)}; {self.task} needs {needed}")
-        if self.positive is not None and same_label(labels[1]) != same_label(normal_label(self.positive)):
-            raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
 
     def values(self, target: int, cells: Sequence[str]) -> np.ndarray:
         return label_indices(map(label, cells), self.labels(target))

@@ -19,7 +19,7 @@ from gtx.base.schema import check, entries, list_of, one_of
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import comma_advice, has_comma
 from gtx.data.rows import InputFile, Row, RowLog, plural
-from gtx.settings import learned, option_fields
+from gtx.settings import learned
 from gtx.settings.tasks import TASKS, MoleculeAtomBondOptions
 from gtx.tasks.classification import BinaryClassification, MulticlassClassification
 from gtx.tasks.columns import (
@@ -28,6 +28,7 @@ from gtx.tasks.columns import (
     ClassColumns,
     Columns,
     LevelName,
+    all_equal,
     count_labels,
     in_order,
     label,
@@ -38,7 +39,7 @@ from gtx.tasks.columns import (
 )
 from gtx.tasks.metrics import Metric, mean_scores
 from gtx.tasks.regression import Regression
-from gtx.tasks.task import AnswerRules, Answers, Objective, Scores, Task
+from gtx.tasks.task import AnswerRules, Answers, Objective, Scores, Task, check_options, target_names
 
 # --- The choice of a task by the cells of a table.
 
@@ -73,6 +74,8 @@ class TargetColumn:
             expected = f"numbers were expected{comma_advice(texts)}"
             raise InputError(f"target column {self.name!r} holds text: {listed(texts, 3)}; {expected}")
         if not self.numbers:
+            if len(self.counts) == 1 and not parse_bound(texts[0]):
+                raise InputError(f"{all_equal(self.name, texts[0])}; there is nothing to learn")
             if len(self.classes) > 2:
                 ways = [f"for {entry.labels} say --task {word}" for word, entry in TASKS.items() if entry.labels]
                 raise InputError(
@@ -131,7 +134,7 @@ class InferredTask:
     also: Mapping[str, int] = Regression.also
 
     def __init__(self, targets: str | Sequence[str], level: LevelName = "molecule", **options: object) -> None:
-        self.targets: tuple[str, ...] = (targets,) if isinstance(targets, str) else tuple(targets)
+        self.targets: tuple[str, ...] = target_names(targets)
         self.level: LevelName = level
         self.options: dict[str, object] = options
 
@@ -168,13 +171,10 @@ class InferredTask:
             name = (BinaryClassification if all(len(own) == 2 for own in labels) else MulticlassClassification).name
             if name == MulticlassClassification.name and options.get("positive") is not None:
                 raise InputError(f"positive: expected targets of two classes, got {listed(max(labels, key=len))}")
-        try:
-            task: Task = make_task(name, self.targets, options, self.level)
-        except InputError as error:
-            if self.level != "molecule":
-                raise
-            raise InputError(f"{error}, or say with --task that it is not {name}") from None
-        return task.infer_from_table(files)
+        if self.level == "molecule":
+            values = [option for option, value in options.items() if value is not None]
+            check_options(name, values, f"leave it out, or say with --task that it is not {name}")
+        return make_task(name, self.targets, options, self.level).infer_from_table(files)
 
     def remarks(self, files: Sequence[InputFile]) -> list[str]:
         """Say why a column with two different values is learned as classes, or as numbers, where this may surprise."""
@@ -203,11 +203,9 @@ def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any], lev
     Raises:
         InputError: the task does not have one of them.
     """
-    entry = TASKS[name]
     values = {option: value for option, value in options.items() if value is not None}
-    if unknown := values.keys() - {field.name for field in option_fields(entry.options)}:
-        raise InputError(f"{min(unknown)}: {name} has no such option; leave it out")
-    return entry.load()(tuple(targets), level=level or entry.level, **values)
+    check_options(name, values)
+    return TASKS[name].load()(tuple(targets), level=level or TASKS[name].level, **values)
 
 
 # --- Answers and scores, task by task.

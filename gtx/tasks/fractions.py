@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from gtx.base.errors import InputError
-from gtx.base.schema import entries
 from gtx.data import MoleculeStore
 from gtx.data.cells import LARGEST
 from gtx.settings.tasks import FractionOptions
@@ -156,7 +155,3 @@ class FractionRegression(NumericTask, FractionOptions):
     def project(self, prediction: np.ndarray) -> np.ndarray:
         fractions = prediction.clip(min=FLOOR)
         return fractions / fractions.sum(axis=1, keepdims=True)
-
-    @classmethod
-    def header_entries(cls, targets: int) -> Any:
-        return entries({}, {"normalise": bool | None})

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError, did_you_mean, printable
-from gtx.base.schema import shown
+from gtx.base.schema import check, mapping_of, number
 from gtx.data import MoleculeStore
 from gtx.data.cells import LARGEST, list_text
 from gtx.data.rows import Row, find_columns
@@ -507,11 +507,9 @@ class NumericTask(Task, WeightOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, weight in (self.target_weights or {}).items():
+        for name in check(self.target_weights or {}, mapping_of(number(0)), "target_weights"):
             if name not in self.targets:
                 raise InputError(f"target_weights: there is no target {name!r}{did_you_mean(name, self.targets)}")
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < np.inf:
-                raise InputError(f"target_weights: expected a number of 0 or more for {name!r}, got {shown(weight)}")
 
     @cached_property
     def columns(self) -> Columns:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.utils import softmax
 
 from gtx.base.errors import InputError, did_you_mean
-from gtx.base.schema import Number, Text, check, entries, list_of, number, one_of
+from gtx.base.schema import Number, Text, check, entries, list_of, number
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.cells import LIMIT, too_large
 from gtx.molecules.graphs import ATOM_FEATURE_VALUES, ATOM_INDEX, name_code
@@ -560,8 +560,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.coverage, BETWEEN_0_AND_1, "coverage")
-        if self.uncertainty not in UNCERTAINTY_METHODS:
-            raise InputError(f"uncertainty: expected one of {', '.join(UNCERTAINTY_METHODS)}, got {self.uncertainty}")
         if self.method.width > 1 and self.loss != "mse":
             raise InputError(f"loss: uncertainty {self.uncertainty} has a loss of its own; leave it out")
         if self.method.width > 1 and self.censored:
@@ -644,15 +642,10 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return entries(
             {"scaler": TargetScaler.header_entries(targets)},
             {
-                "coverage": BETWEEN_0_AND_1,
                 "interval": interval | None,
-                "element_reference": bool | None,
-                "censored": bool | None,
                 "relation_column": Text | None,
-                "uncertainty": one_of(UNCERTAINTY_METHODS),
                 "std_factor": factors | None,
                 "std_slope": list_of(number(0, STEEPEST), targets, targets) | None,
-                "sum_to": Text | Number | None,
                 "gap": number(0) | None,
             },
         )

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gtx.base.errors import InputError
-from gtx.base.schema import Text, check, entries, list_of, one_of
+from gtx.base.errors import InputError, did_you_mean
+from gtx.base.schema import Text, check, entries, kinds_of, list_of, one_of
 from gtx.data import FeatureColumns, MoleculeStore
 from gtx.data.rows import InputFile, Row
 from gtx.data.table_writer import find_unused_column_name
@@ -41,6 +41,23 @@ def check_task_capability(task: Any, capability: str) -> None:
     """
     if task is not None and capability not in task.supports:
         raise InputError(f"task {task.name} does not support {CAPABILITIES[capability]}")
+
+
+def target_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names of target columns, of which none is named twice."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    check(names, list_of(Text, least=1), "targets")
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f"target column {name!r} is named twice")
+    return names
+
+
+def check_options(name: str, options: Iterable[str], advice: str = "leave it out") -> None:
+    """Raise an `InputError` that ends with advice if the task `name` of `TASKS` lacks one of some options."""
+    known = [each.name for each in option_fields(TASKS[name].options)]
+    for option in sorted(set(options) - {*known}):
+        raise InputError(f"{option}: {name} has no such option{did_you_mean(option, known)}; {advice}")
 
 
 # --- The objective: outputs, loss and metrics, and the scales fitted to training rows.
@@ -290,11 +307,7 @@ class Task(ABC):
     also: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
-        names = (self.targets,) if isinstance(self.targets, str) else tuple(self.targets)
-        check(names, list_of(Text, least=1), "targets")
-        object.__setattr__(self, "targets", names)
-        if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
-            raise InputError(f"target column {repeated[0]!r} is named twice")
+        object.__setattr__(self, "targets", target_names(self.targets))
         if self.level != "molecule":
             if self.level not in self.names:
                 levels = ", ".join(("molecule", *self.names))
@@ -302,10 +315,9 @@ class Task(ABC):
             object.__setattr__(self, "name", self.names[self.level])
             object.__setattr__(self, "supports", frozenset({"fine-tuning"}))
         if self.name in TASKS:
-            known = {each.name for each in option_fields(TASKS[self.name].options)}
-            for each in option_fields(self):
-                if each.name not in known and getattr(self, each.name) != each.default:
-                    raise InputError(f"{each.name}: {self.name} has no such option; leave it out")
+            values = {each.name: getattr(self, each.name) for each in option_fields(self)}
+            check_options(self.name, [f.name for f in option_fields(self) if values[f.name] != f.default])
+            check(values, entries({}, kinds_of(TASKS[self.name].options)))
 
     # the three parts
 
@@ -420,12 +432,14 @@ class Task(ABC):
         """Restore a task from what `to_dict` returned; raise InputError if an entry does not fit `header_entries`."""
         check(record, entries({"targets": list_of(Text, least=1)}, {"level": one_of(LEVELS)}), "task")
         check(record, cls.header_entries(len(record["targets"])), "task")
+        name = cls.names.get(record.get("level", "molecule"), cls.name)
+        check(record, entries({}, kinds_of(TASKS[name].options) if name in TASKS else {}), "task")
         names = {f.name for f in fields(cls)} - cls.unsaved
         return cls(**{name: value for name, value in record.items() if name in names})
 
     @classmethod
     def header_entries(cls, targets: int) -> Any:
-        """Describe the entries that `to_dict` may hold for a number of targets, see `gtx.base.schema.entries`."""
+        """Describe what training fits, as `to_dict` has it for a number of targets, see `gtx.base.schema.entries`."""
         return entries({})
 
 

@@ -24,7 +24,6 @@ LEVEL = 0.9
 """Share of new molecules whose value an interval or a set should hold, where nothing else is asked for."""
 BETWEEN_0_AND_1 = Annotated[float, valid("a number above 0 and below 1", lambda level: 0 < level < 1)]
 """Kind of the level or the coverage of an interval."""
-SET_KINDS = ("smallest", "adaptive")
 SMALLEST = 1e-300  # reach that errors are divided by, so that 0 / 0 is 0
 Reach = tuple[np.ndarray, np.ndarray]
 """Distances from predictions to the lower and upper ends of intervals, `[n, T]` each."""
@@ -126,7 +125,7 @@ def unlikeliness(p: np.ndarray, kind: str) -> np.ndarray:
 
     Args:
         p: probabilities of the classes, `[n, C]`.
-        kind: one of `SET_KINDS`.
+        kind: "smallest" or "adaptive".
     """
     if kind == "smallest":
         return 1 - p

@@ -72,7 +72,11 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
         ),
         ([("", "1"), ("NaN", "2")], InferredTask, "'y' is blank in all of the 2 rows"),
         ([("inf", "1"), ("inf", "2")], Regression, "'y' holds text, e.g. 'inf'"),
-        ([("1", "0"), ("1", "1"), ("", "1")], InferredTask, "'y' holds only the class '1'; .*needs both 0 and 1"),
+        (
+            [("1", "0"), ("1", "1"), ("", "1")],
+            InferredTask,
+            "target column 'y' that are not blank hold '1' and none 0; classification needs",
+        ),
         (
             [("0", "0"), ("0", "1"), ("7", "1"), ("2", "1")],
             BinaryClassification,
@@ -81,8 +85,9 @@ def test_a_number_that_would_spoil_the_others_is_refused(cell):
         (
             [("a", "0"), ("a", "1")],
             MulticlassClassification,
-            "'y' holds only the class 'a'; multiclass needs two or more",
+            "target column 'y' that are not blank hold 'a'; multiclass needs two or more",
         ),
+        ([("a", "0"), ("a", "1")], InferredTask, "'y' that are not blank hold 'a'; there is nothing to learn"),
         (
             [("a", "0"), ("caf\udce9", "1")],
             MulticlassClassification,
@@ -277,3 +282,7 @@ def test_an_option_that_the_task_found_does_not_have_is_refused():
     assert settled(InferredTask(["y"], loss="mae", class_weights=None), *cells).loss == "mae"
     with pytest.raises(InputError, match="loss: classification has no such option; leave it out, or say"):
         settled(InferredTask(["y"], loss="mae"), ("1", ""), ("0", ""))
+    with pytest.raises(InputError, match="uncertanty: regression has no such option; did you mean 'uncertainty'"):
+        settled(InferredTask(["y"], uncertanty="variance"), *cells)
+    with pytest.raises(InputError, match=r"target column 'y' is named twice$"):
+        settled(InferredTask(["y", "y"]), *cells)

@@ -108,7 +108,7 @@ def test_what_a_method_needs_is_said_before_training() -> None:
 def test_options_that_contradict_are_refused() -> None:
     with pytest.raises(InputError, match="has a loss of its own"):
         Regression("y", uncertainty="variance", loss="mae")
-    with pytest.raises(InputError, match="uncertainty: expected one of none, variance"):
+    with pytest.raises(InputError, match="uncertainty: expected one of 'none', 'variance'"):
         Regression("y", uncertainty="sure")
 
 
