@@ -33,15 +33,16 @@ Cell = str | float | bool | None
 Write = Callable[[Sequence[Cell], "Record | None"], object]
 
 
-def refuse_input_as_output(out: str | os.PathLike[str], source: object) -> None:
-    """Raise InputError if `out` is the file of which a table is made, or lies within the folder of its tables."""
-    if out == "-" or not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
-        return
-    inside = Path(out).resolve().is_relative_to(Path(source).resolve())
-    if inside and os.path.isdir(source):
-        raise InputError(f"{out} is within {source}: predictions would be taken for molecules")
-    if inside or (os.path.exists(out) and os.path.samefile(out, source)):  # by another name, such as a hard link
-        raise InputError(f"cannot write {out}: it is read as input; give the output another name")
+def refuse_input_as_output(out: str | os.PathLike[str], *sources: object) -> None:
+    """Raise InputError if `out` is a file of which a table is made, or lies within the folder of its tables."""
+    for source in sources:
+        if out == "-" or not isinstance(source, (str, os.PathLike)) or not os.path.exists(source):
+            continue
+        inside = Path(out).resolve().is_relative_to(Path(source).resolve())
+        if inside and os.path.isdir(source):
+            raise InputError(f"{out} is within {source}: predictions would be taken for molecules")
+        if inside or (os.path.exists(out) and os.path.samefile(out, source)):  # by another name, such as a hard link
+            raise InputError(f"cannot write {out}: it is read as input; give the output another name")
 
 
 class TableWriter:

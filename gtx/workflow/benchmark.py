@@ -22,7 +22,7 @@ from gtx.base.files import atomic_file, claim, discard, lock_folder, read_plain,
 from gtx.data import Split, TableWriter, find_nearest_training_molecules
 from gtx.data.featurising import default_worker_count, open_process_pool
 from gtx.data.rows import plural
-from gtx.data.table_writer import find_unused_column_name, output_header, output_row
+from gtx.data.table_writer import find_unused_column_name, output_header, output_row, refuse_input_as_output
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import NOT_FINITE
 from gtx.report.comparison import IN_UNITS, MEAN, compare, comparison_figure, write_figure
@@ -288,6 +288,8 @@ def benchmark(
             cache=out / "cache",
             progress=settings.progress,
         )
+        for name in OUTPUTS:
+            refuse_input_as_output(out / name, data.data)
         task = require_numeric(dataset.task, "benchmark")
         folds = _folds(dataset, data, settings, out, test_folds, repeats, jobs)
         if overwrite:

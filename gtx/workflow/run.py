@@ -21,6 +21,7 @@ from gtx.base.schema import Number, check, entries, mapping_of
 from gtx.data.rows import find_column
 from gtx.data.similarity import draw_rows, nearest_similarity
 from gtx.data.splits import SPLIT_PARTS, write_split
+from gtx.data.table_writer import refuse_input_as_output
 from gtx.models import build_model
 from gtx.prediction import ModelFileHeader
 from gtx.prediction.domain import MOST_MEASURED, Domain, TrainingExtent, TrainingRows
@@ -392,6 +393,8 @@ def _read(data: DataSettings, out: Path, overwrite: bool, progress: bool) -> Dat
         dataset = load_training_table(data, cache=out / CACHE, progress=progress and main)
     if main:
         claim(out, further_names(dataset))
+        for name in (*OUTPUTS, *further_names(dataset)):
+            refuse_input_as_output(out / name, data.data, data.val, data.test)
     return dataset
 
 

@@ -282,6 +282,18 @@ def test_a_command_takes_nothing_for_its_own(
     assert mine.read_text() == "mine"
 
 
+@pytest.mark.parametrize("command", ["train", "benchmark"])
+def test_a_run_is_not_written_over_its_own_table(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim(tmp_path, ["predictions.csv"])  # an earlier run wrote it
+    table = tmp_path / "predictions.csv"
+    write(table, molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
+    before = table.read_text()
+    assert main([command, str(table), "--target-columns=gap", f"--out={tmp_path}", "--overwrite"]) == 2
+    assert f"cannot write {table}: it is read as input" in capsys.readouterr().err and table.read_text() == before
+
+
 # --- What torchrun says of several processes; how they train together is in test_distributed.py.
 
 
