@@ -75,8 +75,8 @@ def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
     return Predictor([network], header, "cpu", KernelMember(own, torch.tensor([0.8])))
 
 
-@pytest.mark.parametrize("smiles", ["CC(C)O", "CC(=O)Nc1ccc(O)cc1"])
-def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor, smiles: str) -> None:
+def test_of_a_mix_the_values_sum_to_the_whole_prediction(mixed: Predictor) -> None:
+    smiles = "CC(C)O"
     (said,) = mixed.predict([smiles])["y_pred"]
     found = compute_attribution(mixed, smiles, draws=2)
     assert found.prediction == pytest.approx(said, abs=1e-4)
