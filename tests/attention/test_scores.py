@@ -1,4 +1,4 @@
-"""A score is its equation; a matrix form beside it gives the same; a state behind it explains it."""
+"""A score is its equation, and a state behind it explains it; heads become one vector."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from gtx.attention import (
     GATScore,
     GATv2Score,
     GRITScore,
+    LearnedSumOverHeads,
+    LinearHeadMerge,
+    MaxOverHeads,
     RMATScore,
     ScaledDotScore,
     Score,
 )
 from gtx.attention.scores import signed_root
+from gtx.nn import EdgeAttention
+from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
+
+# --- A score is its equation; a matrix form beside it gives the same; a state behind it explains it.
+
 
 H, C, K = 3, 4, 5
 SCORES = {
@@ -45,7 +53,7 @@ def make(name: str) -> Score:
     return score
 
 
-def inputs() -> tuple[Tensor, Tensor, Tensor]:
+def tensors() -> tuple[Tensor, Tensor, Tensor]:
     """Queries `[b, r, H, C]`, keys `[b, s, H, C]`, pair features `[b, r, s, K]`: all lengths unlike."""
     torch.manual_seed(1)
     shapes = (2, 6, H, C), (2, 7, H, C), (2, 6, 7, K)
@@ -54,7 +62,7 @@ def inputs() -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.parametrize("name", SCORES)
 def test_the_score_is_what_its_state_weighs(name: str) -> None:
-    score, (query, key, edge) = make(name), inputs()
+    score, (query, key, edge) = make(name), tensors()
     query, key = query[:, :, None], key[:, None]
     state = score.state(query, key, edge)
     assert state.shape == (2, 6, 7, H, score.state_channels)
@@ -92,3 +100,60 @@ def test_a_score_must_say_how() -> None:
         Score()(torch.zeros(1, 1), torch.zeros(1, 1))
     with pytest.raises(TypeError, match="not bilinear"):
         Score().prepare(torch.zeros(1, 1))
+
+
+# --- How heads become one vector.
+
+
+HEADS, WIDTH = 3, 4
+
+
+def heads_by_hand(layer: EdgeAttention, x: Tensor) -> Tensor:
+    q, k, v = (project(linear, x, HEADS) for linear in (layer.lin_query, layer.lin_key, layer.lin_value))
+    return attention(lambda r, s, _: (q[r] * k[s]).sum(-1) / WIDTH**0.5, lambda r, s, _: v[s])
+
+
+def test_one_weight_tensor_is_concatenation_and_output_weights() -> None:
+    """Row (h, j) of W_o is w[j, h]."""
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, WIDTH, HEADS, merge=LinearHeadMerge(HEADS, WIDTH, 5)).double()
+    w = layer.merge.weight  # [j, h, l]
+    W_o = torch.stack([w[j, h] for h in range(HEADS) for j in range(WIDTH)])  # [H * D, l]
+    beside = torch.cat(list(heads_by_hand(layer, x).unbind(1)), -1)
+    assert layer.width == 5
+    in_both_layouts(layer, beside @ W_o, x)
+
+
+@pytest.mark.parametrize(
+    ("merge", "of"),
+    [
+        ({}, lambda heads: torch.cat([heads[:, h] for h in range(HEADS)], -1)),
+        ({"concat": False}, lambda heads: (heads[:, 0] + heads[:, 1] + heads[:, 2]) / 3),
+        ({"merge": MaxOverHeads()}, lambda heads: torch.maximum(torch.maximum(heads[:, 0], heads[:, 1]), heads[:, 2])),
+    ],
+    ids=["beside", "mean", "max"],
+)
+def test_merges_without_weights(merge: dict, of: object) -> None:
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, WIDTH, HEADS, **merge).double()
+    expected = of(heads_by_hand(layer, x))
+    assert layer.width == expected.shape[1]
+    in_both_layouts(layer, expected, x)
+
+
+def test_weighted_heads_start_at_the_mean_and_learn() -> None:
+    x, _ = inputs(6)
+    layer = EdgeAttention(6, WIDTH, HEADS, merge=LearnedSumOverHeads(HEADS)).double()
+    heads = heads_by_hand(layer, x)
+    close(layer(x, GRAPH), heads.mean(1), 1e-6)
+    with torch.no_grad():
+        layer.merge.weight.copy_(torch.tensor([0.25, -1.0, 3.0]))
+    in_both_layouts(layer, 0.25 * heads[:, 0] - heads[:, 1] + 3.0 * heads[:, 2], x)
+    layer.reset_parameters()
+    assert layer.merge.weight.eq(1 / 3).all()
+
+
+def test_a_merge_takes_the_place_of_concat_and_project() -> None:
+    layer = EdgeAttention(6, WIDTH, HEADS, project=True, merge=MaxOverHeads())
+    assert layer.lin_out is None and layer.width == WIDTH
+    assert [repr(m) for m in (MaxOverHeads(), LinearHeadMerge(2, 3, 4))] == ["MaxOverHeads()", "LinearHeadMerge()"]

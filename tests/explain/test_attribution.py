@@ -1,4 +1,4 @@
-"""Shapley values: what is known of them, and of real molecules in a trained model."""
+"""Shapley values, relevance and removals: what is known of them, and of real molecules in a trained model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from gtx.base.errors import InputError
 from gtx.data import featurise
 from gtx.explain import compute_attribution, explain_prediction
 from gtx.explain.attribution import compute_shapley_values
+from gtx.explain.relevance import (
+    attention_rollout,
+    gradient_weighted_attention,
+    measure_faithfulness,
+)
 from gtx.models import build_model, kernel_ridge
 from gtx.molecules import Featuriser, read_smiles
 from gtx.molecules.descriptors import assign_substructures
@@ -21,6 +26,9 @@ from gtx.tasks import BinaryClassification, Regression
 from gtx.tasks.closed_form import fit_closed_form
 from tests.explain.conftest import specification
 from tests.tables import molecules
+
+# --- Shapley values: what is known of them, and of real molecules in a trained model.
+
 
 WORTH = np.array([5.0, -3.0, 1.0, 0.0, 2.0, 2.0])
 
@@ -120,3 +128,53 @@ def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path
     assert "C0 C1 O2" in (tmp_path / "a.html").read_text()
     with pytest.raises(InputError, match="draws: expected 2 or more, got 1"):
         compute_attribution(predictor, "CCO", draws=1)
+
+
+# --- Relevance, distances and removals.
+
+
+# --- Scores of three atoms, by hand.
+
+
+FIRST = torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 1, 0]])  # 0 and 1 look at 0, 2 looks at 1
+SECOND = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 1, 0]])  # 2 looks at 1 again
+
+
+def test_rollout_by_hand() -> None:
+    reached = attention_rollout(torch.stack([FIRST, SECOND]))
+    # first layer, halved with the residual: rows (1 0 0), (1/2 1/2 0), (0 1/2 1/2)
+    # second layer: row 2 is half its own first row and half that of atom 1
+    expected = torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.5, 0.25]])
+    torch.testing.assert_close(reached, expected)
+
+
+def test_gradient_weighted_by_hand() -> None:
+    weights = torch.stack([FIRST, SECOND])[:, None]
+    gradients = torch.ones(2, 1, 3, 3)
+    gradients[0, 0, 2, 1] = -1.0  # what 2 takes from 1 in the first layer lowers the output: it does not count
+    gradients[1, 0, 2, 1] = 2.0
+    # after layer 1: I + rows (1 0 0), (1 0 0), (0 0 0); layer 2 adds twice row 1 = (1 1 0) to row 2, and to rows 0, 1
+    expected = torch.tensor([[3.0, 0, 0], [2, 1, 0], [2, 2, 0]])
+    torch.testing.assert_close(gradient_weighted_attention(weights, gradients), expected)
+
+
+# --- Removing atoms, on a prediction that is known.
+
+
+EIGHT = np.array([5.0, -3.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+
+def worth(sets: np.ndarray) -> np.ndarray:
+    """A prediction that is the sum of what its atoms are worth."""
+    return -(sets @ EIGHT)
+
+
+def test_a_score_that_knows_the_truth_beats_chance_and_one_that_does_not_does_not() -> None:
+    tables = measure_faithfulness(worth, {"true": np.abs(EIGHT), "wrong": -np.abs(EIGHT)})
+    one, two, *_ = tables["true"]
+    assert one.k == 1 and one.change == -5.0 and two.change == -2.0
+    np.testing.assert_allclose(np.sort(one.random), np.sort(-EIGHT))  # all eight sets of one atom, none twice
+    assert one.mean == np.abs(EIGHT).mean() and one.sd == np.abs(EIGHT).std()
+    assert one.less == 7 / 8  # the set itself is among the eight
+    assert tables["wrong"][0].change == 0 and tables["wrong"][0].less == 0
+    assert len(two.random) == 28  # pairs of eight

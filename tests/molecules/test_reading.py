@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import io
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rdkit import Chem
 from rdkit.Chem import AllChem
 
-from gtx.molecules import MoleculeError, read_smiles
+from gtx.data import featurise
+from gtx.data.tables import open_table
+from gtx.molecules import Featuriser, MoleculeError, read_smiles
 from gtx.molecules.graphs import quietly
-from gtx.molecules.reading import read_molblock, standardise_molecule
+from gtx.molecules.reading import (
+    RELATIVE_STEREO,
+    molblock_smiles,
+    molecule_text,
+    read_molblock,
+    sdf_records,
+    standardise_molecule,
+)
+from gtx.prediction.inputs import as_texts
 
 from .rewriting import ODD, column, rewritings
+
+# --- Reading: what is accepted, and that every refusal says why, in one line and nowhere else.
+
 
 BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
 
@@ -155,3 +170,185 @@ def test_standardised(smiles: str, expected: str) -> None:
         mol = read_smiles(written)
         assert Chem.MolToSmiles(standardise_molecule(mol)) == expected
         assert Chem.MolToSmiles(mol) == Chem.MolToSmiles(read_smiles(smiles))  # the molecule itself is left alone
+
+
+# ---
+
+
+ALCOHOL = Chem.MolToMolBlock(Chem.MolFromSmiles("C[C@H](N)O"))
+
+
+def test_records_are_what_rdkit_reads():
+    sink = io.StringIO()
+    writer = Chem.SDWriter(sink)
+    for smiles in ("CCO", "c1ccccc1", "[Na+].[Cl-]"):
+        mol = Chem.MolFromSmiles(smiles)
+        mol.SetProp("_Name", f"name of {smiles}")
+        mol.SetProp("logP", "1.5")
+        mol.SetProp("a <strange> name", "first\nsecond")
+        writer.write(mol)
+    writer.close()
+    supplier = Chem.SDMolSupplier()
+    supplier.SetData(sink.getvalue())
+    records = list(sdf_records(sink.getvalue().splitlines(keepends=True)))
+    assert len(records) == len(supplier) == 3
+    for record, mol in zip(records, supplier, strict=True):
+        assert record.properties == mol.GetPropsAsDict(autoConvertStrings=False)
+        assert record.title == mol.GetProp("_Name")
+        assert molblock_smiles(record.block) == Chem.MolToSmiles(mol)
+
+
+@pytest.mark.parametrize(
+    ("tail", "properties"),
+    [
+        (["> 25 <logP> (DT12)", "1.5", ""], {"logP": "1.5"}),
+        ([">  <empty>", "", ">  <next>", "2", ""], {"empty": "", "next": "2"}),
+        (["> <gap>", "a", "", "> 7 below", ""], {"gap": "a\n\n> 7 below"}),  # a blank line within a value loses nothing
+        (["> <a <b> c>", "1"], {"a <b> c": "1"}),
+        (["> <>", "1", ">> <x", "<y>"], {"": "1\n>> <x\n<y>"}),
+        ([], {}),
+    ],
+)
+@pytest.mark.parametrize("end", [["$$$$"], []])
+def test_properties(tail, properties, end):
+    (record,) = sdf_records([*ALCOHOL.splitlines(), *tail, *end])
+    assert (record.block, record.properties) == (ALCOHOL, properties)
+
+
+def test_records_keep_their_number():
+    lines = [*ALCOHOL.splitlines(), "$$$$", "$$$$", *ALCOHOL.splitlines(), "$$$$", "", " "]
+    assert [record.block for record in sdf_records(lines)] == [ALCOHOL, "", ALCOHOL]
+    assert list(sdf_records([])) == []
+
+
+@pytest.mark.parametrize("tail", [[">" + "<" * 4_000_000], ["> <a>", *[""] * 1_000_000, "x"]], ids=["<", "blanks"])
+def test_megabytes_take_no_day_as_where_the_time_grows_with_the_square_of_the_length(tail):
+    assert len(list(sdf_records([*ALCOHOL.splitlines(), *tail]))) == 1
+
+
+def test_smiles_of_a_block():
+    assert molblock_smiles(Chem.MolToMolBlock(Chem.AddHs(Chem.MolFromSmiles("OCC")))) == "CCO"
+    assert molblock_smiles(ALCOHOL) == "C[C@H](N)O"
+    with pytest.raises(MoleculeError):
+        molblock_smiles(ALCOHOL.replace(" N ", " Qq"))
+
+
+# --- CXSMILES extensions and enhanced stereochemistry: one rule for texts, SMILES files, mol blocks and RDKit.
+
+
+RELATIVE = (
+    ("C[C@H](O)CC |o1:1|", "CCC(C)O"),
+    ("C[C@H](O)CC |&1:1|", "CCC(C)O"),
+    ("C[C@H](O)[C@H](F)CC |&1:1,3|", "CCC(F)C(C)O"),
+    ("C[C@H](O)[C@H](F)CC |a:1,o2:3|", "C[C@H](O)C(F)CC"),  # one centre is absolute
+    ("[H][C@](C)(O)CC |o1:1|", "CCC(C)O"),
+    ("C[C@H](O)/C=C/C |o1:1|", "C/C=C/C(C)O"),  # a double bond is in no group
+)
+
+
+def ways(text: str, folder: Path) -> dict[str, str]:
+    """Texts of molecules that come from a table, a SMILES file, SDF and RDKit."""
+    mol = Chem.MolFromSmiles(text)
+    (folder / "t.csv").write_text(f'smiles,y\n"{text}",1\n')
+    (folder / "t.txt").write_text(f"id\tsmiles\ty\n1\t{text}\t1\n")
+    (folder / "t.smi").write_text(f"{text} a name\n")
+    (folder / "words.smi").write_text(f"id smiles y\nmol-1 {text} 1\n")
+    with Chem.SDWriter(str(folder / "t.sdf")) as writer:
+        writer.SetForceV3000(True)
+        writer.write(mol)
+    read = {}
+    for name in ("t.csv", "t.txt", "t.smi", "words.smi", "t.sdf"):
+        table = open_table(folder / name)
+        (row,) = table.rows
+        assert row.error is None
+        read[name] = row.text
+        if "name" in table.columns and name == "t.smi":
+            assert row.cells == [text, "a name"]
+    return read | {"text": text, "RDKit": as_texts([mol])[0]}
+
+
+@pytest.mark.parametrize("fast", ["0", "1"])
+@pytest.mark.parametrize(("text", "flat"), RELATIVE)
+def test_relative_and_racemic_centres_are_unspecified_with_a_warning_in_every_way(
+    text: str, flat: str, fast: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GTX_FAST", fast)
+    texts = ways(text, tmp_path)
+    plain = Featuriser()(flat)
+    for standardise in (False, True):
+        done = featurise(Featuriser(standardise=standardise), list(texts.values()), workers=0)
+        assert done.errors == [None] * len(texts)
+        assert dict(zip(texts, done.smiles, strict=True)) == dict.fromkeys(texts, plain.smiles)
+        assert dict(zip(texts, done.warnings, strict=True)) == dict.fromkeys(texts, (RELATIVE_STEREO,))
+        codes = done.store.atoms.numpy().reshape(len(texts), *plain.atoms.shape)
+        for atoms in codes:
+            np.testing.assert_array_equal(np.sort(atoms, 0), np.sort(plain.atoms, 0))
+    flat_reading = featurise(Featuriser(ignore_stereo=True), list(texts.values()), workers=0)
+    assert flat_reading.warnings == [()] * len(texts)  # it ignores all stereochemistry, as asked
+
+
+def test_absolute_groups_are_read_as_they_are() -> None:
+    mol = Featuriser()("C[C@H](O)CC |a:1|")
+    assert (mol.smiles, mol.warnings) == ("CC[C@H](C)O", ())
+    assert molecule_text(Chem.MolFromSmiles("C[C@H](O)CC")) == "CC[C@H](C)O"
+
+
+@pytest.mark.parametrize(
+    ("text", "smiles", "warning"),
+    [
+        ("C[C@H](O)CC |r|", "CCC(C)O", RELATIVE_STEREO),
+        ("[CH2]C |^1:0|", "[CH2]C", None),
+        ("C |^1:0|", "[CH3]", None),
+        ("[NH3][Pt] |C:0.0|", "[NH3]->[Pt]", None),
+        ("C1=CCCCCCCC1 |t:0|", "C1=C/CCCCCCC/1", None),
+        ("C1=CC=CC=C1 |c:0,2,4|", "c1ccccc1", None),
+        ("C[CH](F)Cl |(0,0,;1,0,;2,0,;1,1,),wU:1.1|", "C[C@H](F)Cl", None),
+        ("CCO |(0,0,;1,0,;2,0,)|", "CCO", None),
+        ("CCO |lp:2:2|", "CCO", None),
+        ("CCO.Cl |f:0.1|", "CCO.Cl", None),
+        ("CCO |$;;$|", "CCO", None),
+        ("CCO |$_AV:a;b;c$|", "CCO", None),
+        ("*CC |$_R1;;$|", "*CC", None),
+        ("CC |$;Ph$|", "CC", "the label of an atom is ignored: Ph"),
+        ("*CC* |Sg:n:1,2::ht|", "*CC*", "the brackets of a polymer are ignored: the molecule is its repeat unit"),
+        ("CCO |LN:1:1.3|", "CCO", "of the extension |LN:1:1.3| gtx ignores LN"),
+        ("*C.c1ccccc1 |m:0:2.3.4|", "*C.c1ccccc1", "of the extension |m:0:2.3.4| gtx ignores m"),
+    ],
+)
+def test_other_extensions_are_read_or_named(text: str, smiles: str, warning: str | None) -> None:
+    found = Featuriser(descriptors=False)(text)
+    assert (found.smiles, found.warnings) == (smiles, () if warning is None else (warning,))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CCO |foo|", "RDKit does not understand the extension |foo|"),
+        ("C[C@H](O)CC |o1:9|", "the extension names atom 9 of 5, from 0"),
+        ("C[C@H](O)CC |o1:1", "white space or a control character inside the SMILES"),
+        ("CCO |o1:1| name", "white space or a control character inside the SMILES"),
+        ("C1CC |o1:1|", "unclosed ring"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(MoleculeError, match=reason.replace("|", r"\|")):
+        read_smiles(text)
+
+
+def test_coordinates_in_space_of_an_extension_are_coordinates() -> None:
+    found = Featuriser(coordinates=True)("OCC |(2,0,0.5;1,0,0;0,0,1)|")
+    np.testing.assert_allclose(found.positions, [[2, 0, 0.5], [1, 0, 0], [0, 0, 1]])
+    with pytest.raises(MoleculeError, match="has no coordinates in space"):
+        Featuriser(coordinates=True)("CCO |(0,0,;1,0,;2,0,)|")
+
+
+def test_mol_blocks_say_the_same() -> None:
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CC"))
+    labelled = block.replace("M  END", "A    2\nPh\nM  END")
+    assert Featuriser()(labelled).warnings == ("the label of an atom is ignored",)
+    polymer = Chem.MolToMolBlock(Chem.MolFromSmiles("*CC* |Sg:n:1,2::ht|"))
+    for text in (polymer, Chem.MolToV3KMolBlock(Chem.MolFromSmiles("*CC* |Sg:n:1,2::ht|"))):
+        assert Featuriser(descriptors=False)(text).warnings == (
+            "the brackets of a polymer are ignored: the molecule is its repeat unit",
+        )
+    assert Featuriser()(block).warnings == ()

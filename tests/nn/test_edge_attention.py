@@ -1,17 +1,34 @@
-"""Both layouts are one equation; known attentions are special cases; guarantees hold."""
+"""Both layouts are one equation; known attentions are special cases; what does not fit is refused in one line."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.explain import AttentionExplainer, Explainer
 from torch_geometric.nn import GATConv, TransformerConv
 from torch_geometric.utils import to_edge_index, to_torch_coo_tensor
 
-from gtx.attention import GATScore
+from gtx.attention import (
+    ClippedDotScore,
+    DistanceAdjacencyBlend,
+    EdgeModulatedDotScore,
+    GatedSoftmax,
+    GATScore,
+    GATv2Score,
+    GRITScore,
+    HeadGate,
+    RMATScore,
+    ScaledDotScore,
+)
+from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.graph import CompleteGraph
-from gtx.nn import EdgeAttention
+from gtx.nn import EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, LearnedDegreeScaling, PairEmbedding, Readout
+from tests.attention.by_hand import close, project
+
+# --- Both layouts are one equation; known attentions are special cases; guarantees hold.
+
 
 SIZES = [3, 1, 7, 2, 12, 0]
 
@@ -144,3 +161,202 @@ def test_nodes_of_another_width_or_type_are_named(graph: CompleteGraph) -> None:
             layer(x.long(), edges, e)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             layer(x.bfloat16(), edges, e)
+
+
+# --- From one set of nodes to another: source and target of unlike widths, on an edge list.
+
+
+EDGES = torch.tensor([[0, 4, 2, 3, 1, 4], [0, 0, 2, 2, 3, 3]])  # receiver 1 has none
+H = 2
+
+
+def two_sets() -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    return tuple(torch.randn(shape, dtype=torch.float64) for shape in ((5, 7), (4, 6), (6, 3)))
+
+
+def by_hand(layer: EdgeAttention, source: Tensor, target: Tensor, edge_attr: Tensor) -> Tensor:
+    q, k, v = (
+        project(linear, x, H)
+        for linear, x in ((layer.lin_query, target), (layer.lin_key, source), (layer.lin_value, source))
+    )
+    bias = edge_attr @ layer.lin_edge_bias.weight.T
+    out = torch.zeros(len(target), *v.shape[1:], dtype=v.dtype)
+    for r in range(len(target)):
+        into = [(int(s), i) for i, (s, at) in enumerate(EDGES.T) if at == r]
+        if into:
+            scores = torch.stack([(q[r] * k[s]).sum(-1) / q.shape[-1] ** 0.5 + bias[i] for s, i in into])
+            out[r] = (scores.softmax(0).unsqueeze(-1) * torch.stack([v[s] for s, _ in into])).sum(0)
+    return out
+
+
+def test_query_of_the_target_key_and_value_of_the_source() -> None:
+    source, target, e = two_sets()
+    layer = EdgeAttention((7, 6), 4, H, edge_dim=3, key_channels=5).double()
+    out, (_, alpha) = layer((source, target), EDGES, e, return_attention_weights=True)
+    assert out.shape == (4, 8) and alpha.shape == (6, H) and out[1].eq(0).all()
+    close(out, by_hand(layer, source, target, e).flatten(1))
+
+
+def test_a_gate_sees_both_sides() -> None:
+    source, target, e = two_sets()
+    layer = EdgeAttention((7, 6), 4, H, edge_dim=3, gate=HeadGate((7, 6), H, 5)).double()
+    gate = layer.gate
+    for r in (0, 1, 2, 3):
+        senders = source[EDGES[0, EDGES[1] == r]]
+        largest, mean = torch.zeros(5).double(), torch.zeros(7).double()  # of no sender
+        if len(senders):
+            largest, mean = (senders @ gate.lin_max.weight.T + gate.lin_max.bias).amax(0), senders.mean(0)
+        expected = (gate.lin_gate.weight @ torch.cat([target[r], largest, mean]) + gate.lin_gate.bias).sigmoid()
+        close(gate(target, source, EDGES)[r], expected)
+    gated = by_hand(layer, source, target, e) * gate(target, source, EDGES).unsqueeze(-1)
+    close(layer((source, target), EDGES, e), gated.flatten(1))
+
+
+def test_one_width_may_share_a_projection_or_have_none() -> None:
+    source, target = torch.randn(5, 4, dtype=torch.float64), torch.randn(4, 4, dtype=torch.float64)
+    raw = EdgeAttention((4, 4), 4, projections="none", score=ScaledDotScore(1.0)).double()
+    shared = EdgeAttention((4, 4), 3, projections="shared", bias=False, score=ScaledDotScore(1.0)).double()
+    U = shared.lin_query.weight.T
+    s = source[[0, 4]]
+    close(raw((source, target), EDGES)[0], F.softmax(target[0] @ s.T, -1) @ s)
+    close(shared((source, target), EDGES)[0], F.softmax(target[0] @ U @ (s @ U).T, -1) @ s @ U)
+
+
+def test_a_complete_graph_joins_one_set_only() -> None:
+    source, target, _ = two_sets()
+    with pytest.raises(ValueError, match=r"joins one set of nodes; for \(source, target\) pass a BipartiteGraph"):
+        EdgeAttention((7, 6), 4, H).double()((source, target), CompleteGraph.from_ptr(torch.tensor([0, 4])))
+    with pytest.raises(ValueError, match="channels of one width, got 7 and 6"):
+        EdgeAttention((7, 6), 4, projections="shared")
+
+
+# --- What does not fit is refused in one line that says what was expected and what came.
+
+
+GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 5]))  # 13 pairs
+X = torch.randn(5, 8)
+
+
+def refused(match: str) -> object:
+    return pytest.raises(ValueError, match=match)
+
+
+@pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
+def test_pair_features_of_the_wrong_length_or_none(edges: object) -> None:
+    layer = EdgeAttention(8, 4, 2, edge_dim=5)
+    with refused(r"expected edge features \[13, 5\], got \[12, 5\]"):
+        layer(X, edges, torch.randn(12, 5))
+    with refused(r"expected edge features \[13, 5\], got \[13, 4\]"):
+        layer(X, edges, torch.randn(13, 4))
+    with refused(r"expected edge features \[13, 5\], got \[13\]"):
+        layer(X, edges, torch.randn(13))
+    with refused(r"expected edge features \[13, 5\], got None"):
+        layer(X, edges)
+    with refused(r"edge features \[13, 5\] came, but this layer has edge_dim=None"):
+        EdgeAttention(8, 4, 2)(X, edges, torch.randn(13, 5))
+
+
+def test_features_of_all_pairs_and_not_of_the_edges_that_are_left() -> None:
+    layer, graph = EdgeAttention(8, 4, 2, edge_dim=5), GRAPH.masked(torch.arange(13) != 2)
+    assert layer(X, graph, torch.randn(13, 5)).shape == (5, 8)
+    with refused(r"expected edge features \[13, 5\], got \[12, 5\]"):
+        layer(X, graph, torch.randn(12, 5))
+
+
+@pytest.mark.parametrize("edges", [GRAPH, GRAPH.edge_index], ids=["complete", "edge list"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"score": RMATScore(2, 4, 5)},
+        {"score": ClippedDotScore(2, 5)},
+        {"score": GRITScore(2, 4, 5)},
+        {"score": EdgeModulatedDotScore(2, 4, 5)},
+        {"normaliser": GatedSoftmax(2, 5)},
+        {"normaliser": DistanceAdjacencyBlend()},
+    ],
+    ids=lambda parts: repr(next(iter(parts.values()))),
+)
+def test_parts_that_need_edge_features(parts: dict, edges: object) -> None:
+    with refused("edge (features|states).*expected|expected edge features.*got None"):
+        EdgeAttention(8, 4, 2, **parts)(X, edges)
+
+
+def test_projections() -> None:
+    with refused("projections out of separate, key_value, shared, none, got query"):
+        EdgeAttention(8, 4, 2, projections="query")
+    for kind in ("key_value", "shared", "none"):
+        with refused(f"projections '{kind}' make key and value one: expected key_channels 4, got 3"):
+            EdgeAttention(8, 4, 2, projections=kind, key_channels=3)
+    with refused("without projections the nodes are the heads: expected 12 channels, got 8"):
+        EdgeAttention(8, 4, 3, projections="none")
+
+
+@pytest.mark.parametrize("name", ["out_channels", "heads", "key_channels"])
+def test_counts(name: str) -> None:
+    with refused(f"expected a positive {name}, got 0"):
+        EdgeAttention(8, **({"out_channels": 4} | {name: 0}))
+
+
+def test_edge_values() -> None:
+    with refused("expected edge_value True, False or 'state', got 'states'"):
+        EdgeAttention(8, 4, edge_dim=5, edge_value="states")
+
+
+def test_layers_whose_parts_miss_something() -> None:
+    attention = EdgeAttention(8, 4, 2)
+    with refused("expected attention with an edge_dim, got None"):
+        GraphTransformerLayer(attention, None, 8, edge_update=EdgeStateUpdate(5, attention.state_width))
+    with refused(r"counts bonds: expected bond_index \[2, E\], got None"):
+        GraphTransformerLayer(attention, None, 8, scaler=LearnedDegreeScaling(8))(X, GRAPH)
+
+
+@pytest.mark.parametrize("p", [1.0, -0.1, float("nan")])
+def test_dropout(p: float) -> None:
+    with refused(f"expected 0 <= dropout < 1, got {p}"):
+        EdgeAttention(8, 4, dropout=p)
+
+
+def test_nodes_of_another_number() -> None:
+    with refused(r"expected 5 nodes, as in CompleteGraph\(.*\), got 4"):
+        EdgeAttention(8, 4)(X[:4], GRAPH)
+    with refused(r"expected edge_index \[2, E\] or a CompleteGraph, got \[3, 4\]"):
+        EdgeAttention(8, 4)(X, torch.zeros(3, 4, dtype=torch.long))
+
+
+def test_codes_are_embedded_and_values_may_stand_as_they_are() -> None:
+    with refused("codes must be embedded: expected pair_channels, got None"):
+        PairEmbedding([ContinuousFeatureSpec(3), CategoricalFeatureSpec((4,))], None)
+    plain = PairEmbedding([ContinuousFeatureSpec(3), ContinuousFeatureSpec(2)], None)
+    one, two = torch.randn(13, 3), torch.randn(13, 2)
+    assert plain.width == 5 and torch.equal(plain([one, two]), torch.cat([one, two], 1))
+    assert PairEmbedding([], 8).width is None and PairEmbedding([], 8)([]) is None
+
+
+def test_readouts() -> None:
+    with refused(r"readouts out of sum, mean, max, attention, got \['median'\]"):
+        Readout(8, ["sum", "median"])
+    with refused(r"readouts out of sum, mean, max, attention, got \[\]"):
+        Readout(8, [])
+
+
+def test_a_score_that_is_a_function_or_a_class_is_refused() -> None:
+    for score in (lambda query, key, edge=None: (query * key).sum(-1), GATv2Score):
+        with pytest.raises(TypeError, match=r"expected a score, an instance of a class derived from .*Score, got <"):
+            EdgeAttention(32, 8, heads=4, score=score)
+
+
+def test_a_score_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected modules for 4 heads, got GATv2Score\(2, 8\)"):
+        EdgeAttention(32, 8, heads=4, score=GATv2Score(2, 8))
+    with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GATScore\(4, 16\)"):
+        EdgeAttention(32, 8, heads=4, score=GATScore(4, 16))
+
+
+@pytest.mark.parametrize("name", ["beta", "root_weight"])
+def test_arguments_of_transformer_conv_that_are_not_offered(name: str) -> None:
+    assert EdgeAttention(8, 4, **{name: False}).width == 4
+    with pytest.raises(
+        TypeError, match=f"has no {name}=True as TransformerConv: leave it out, and add a torch.nn.Linear"
+    ):
+        EdgeAttention(8, 4, **{name: True})

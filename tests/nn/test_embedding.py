@@ -1,17 +1,35 @@
-"""Codes, pairs, tokens and bonds become vectors; unseen codes are "other"; z-scores know what is unknown."""
+"""Codes, pairs, tokens, bonds and substructures become vectors; channels of the graph and of space."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 import torch
 import torch.nn.functional as F
+from rdkit import Chem
+from rdkit.Chem.rdFingerprintGenerator import AdditionalOutput, GetMorganGenerator
+from torch_geometric.data import Batch
 
-from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
+from gtx.encodings import (
+    CategoricalFeatureSpec,
+    ContinuousFeatureSpec,
+    GaussianDistance,
+    NodeDegree,
+    ShortestPathLength,
+    TransformerM3DEncoding,
+)
 from gtx.encodings.sinusoidal import sinusoidal_encoding
-from gtx.nn import CategoricalEmbedding, PairEmbedding
+from gtx.graph import CompleteGraph
+from gtx.molecules import Featuriser
+from gtx.nn import CategoricalEmbedding, PairEmbedding, SubstructureCountEmbedding, TransformerMPairEncoding
 from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.decoder_layer import TokenEmbedding
 from gtx.nn.embedding import CategoryVocabulary
 from gtx.nn.features import ClippedStandardScaler
+from tests.molecules_for_tests import SMILES, store, whole_batch
+
+# --- Codes, pairs, tokens and bonds become vectors; unseen codes are "other"; z-scores know what is unknown.
 
 
 def test_code_embedding_is_the_sum_over_columns() -> None:
@@ -95,3 +113,129 @@ def test_scores_are_products_with_the_same_table() -> None:
     layer, x = TokenEmbedding(7, 8).double(), torch.randn(3, 8).double()
     torch.nn.init.normal_(layer.bias)
     torch.testing.assert_close(layer.scores(x), x @ layer.table.weight.T + layer.bias)
+
+
+# --- A molecule's channels of the graph and of space are on or off, and what is off does not count.
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    """Ethanol again and again; the coordinates of the second molecule are unknown."""
+    made = whole_batch(["CCO"] * 200)
+    made.pos = torch.randn(made.num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    made.pos[3:6] = torch.nan
+    return made
+
+
+@pytest.fixture(scope="module")
+def graph(batch: Batch) -> CompleteGraph:
+    return CompleteGraph.from_batch(batch.batch)
+
+
+def make(modes: Sequence[float] = (0.2, 0.5, 0.3)) -> TransformerMPairEncoding:
+    torch.manual_seed(0)
+    return TransformerMPairEncoding(
+        [NodeDegree(), ShortestPathLength(4)], [TransformerM3DEncoding(GaussianDistance(6))], 5, 4, modes
+    )
+
+
+def test_either_alone_or_both_as_often_as_is_said(batch: Batch, graph: CompleteGraph) -> None:
+    layer = make()
+    flat, space = layer.switches(batch, graph)
+    assert flat[1] and not space[1]  # without coordinates there is no choice
+    known = torch.arange(200) != 1
+    for share, found in zip((0.2, 0.5, 0.3), (flat & ~space, space & ~flat, flat & space), strict=True):
+        assert abs(found[known].double().mean() - share) < 4 * (share * (1 - share) / 199) ** 0.5
+    again, _ = layer.switches(batch, graph)
+    assert not torch.equal(again, flat)
+    flat, space = layer.eval().switches(batch, graph)
+    assert flat.all() and torch.equal(space, known)
+
+
+@pytest.mark.parametrize("mode", ["flat", "space", "both"])
+def test_what_is_off_does_not_count_and_what_is_on_adds_up(mode: str, batch: Batch, graph: CompleteGraph) -> None:
+    layer = make({"flat": (1, 0, 0), "space": (0, 1, 0), "both": (0, 0, 1)}[mode])
+    on = [torch.tensor(mode in ("flat", "both")), torch.tensor(mode in ("space", "both"))]
+    nodes, pairs = layer(batch, graph)
+    (flat_nodes, flat_pairs), (space_nodes, space_pairs) = layer.flat(batch, graph), layer.space(batch, graph)
+    unplaced = graph.batch == 1
+    torch.testing.assert_close(nodes[unplaced], flat_nodes[unplaced])
+    torch.testing.assert_close(nodes[~unplaced], (on[0] * flat_nodes + on[1] * space_nodes)[~unplaced])
+    of_pair = unplaced[graph.pair_index[1]]
+    torch.testing.assert_close(pairs[~of_pair], (on[0] * flat_pairs + on[1] * space_pairs)[~of_pair])
+    assert space_nodes.std() > 0.01 < flat_pairs.std()
+
+
+def test_bad_settings_are_named() -> None:
+    for modes in ((0.5, 0.5), (0.5, 0.6, 0.1), (-0.5, 1.0, 0.5)):
+        with pytest.raises(ValueError, match="the probabilities of three modes, with sum 1, got"):
+            make(modes)
+    with pytest.raises(ValueError, match=r"expected encodings of the graph .* got none"):
+        TransformerMPairEncoding([], [TransformerM3DEncoding(GaussianDistance(6))], 5, 4)
+
+
+# --- Substructures are counted in any order, told apart as RDKit does, and used where training has enough of them.
+
+
+FEATURISER = Featuriser()
+PLAIN = FEATURISER.constitution
+
+
+def counts(smiles: str, **arguments: object) -> torch.Tensor:
+    return SubstructureCountEmbedding(4, **PLAIN, **arguments).counts(whole_batch([smiles]))[0]
+
+
+def test_counts_by_hand() -> None:
+    """Propane: CH3 twice and CH2 once; within one bond the same; within two all three see the whole molecule."""
+    assert counts("CCC", radius=0)[counts("CCC", radius=0) > 0].sort().values.tolist() == [1, 2]
+    assert counts("CCC", radius=2)[counts("CCC", radius=2) > 0].sort().values.tolist() == [1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("C[C@H](F)Cl", "C[C@@H](F)Cl", True),
+        ("F/C=C/F", "F/C=C\\F", True),
+        ("CCO", "COC", False),
+        ("CC(C)CC", "CCCCC", False),
+        ("C1CCCCC1", "C1CCCCCC1", False),
+    ],
+)
+def test_constitution_alone_tells_apart(one: str, other: str, same: bool) -> None:
+    assert torch.equal(counts(one), counts(other)) is same
+
+
+def test_like_labels_are_like_environments_of_morgan() -> None:
+    """RDKit's identifier of what lies around an atom is a function of its label; the label may know more."""
+    texts = [text for text in SMILES if "[2H]" not in text]  # the isotope's hydrogen is an atom of its own
+    labels = SubstructureCountEmbedding(4, **PLAIN).labels(whole_batch(texts))
+    generator = GetMorganGenerator(radius=2, includeRedundantEnvironments=True)
+    environment: dict[int, tuple[int, int]] = {}
+    start = 0
+    for text in texts:
+        mol, seen = Chem.MolFromSmiles(text), AdditionalOutput()
+        seen.AllocateBitInfoMap()
+        generator.GetSparseCountFingerprint(mol, additionalOutput=seen)
+        for identifier, places in seen.GetBitInfoMap().items():
+            for atom, radius in places:
+                label = int(labels[radius, start + atom])
+                assert environment.setdefault(label, (identifier, radius)) == (identifier, radius)
+        start += mol.GetNumAtoms()
+    assert start == labels.shape[1] and len(environment) > 60
+
+
+def test_rare_ones_are_left_out() -> None:
+    texts = ["CCO", "CCCO", "CCN", "CCF"]
+    module = SubstructureCountEmbedding(4, **PLAIN).eval()
+    module.observe(store(texts))
+    assert torch.equal(module.used, (module.counts(whole_batch(texts)) > 0).sum(0) >= 3)
+    assert 0 < module.used.sum() < 5
+    assert not module(whole_batch(["BrBr"])).any()
+    assert module(whole_batch(["CCO"])).any()
+
+
+@pytest.mark.parametrize("wrong", [{"radius": -1}, {"radius": 21}, {"folded": 0}])
+def test_counts_that_make_no_sense_are_refused(wrong: dict) -> None:
+    (name, value), *_ = wrong.items()
+    with pytest.raises(ValueError, match=f"expected a radius from 0 to 20 and at least 1 folded, got .*{name}={value}"):
+        SubstructureCountEmbedding(8, **wrong)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,6 +18,9 @@ from gtx.nn import (
     LearnedDegreeScaling,
     Readout,
 )
+
+# --- A layer is attention, local messages and an MLP as residuals; edge states, degrees and readouts beside it.
+
 
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 8]))
 BONDS = torch.tensor([[0, 1, 3, 4], [1, 0, 4, 3]])
@@ -136,3 +142,29 @@ def test_attention_pooling_is_one_learned_query_for_all() -> None:
         for weight, i in zip(scores.exp() / scores.exp().sum(), nodes, strict=True):
             expected[molecule] = expected[molecule] + weight * x[i]
     torch.testing.assert_close(readout(x, BATCH, 3), expected, atol=1e-10, rtol=0)
+
+
+# --- The GELU of MLPs takes batches of ever new shapes without growing.
+
+
+PROGRAM = """
+import torch
+from gtx.nn.mlp import GELU
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+torch.set_num_threads(1)
+for count in range(1, 401):
+    GELU()(torch.ones(count, 16, requires_grad=True)).sum().backward()
+    if count == 100:
+        before = resident()
+print((resident() - before) / 2**20)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_shapes() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
+    assert float(done.stdout) < 15  # MiB

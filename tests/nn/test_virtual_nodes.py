@@ -1,11 +1,16 @@
-"""Learned virtual nodes: features of their own, for themselves and for their pairs."""
+"""Virtual nodes, and bonds as nodes, beside the atoms."""
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch import Tensor
 
 from gtx.graph import CompleteGraph
-from gtx.nn import AddVirtualNodes, EdgeAttention
+from gtx.nn import AddBondNodes, AddVirtualNodes, EdgeAttention
+
+# --- Learned virtual nodes: features of their own, for themselves and for their pairs.
+
 
 SIZES = [3, 0, 1, 5]
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0))
@@ -45,3 +50,65 @@ def test_what_concerns_the_whole_passes_through_them_alone() -> None:
         return torch.autograd.grad(out[nodes.atoms[0] if joined else 0].sum(), x)[0][1]
 
     assert reach(joined=False).eq(0).all() and reach(joined=True).ne(0).all()
+
+
+# --- Bonds become nodes that know their atoms.
+
+
+CHAINS = CompleteGraph.from_ptr(torch.tensor([0, 3, 3, 4, 6]))  # a chain of three, nothing, one atom, two atoms
+BONDS = torch.tensor([[4, 0, 1, 5, 1, 2], [5, 1, 0, 4, 2, 1]])
+CODES = torch.tensor([[2], [1], [1], [2], [3], [3]])
+
+
+def make() -> AddBondNodes:
+    torch.manual_seed(0)
+    return AddBondNodes([4], 5, 2).double()
+
+
+def features() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(6, 5, dtype=torch.float64, generator=generator)
+    return x, torch.randn(CHAINS.num_pairs, 2, dtype=torch.float64, generator=generator)
+
+
+def test_atoms_come_first_then_bonds_by_their_molecule() -> None:
+    layer, (x, e) = make(), features()
+    larger, (atoms, virtual), nodes, _ = layer(CHAINS, x, e, BONDS, CODES)
+    assert virtual is None and larger.mask is None
+    assert larger.ptr.tolist() == [0, 5, 5, 6, 9] and atoms.tolist() == [0, 1, 2, 5, 6, 7]
+    assert nodes[atoms].equal(x)
+    table = layer.bond_embedding(torch.tensor([[1], [3], [2]])) + layer.kind
+    assert nodes[[3, 4, 8]].equal(table)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_pairs_tell_what_two_tokens_have_in_common(given: bool) -> None:
+    layer, (x, e) = make(), features()
+    larger, (atoms, _), _, pairs = layer(CHAINS, x, e if given else None, BONDS, CODES)
+    members = {token: {token} for token in range(larger.num_nodes)} | {3: {0, 1}, 4: {1, 2}, 8: {6, 7}}
+    old = larger.pair_of(atoms[CHAINS.pair_index]).tolist()
+    for number, (u, t) in enumerate(larger.pair_index.T.tolist()):
+        kinds = 2 * (t in (3, 4, 8)) + (u in (3, 4, 8))
+        common = 2 if t == u else 1 if members[t] & members[u] else 0
+        expected = layer.common[3 * kinds + common]
+        if given and number in old:
+            expected = expected + e[old.index(number)]
+        assert pairs[number].equal(expected), (t, u)
+
+
+def test_masked_pairs_stay_masked_and_an_atom_without_edges_gets_none() -> None:
+    layer, (x, e) = make(), features()
+    graph = CHAINS.masked((CHAINS.pair_index != 1).all(0) & (CHAINS.pair_index[0] != 3))
+    larger, (atoms, _), _, _ = layer(graph, x, e, BONDS[:, [0, 3]], CODES[[0, 3]])
+    assert larger.ptr.tolist() == [0, 3, 3, 4, 7]
+    assert larger.mask[larger.pair_of(atoms[CHAINS.pair_index])].equal(graph.mask)
+    ends = set(larger.edge_index.flatten().tolist())
+    assert ends == {0, 2, 4, 5, 6}  # atoms 1 and 3 have no edges, the bond 6 has all
+    assert {(4, 6), (6, 4), (5, 6), (6, 5), (6, 6)} <= set(map(tuple, larger.edge_index.T.tolist()))
+
+
+def test_bonds_in_one_direction_are_refused() -> None:
+    with pytest.raises(ValueError, match="both directions, got 5 directed bonds, 3 of them from a lower"):
+        make()(CHAINS, *features(), BONDS[:, :5], CODES[:5])
+    with pytest.raises(ValueError, match="both directions, got 3 directed bonds, 1 of them"):
+        make()(CHAINS, *features(), BONDS[:, [0, 3, 3]], CODES[[0, 3, 3]])

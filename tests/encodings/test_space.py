@@ -1,4 +1,4 @@
-"""Distances in space: unknown ones are named, none has an infinite slope, and only distance counts."""
+"""Encodings of space: distances, directions, and what lies around an atom."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from gtx.encodings import (
     FourierDistance,
     GaussianDistance,
     MATDistanceAndAdjacency,
+    NeighbourAtomTypes,
+    NeighbourDistancesAndAngles,
     PairUnitVector,
 )
 from gtx.encodings.distance import envelope
+from gtx.encodings.space import HARMONICS, harmonics
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import whole_batch
+
+# --- Distances in space: unknown ones are named, none has an infinite slope, and only distance counts.
+
 
 ALL = [
     BesselDistance(5, cutoff=5.0),
@@ -45,7 +51,7 @@ def test_unknown_coordinates_are_zeros_that_say_so(encoding: Encoding, batch: Ba
 
 
 @pytest.mark.parametrize("encoding", ALL, ids=repr)
-def test_slopes_are_finite_and_right(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
+def test_slopes_by_distance_are_finite_and_right(encoding: Encoding, batch: Batch, graph: CompleteGraph) -> None:
     other = batch.clone()
     other.pos = batch.pos.clone().requires_grad_()
     encoding(other, graph)[1].sum().backward()
@@ -76,7 +82,7 @@ def test_no_coordinates_is_an_error(encoding: Encoding, graph: CompleteGraph) ->
         encoding(whole_batch(), graph)
 
 
-def of(encoding: Encoding, *distances: float) -> torch.Tensor:
+def of_distances(encoding: Encoding, *distances: float) -> torch.Tensor:
     """The encoding of one distance after another, `[len(distances), K]`, without the last channel."""
     far = torch.tensor([[0.0, 0, 0], *([0, d, 0] for d in distances)])
     _, values = encoding(Data(pos=far), CompleteGraph.from_ptr(torch.tensor([0, len(far)])))
@@ -84,14 +90,14 @@ def of(encoding: Encoding, *distances: float) -> torch.Tensor:
 
 
 def test_a_gaussian_is_one_at_its_centre() -> None:
-    at_centre, itself = of(GaussianDistance(6, cutoff=10.0), 4.0, 0.0)
+    at_centre, itself = of_distances(GaussianDistance(6, cutoff=10.0), 4.0, 0.0)
     assert at_centre[2] == 1 and itself[0] == 1
     assert at_centre[1].item() == pytest.approx(math.exp(-0.5))  # one width away
 
 
 def test_bessel_is_its_equation() -> None:
     c, d = 5.0, 1.3
-    values = of(BesselDistance(4, c), d, 1e-3, 0.0, 5.1)
+    values = of_distances(BesselDistance(4, c), d, 1e-3, 0.0, 5.1)
     n, x = torch.arange(1, 5), torch.tensor(d / c)
     u = 1 - 28 * x**6 + 48 * x**7 - 21 * x**8
     torch.testing.assert_close(values[0], math.sqrt(2 / c) * torch.sin(n * math.pi * x) / d * u)
@@ -104,13 +110,13 @@ def test_exp_norm_is_its_equation() -> None:
     mu = torch.linspace(math.exp(-c), 1, 6)
     beta = (2 / 6 * (1 - math.exp(-c))) ** -2
     u = 1 - 6 * (d / c) ** 5 + 15 * (d / c) ** 4 - 10 * (d / c) ** 3
-    values = of(ExpNormDistance(6, c), d, 8.5)
+    values = of_distances(ExpNormDistance(6, c), d, 8.5)
     torch.testing.assert_close(values[0], u * torch.exp(-beta * (math.exp(-d) - mu) ** 2))
     assert values[1].eq(0).all()
 
 
 def test_fourier_is_its_equation() -> None:
-    values = of(FourierDistance(4, 10.0), 2.5, 22.5)
+    values = of_distances(FourierDistance(4, 10.0), 2.5, 22.5)
     expected = [math.sin(math.pi / 4), 1, math.cos(math.pi / 4), 0]
     torch.testing.assert_close(values[0], torch.tensor(expected), atol=1e-6, rtol=0)
     torch.testing.assert_close(values[1], values[0], atol=1e-5, rtol=0)  # twice the cutoff farther
@@ -169,3 +175,135 @@ def test_sizes_that_make_no_sense() -> None:
         GaussianDistance(1)
     with pytest.raises(ValueError, match="a positive cutoff, got 1 and -2"):
         PairUnitVector(-2.0)
+
+
+# --- What lies around an atom: moments by their equation, angles, nothing from beyond the cutoff; types of atoms.
+
+
+CUTOFF = 3.0
+
+
+@pytest.fixture
+def placed(batch: Batch) -> Batch:
+    """The shared batch with its coordinates in double precision."""
+    made = batch.clone()
+    made.pos = batch.pos.double()
+    return made
+
+
+@pytest.fixture(scope="module")
+def moments() -> NeighbourDistancesAndAngles:
+    torch.manual_seed(0)
+    made = NeighbourDistancesAndAngles(GaussianDistance(8, cutoff=4.0), types=128, channels=6, cutoff=CUTOFF).double()
+    torch.nn.init.normal_(made.types)
+    return made
+
+
+def of_molecule(
+    moments: NeighbourDistancesAndAngles, pos: torch.Tensor, types: torch.Tensor | None = None
+) -> torch.Tensor:
+    """The encoding of one molecule, `[n, 18]`, before the norm."""
+    x = torch.full((len(pos), 1), 6) if types is None else types[:, None]
+    bare = torch.nn.Identity()
+    norm, moments.norm = moments.norm, bare
+    try:
+        return moments(Data(x=x, pos=pos), CompleteGraph.from_ptr(torch.tensor([0, len(pos)])))[0]
+    finally:
+        moments.norm = norm
+
+
+def ring(*degrees: float, radius: float = 1.5) -> torch.Tensor:
+    """An atom and neighbours around it at these angles, in a plane."""
+    around = [(radius * math.cos(math.radians(a)), radius * math.sin(math.radians(a)), 0.0) for a in degrees]
+    return torch.tensor([(0.0, 0.0, 0.0), *around], dtype=torch.float64)
+
+
+def test_is_its_equation_pair_by_pair(moments: NeighbourDistancesAndAngles) -> None:
+    generator = torch.Generator().manual_seed(1)
+    pos = 1.5 * torch.randn(6, 3, generator=generator, dtype=torch.float64)
+    types = torch.tensor([6, 1, 8, 6, 7, 1])
+    for r, found in enumerate(of_molecule(moments, pos, types)):
+        sums = torch.zeros(9, 6, dtype=torch.float64)
+        for s in range(6):
+            d = (pos[s] - pos[r]).norm()
+            if s == r or d >= CUTOFF:
+                continue
+            basis = torch.cat([moments.distance.basis(d[None])[0], torch.ones(1, dtype=torch.float64)])
+            x = d / CUTOFF
+            soft = 1 - 10 * x**3 + 15 * x**4 - 6 * x**5
+            message = soft * (1 + moments.types[types[s]]) * (moments.filter.weight @ basis)
+            sums += torch.outer(harmonics((pos[s] - pos[r]) / d), message)
+        expected = [sums[0]]
+        for degree in (1, 2):
+            own = sums[HARMONICS[degree]]
+            expected.append(((own @ moments.left[degree - 1]) * (own @ moments.right[degree - 1])).sum(0))
+        torch.testing.assert_close(found, torch.cat(expected))
+
+
+def test_sees_angles_where_distances_are_the_same(moments: NeighbourDistancesAndAngles) -> None:
+    straight, bent = (of_molecule(moments, ring(0, angle))[0] for angle in (180, 105))
+    torch.testing.assert_close(straight[:6], bent[:6])  # degree 0: distances alone
+    assert (straight[6:] - bent[6:]).abs().min() > 1e-5
+    square, rectangle = (of_molecule(moments, ring(*angles))[0] for angles in ((0, 90, 180, 270), (0, 60, 180, 240)))
+    torch.testing.assert_close(square[:12], rectangle[:12])  # neighbours that face each other have no first moment
+    assert (square[12:] - rectangle[12:]).abs().min() > 1e-5
+
+
+def test_nothing_comes_from_the_cutoff_on_and_nothing_jumps_there(moments: NeighbourDistancesAndAngles) -> None:
+    near, at = (of_molecule(moments, ring(0, radius=CUTOFF + step))[0] for step in (-1e-4, 0.0))
+    assert at.eq(0).all() and near.ne(0).all() and near.abs().max() < 1e-6
+    with_third = torch.cat([ring(0, 100), torch.tensor([[0.0, 0.0, CUTOFF]], dtype=torch.float64)])
+    assert of_molecule(moments, with_third)[0].equal(of_molecule(moments, ring(0, 100))[0])
+
+
+def test_unknown_coordinates_say_nothing(
+    moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph
+) -> None:
+    values = moments(placed, graph)[0]
+    unknown = placed.pos.isnan().any(-1)
+    assert unknown.any() and values.isfinite().all()
+    assert values[unknown].equal(moments.norm.bias.expand(int(unknown.sum()), -1))
+    assert (values[~unknown] != moments.norm.bias).any()
+
+
+def test_slopes_are_finite_and_right(moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph) -> None:
+    placed.pos.requires_grad_()
+    moments(placed, graph)[0].square().sum().backward()
+    assert placed.pos.grad.isfinite().all() and placed.pos.grad.any()
+    pos = ring(0, 100, 200) + 0.1 * torch.randn(4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda pos: of_molecule(moments, pos), pos.requires_grad_(), fast_mode=True)
+    together = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
+    of_molecule(moments, together).sum().backward()
+    assert together.grad.eq(0).all()
+
+
+def test_bad_arguments_and_no_coordinates_are_errors(graph: CompleteGraph) -> None:
+    with pytest.raises(ValueError, match="expected at least 1 channel"):
+        NeighbourDistancesAndAngles(GaussianDistance(8), 128, 0)
+    with pytest.raises(ValueError, match="positive"):
+        NeighbourDistancesAndAngles(GaussianDistance(8), 128, cutoff=0.0)
+    with pytest.raises(ValueError, match=r"expected pos \[N, 3\] in Å, got None"):
+        flat = Data(x=torch.zeros(graph.num_nodes, 1, dtype=torch.long), pos=None)
+        NeighbourDistancesAndAngles(GaussianDistance(8), 128)(flat, graph)
+
+
+# --- Types of the atoms around each atom: the sum over its neighbours, and no others.
+
+
+def test_types_of_neighbours_are_the_equation_atom_by_atom_and_keep_to_the_edges(
+    batch: Batch, graph: CompleteGraph
+) -> None:
+    torch.manual_seed(0)
+    distance = ExpNormDistance(6, 2.5)
+    encoding = NeighbourAtomTypes(distance, 128, 5)
+    near = torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(0)) < 0.7
+    for edges in (graph, graph.masked(near)):
+        found, _ = encoding(batch, edges)
+        expected = torch.zeros_like(found)
+        for sender, receiver in edges.edge_index.T.tolist():
+            d = (batch.pos[sender] - batch.pos[receiver]).norm()
+            if sender != receiver and d < 2.5:  # never of unknown coordinates
+                filtered = encoding.filter.weight @ distance.basis(d[None])[0]
+                expected[receiver] += encoding.types.weight[batch.x[sender, 0]] * filtered
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+        assert found.abs().max() > 0.1
