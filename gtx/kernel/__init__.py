@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
-from gtx.kernel.learning_curve import LearningCurve, measure_learning_curves
-from gtx.kernel.regression import KernelRidge
+from gtx.kernel.regression import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.kernel.ridge import solve_kernel_ridge
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -14,9 +15,8 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.graph.sides import label_environments
-from gtx.kernel.counts import SubstructureCounts
-from gtx.kernel.kernels import DescriptorKernel, TanimotoKernel
-from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, rows_of_equal_cost, solve_kernel_ridge
+from gtx.kernel.kernels import DescriptorKernel, SubstructureCounts, TanimotoKernel
+from gtx.kernel.ridge import KernelRidgeSolution, cost, draw, leave_one_out, rows_of_equal_cost, solve_kernel_ridge
 from gtx.nn.features import TrainingMolecules
 
 MOST_EXACT, MOST_COST = 8_000, 5e12
@@ -290,31 +290,10 @@ class KernelRidge(TanimotoKernel):
             features["embeddings"] = self.embed(batch)
         return features
 
-    def _of_features(self, features: Mapping[str, Tensor]) -> tuple[Tensor, float]:
-        """Compute the contribution of the kernels of features, float64 `[B, C]`, and the weight of substructures."""
-        dual, rest = self.dual.double(), 1.0
-        total = torch.zeros((), dtype=torch.float64, device=dual.device)
-        for name, part in reversed(self.feature_kernels.items()):
-            share = float(part.share)
-            total = total + rest * share * (part(features[name]) @ dual)
-            rest *= 1 - share
-        return total, rest
-
     def forward(self, batch: Batch) -> Tensor:
-        counts, features = self.counts(batch), self._features(batch)
-        if batch.x.device.type == "cpu":
-            from gtx.kernel.loops import add_weighted
-
-            of_features, rest = self._of_features(features)
-            outputs = self.offset.double().repeat(len(counts), 1) + of_features
-            (inverted, sizes), matched = self._inverted_index, counts.restrict(self.kind_label)
-            ours = (matched.ptr, matched.kind, matched.count, counts.sizes)
-            theirs = (inverted.ptr, inverted.kind, inverted.count, sizes)
-            add_weighted(*(part.numpy() for part in (*ours, *theirs, rest * self.dual.double(), outputs)))
-        else:
-            parts = [kernel @ self.dual.double() for kernel in self._kernels(counts, features)]
-            outputs = self.offset.double() + torch.cat(parts)
-        return outputs.to(self.offset.dtype)
+        dual = self.dual.double()
+        parts = [kernel @ dual for kernel in self._kernels(self.counts(batch), self._features(batch))]
+        return (self.offset.double() + torch.cat(parts)).to(self.offset.dtype)
 
     def of_embeddings(self, embeddings: Tensor) -> Tensor:
         """Compute the contribution of embeddings `[B, width]` to the predictions, float64 `[B, C]`.
@@ -348,8 +327,8 @@ class KernelRidge(TanimotoKernel):
         union = counts.sizes + sizes - torch.zeros(len(sizes)).double().index_add_(0, row, least)
         of_kind = dual.new_zeros(len(counts.kind), dual.shape[1])
         of_kind.index_add_(0, entry[met.owner], dual[row] * (least / union[row])[:, None])
-        of_features, rest = self._of_features(self._features(molecule))
-        brought = of_features.expand(1, dual.shape[1])[0]
+        brought = self._blend(torch.zeros(1, len(dual), dtype=torch.float64), self._features(molecule)) @ dual
+        rest = math.prod(1 - float(part.share) for part in self.feature_kernels.values())
         atoms = dual.new_zeros(molecule.num_nodes, dual.shape[1])
         bonds = torch.eye(molecule.num_nodes, dtype=torch.float64)
         bonds[tuple(molecule.edge_index)] = 1
@@ -361,7 +340,7 @@ class KernelRidge(TanimotoKernel):
                 part = rest * counted * of_kind[place] / counts.count[place, None]
                 atoms += within.T @ (part / within.sum(1, keepdim=True))
                 within = (within @ bonds > 0).double()
-        return atoms, brought
+        return atoms, brought[0]
 
     def variance(self, batch: Batch) -> Tensor:
         r"""Compute the posterior variance \(\sigma^2 (1 - k^\top (K + \lambda I)^{-1} k)\), float64 `[B, C]`.
@@ -422,3 +401,77 @@ class KernelRidge(TanimotoKernel):
         for name, kernel in self.feature_kernels.items():
             parts.append(f"{kernel.steps.shape[1]} {name} with a share of {kernel.share:g}")
         return f"KernelRidge({', '.join(parts)})"
+
+
+# --- The learning curve: the error with fewer training rows, extrapolated to more.
+
+DIVISORS = (4, 2, 1)
+"""The curve is measured with a quarter, a half and all of the rows."""
+DRAWS = 2
+"""How often the rows are divided at random into halves and quarters."""
+FEWEST = 100
+"""Fewest molecules whose learning curve is measured."""
+_SAME = 1 - 1e-9
+
+
+class LearningCurve(NamedTuple):
+    r"""Leave-one-out error of a kernel model by number of training molecules, as a power law through its ends.
+
+    \[ e(m) = e(n) \Bigl(\frac mn\Bigr)^{-b}, \qquad b = \max\Bigl(0, \log_4 \frac{e(n/4)}{e(n)}\Bigr) \]
+
+    Attributes:
+        rows: numbers of molecules, ascending; the last is n.
+        errors: root mean square errors with as many.
+    """
+
+    rows: tuple[int, ...]
+    errors: tuple[float, ...]
+
+    @property
+    def exponent(self) -> float:
+        """The exponent b; 0 if more molecules do not lower the error."""
+        if not 0 < self.errors[-1] < self.errors[0]:
+            return 0.0
+        return math.log(self.errors[0] / self.errors[-1]) / math.log(self.rows[-1] / self.rows[0])
+
+    def ratio(self, rows: float) -> float:
+        """Extrapolate the error with a number of molecules, as a ratio to the error with all n."""
+        return (rows / self.rows[-1]) ** -self.exponent
+
+
+def measure_learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningCurve | None:
+    """Measure the learning curve of a kernel `[n, n]` and values `[n]`, by leaving out one molecule of each sample.
+
+    The rows are divided at random into halves and into quarters. Of molecules that the kernel cannot distinguish, such
+    as repeated measurements, only the first takes part, because the others would predict it. None for fewer than
+    `FEWEST` molecules, or without an error.
+    """
+    first = (kernel > _SAME).int().argmax(1) == torch.arange(len(y))
+    kernel, y = kernel[first][:, first], y[first]
+    if (n := len(y)) < FEWEST:
+        return None
+    generator = torch.Generator().manual_seed(0)
+    errors = []
+    for divisor in DIVISORS:
+        squares = [
+            leave_one_out(kernel[rows][:, rows], y[rows] - y[rows].mean(), ridge)[1].square()
+            for _ in range(1 if divisor == 1 else DRAWS)
+            for rows in torch.randperm(n, generator=generator).tensor_split(divisor)
+        ]
+        errors.append(float(torch.cat(squares).mean().sqrt()))
+    return LearningCurve(tuple(n // divisor for divisor in DIVISORS), tuple(errors)) if min(errors) > 0 else None
+
+
+def measure_learning_curves(model: KernelRidge) -> list[LearningCurve | None]:
+    """Measure the learning curve of each output of a fitted kernel model, whose references are its training molecules.
+
+    The errors are in units of the outputs; None for an output with too few molecules.
+    """
+    if len(model.row) < FEWEST:
+        return [None] * len(model.ridge)
+    kernel, values = model.gram().cpu(), model.values().cpu()
+    known = ~values.isnan()
+    return [
+        measure_learning_curve(kernel[rows][:, rows], column[rows], float(ridge))
+        for column, rows, ridge in zip(values.T, known.T, model.ridge, strict=True)
+    ]

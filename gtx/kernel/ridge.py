@@ -162,12 +162,22 @@ def _fill_by_factors(
         solution.ridge[column] = _best(spectrum, y[some, column] - solution.centre[column])[0]
     for ridge in solution.ridge[columns].unique():
         alike = [column for column in columns if solution.ridge[column] == ridge]
-        inner = kernel[rows][:, rows]
-        inner.diagonal().add_(ridge)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(inner))
         centred = y[rows][:, alike] - solution.centre[alike]
-        weights = inverse @ centred
+        weights, off = leave_one_out(kernel[rows][:, rows], centred, ridge)
         for k, column in enumerate(alike):
             solution.dual[rows, column] = weights[:, k]
             solution.scale[column] = weights[:, k] @ centred[:, k] / len(rows)
-            solution.left_out[rows, column] = y[rows, column] - weights[:, k] / inverse.diagonal()
+            solution.left_out[rows, column] = y[rows, column] - off[:, k]
+
+
+def leave_one_out(kernel: Tensor, centred: Tensor, ridge: float | Tensor) -> tuple[Tensor, Tensor]:
+    r"""Compute the weights \((K + \lambda I)^{-1} (y - \bar y)\) for one ridge, and the errors of leaving out each row.
+
+    Args:
+        kernel: K, float64 `[n, n]`.
+        centred: targets minus their means, float64 `[n, C]` or `[n]`, as are both results.
+        ridge: the ridge.
+    """
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel + ridge * torch.eye(len(kernel), dtype=kernel.dtype)))
+    weights = inverse @ centred
+    return weights, (weights.T / inverse.diagonal()).T

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-import gtx.kernel.counts
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
 from gtx.kernel import TanimotoKernel
-from gtx.kernel.counts import SubstructureCounts, intersections, intersections_by_indices
+from gtx.kernel.kernels import intersections
 from tests.molecules_for_tests import SMILES, renumbered, store, whole_batch
 from tests.tables import molecules
 
@@ -59,34 +53,12 @@ def test_the_kernel_is_its_definition_and_positive(model: TanimotoKernel, many: 
     assert torch.linalg.eigvalsh(kernel).min() > -1e-9
 
 
-class Largest(TorchDispatchMode):
-    """How many numbers the largest tensor has that any operator gives."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-        given = func(*args, **(kwargs or {}))
-        self.numel = max([self.numel, *(x.numel() for x in tree_leaves(given) if isinstance(x, torch.Tensor))])
-        return given
-
-
-def test_what_is_not_held_makes_a_molecule_larger_and_no_more(
-    model: TanimotoKernel, many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_held_makes_a_molecule_larger_and_no_more(model: TanimotoKernel, many: MoleculeStore) -> None:
     both = torch.cat([dense(model, whole_batch()).sum(1), dense(model, many.batch()).sum(1)])
     counts, inverted = model.counts(whole_batch()), model._inverted_index[0]
     common = intersections(counts.restrict(model.kind_label), inverted, len(many))
     expected = common / (both[: len(SMILES), None] + both[len(SMILES) :] - common)
     torch.testing.assert_close(model.similarity(whole_batch()), expected)
-    torch.testing.assert_close(common, intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many)))
-    whole = intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many))
-    with Largest() as largest:  # of one molecule one kind may have more matches than go together
-        monkeypatch.setattr(gtx.kernel.counts, "MATCHES", 50)
-        in_portions = intersections_by_indices(counts.restrict(model.kind_label), inverted, len(many))
-    assert in_portions.equal(whole) and largest.numel <= max(len(SMILES) * len(many), len(inverted.kind))
-    assert inverted.subset(counts.restrict(model.kind_label).kind).kind.numel() > 1.5 * largest.numel
-    none = SubstructureCounts(torch.zeros(2, dtype=torch.long), *2 * [torch.zeros(0, dtype=torch.long)])
-    assert (intersections_by_indices(none, inverted, len(many)) == 0).all()
 
 
 def test_the_nearest_are_those_that_are_held(model: TanimotoKernel, many: MoleculeStore) -> None:
