@@ -41,7 +41,7 @@ With few rows, one such score depends mostly on chance: --test-folds 5 adds five
 rows and scores its choice on them.
 
 FOLDER then holds best.yaml (options for gtx train), best/ (the run of the best trial, with model.gtx and report.html),
-trials.csv, importance.png (the importance of each setting) and tuning.json.
+trials.csv, importance.png (the importance of each setting), history.png (the scores) and tuning.json.
 """
 USAGE = "gtx tune TABLE --target-columns NAME --out FOLDER [options]"
 OWN = ("trials", "hours", "test_folds", "jobs", "models", "overwrite", "out")
@@ -142,7 +142,7 @@ def _print(tuned: Tuned) -> None:
     _score_table(tuned.scores)
     say(f"config  {tuned.out / 'best.yaml'}   (gtx train --config {tuned.out / 'best.yaml'} --out FOLDER)")
     say(f"model   {tuned.out / 'best' / 'model.gtx'}")
-    for name, what in (("importance.png", "picture"), ("trials.csv", "trials")):
+    for name, what in (("importance.png", "picture"), ("history.png", "picture"), ("trials.csv", "trials")):
         if (tuned.out / name).exists():
             say(f"{what:<7} {tuned.out / name}")
 

@@ -1,4 +1,4 @@
-"""Figures of a benchmark and of a study, and the comparison of two methods on the same splits."""
+"""Comparison of two methods on the same splits, and its figure."""
 
 from __future__ import annotations
 
@@ -74,46 +74,6 @@ def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as PNG; the file appears whole or not at all."""
     with matplotlib.rc_context(STYLE), atomic_file(path) as file:
         figure.savefig(file, format="png", dpi=200, facecolor="white", transparent=False)
-
-
-# --- A picture of a study: what mattered, and the scores trial by trial.
-
-
-def tuning_figure(
-    importances: Mapping[str, float], scores: Sequence[tuple[int, float, bool]], default: float | None
-) -> Figure:
-    """Plot the importance of each choice, and the validation score of each trial with the best score so far.
-
-    `importances` sum to 1. `scores` has for each trial its number, its validation score (lower is better), and whether
-    it came to its end (the others were pruned); `default` is the score of the default settings.
-    """
-    names = sorted(importances, key=importances.__getitem__)
-    completed = np.array([(number, score) for number, score, ended in scores if ended])
-    pruned = np.array([(number, score) for number, score, ended in scores if not ended]).reshape(-1, 2)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 2.9), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        left.barh([name.replace("_", " ") for name in names], [importances[n] for n in names], color=COLOURS["train"])
-        left.set(title="What mattered", xlabel="share of importance (PED-ANOVA)", xlim=(0, None))
-        left.grid(axis="y", visible=False)
-        right.plot(*pruned.T, "x", color=COLOURS["train"], ms=4, label="ended early")
-        right.plot(*completed.T, "o", color=COLOURS["test"], ms=4, mew=0, label="whole training")
-        right.step(
-            completed[:, 0],
-            np.minimum.accumulate(completed[:, 1]),
-            where="post",
-            color=INK,
-            lw=1.2,
-            label="best so far",
-        )
-        if default is not None:
-            right.axhline(default, color=COLOURS["val"], linewidth=1, linestyle="--", label="defaults")
-        low, high = completed[:, 1].min(), np.quantile(completed[:, 1], 0.9)
-        right.set(title="Trials", xlabel="trial", ylabel="validation score, lower is better")
-        right.set_ylim(low - 0.1 * (high - low or 1), high + 0.5 * (high - low or 1))
-        right.xaxis.set_major_locator(MaxNLocator(integer=True))
-        right.legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=0.85)
-    return figure
 
 
 # --- Two methods on the same splits: the difference of their scores, and whether it is significant.

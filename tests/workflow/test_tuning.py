@@ -23,11 +23,9 @@ from gtx.cli import main
 from gtx.training import TrainingModule, TrainSettings
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import run as workflow_run
-from gtx.workflow import trials as tuning_trial
 from gtx.workflow import tuning
 from gtx.workflow.baselines import Baselines
-from gtx.workflow.trials import ARCHITECTURE, SCRATCH, Pruning, Space, trial_folder
-from gtx.workflow.tuning import Tuned, tune
+from gtx.workflow.tuning import ARCHITECTURE, SCRATCH, Pruning, Space, Tuned, trial_folder, tune
 from tests.tables import TINY, TINY_WORDS, molecules, write
 from tests.training.distributed import FORKS
 
@@ -73,7 +71,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, unscored: list[Path]) -> Callable[[
             pruning(0, rows[: epoch + 1])
         return value
 
-    monkeypatch.setattr(tuning_trial, "validation_score", score)
+    monkeypatch.setattr(tuning, "validation_score", score)
     return happens.update
 
 
@@ -158,7 +156,7 @@ def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
     assert not first.was_finished and (tmp_path / "best").is_dir()
     more = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 6})
     assert len(more.trials["main"]) == 6 and results(more)[:2] == results(first) and not more.was_finished
-    assert (tmp_path / "importance.png").exists()
+    assert (tmp_path / "importance.png").exists() and (tmp_path / "history.png").exists()
     assert tune(data, SETTINGS, tmp_path, **HOW | {"trials": 5}).was_finished  # fewer than there are
 
 
