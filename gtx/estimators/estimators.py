@@ -151,7 +151,7 @@ class MoleculeEstimator(BaseEstimator):
                 training rows and mark it as missing.
             validation_fraction: share of the rows that `fit` holds out to select the best epoch, weigh the kernel and
                 calibrate; 0 for none. All rows of a molecule, as the model reads it, are held out together.
-            random_state: seed of the held-out molecules, initial weights, batches and dropout: an int, a
+            random_state: seed of the held-out molecules, initial weights, batches and dropout: an int, by default 0, a
                 `numpy.random.RandomState`, or None for a different result in each fit.
             workers: number of processes that read molecules; by default 0 for few molecules, and one per core for many.
             progress: whether progress bars are shown.

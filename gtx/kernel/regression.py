@@ -149,32 +149,26 @@ class KernelRidge(TanimotoKernel):
 
     @staticmethod
     def rows_used(n: int) -> Tensor:
-        """Return the numbers of the rows that `solve` uses of n: all, or `MOST_ROWS` drawn at random."""
+        """Return the numbers of the rows that `solve` can use of n: all, or `MOST_ROWS` drawn at random."""
         return draw(n, MOST_ROWS)
 
     def solve(self, molecules: TrainingMolecules, y: Tensor, embeddings: Tensor | None = None) -> Tensor:
         """Fit the model to training molecules.
 
         Args:
-            molecules: the n training molecules.
+            molecules: the n training molecules, at most `MOST_ROWS`, see `rows_used`.
             y: targets `[n, C]`, NaN for blanks; every column has a value.
             embeddings: result of `embed` for the training molecules, `[n, width]`, for a kernel that compares
                 embeddings.
 
         Returns:
-            Leave-one-out predictions, float64 `[n, C]`; NaN for blanks, and for rows that are not used because there
-            are more than `MOST_ROWS`.
+            Leave-one-out predictions, float64 `[n, C]`; NaN for blanks.
         """
-        y = y.double().cpu()
-        drawn = self.rows_used(len(y))
-        y, left_out = y[drawn], torch.full_like(y, torch.nan)
-        features = {name: values[drawn] for name, values in self._vectors(molecules, embeddings).items()}
+        y, features = y.double().cpu(), self._vectors(molecules, embeddings)
         for name, kernel in self.feature_kernels.items():
             kernel.scaler.observe(features[name])
-        self._choose(molecules, drawn, y, features)
-        left_out[drawn] = self._solve(self.count_substructures(molecules, drawn), features, y).left_out
-        self.register_buffer("row", drawn[self.row])
-        return left_out
+        self._choose(molecules, y, features)
+        return self._solve(self.count_substructures(molecules, torch.arange(len(y))), features, y).left_out
 
     def _vectors(self, molecules: TrainingMolecules, embeddings: Tensor | None) -> dict[str, Tensor]:
         """Collect the feature vectors of training molecules by the name of the kernel that reads them."""
@@ -185,7 +179,7 @@ class KernelRidge(TanimotoKernel):
             vectors[name] = values.cpu()
         return vectors
 
-    def _choose(self, molecules: TrainingMolecules, drawn: Tensor, y: Tensor, features: Mapping[str, Tensor]) -> None:
+    def _choose(self, molecules: TrainingMolecules, y: Tensor, features: Mapping[str, Tensor]) -> None:
         """Choose the labels, shares and lengths of the least leave-one-out error on some of the rows."""
         few = draw(len(y), rows_of_equal_cost(MOST_CHOOSING, y))
         y, blends = y[few], DESCRIPTOR_TERMS if self.descriptors is not None else DESCRIPTOR_TERMS[:1]
@@ -200,15 +194,16 @@ class KernelRidge(TanimotoKernel):
 
         for name, part in self.feature_kernels.items():
             part.set_references(features[name][few])
+        grams: dict[float, Tensor] = {}
+        if self.descriptors is not None:
+            grams = {length: self.descriptors.gram(length) for length in {blend.length for blend in blends}}
         least, best, base = torch.inf, (self.labels, blends[0]), torch.zeros(0)
         for labels in self.alternatives:
             self.labels = labels
-            self.set_counts(self.count_substructures(molecules, drawn[few]), few)
+            self.set_counts(self.count_substructures(molecules, few), few)
             similar = self.compare_references()
             for blend in blends:
-                kernel = similar
-                if self.descriptors is not None:
-                    kernel = similar.lerp(self.descriptors.gram(blend.length), blend.share)
+                kernel = similar.lerp(grams[blend.length], blend.share) if grams else similar
                 if (value := error(kernel)) < least:
                     least, best, base = value, (labels, blend), kernel
         self.labels, blend = best
@@ -454,7 +449,7 @@ def measure_learning_curve(kernel: Tensor, y: Tensor, ridge: float) -> LearningC
     errors = []
     for divisor in DIVISORS:
         squares = [
-            leave_one_out(kernel[rows][:, rows], y[rows] - y[rows].mean(), ridge)[1].square()
+            leave_one_out(kernel[rows][:, rows], (y[rows] - y[rows].mean())[:, None], ridge)[1].square()
             for _ in range(1 if divisor == 1 else DRAWS)
             for rows in torch.randperm(n, generator=generator).tensor_split(divisor)
         ]

@@ -175,9 +175,9 @@ def leave_one_out(kernel: Tensor, centred: Tensor, ridge: float | Tensor) -> tup
 
     Args:
         kernel: K, float64 `[n, n]`.
-        centred: targets minus their means, float64 `[n, C]` or `[n]`, as are both results.
+        centred: targets minus their means, float64 `[n, C]`, as are both results.
         ridge: the ridge.
     """
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(kernel + ridge * torch.eye(len(kernel), dtype=kernel.dtype)))
     weights = inverse @ centred
-    return weights, (weights.T / inverse.diagonal()).T
+    return weights, weights / inverse.diagonal()[:, None]

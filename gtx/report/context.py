@@ -84,24 +84,6 @@ class Attainable:
 # --- The content of a report.
 
 
-@dataclass(frozen=True)
-class DatasetCard:
-    """Summary of the data for the report: the origin of the molecules, and how many rows were read or failed."""
-
-    source: str  # name of the table or of the public data set
-    rows: int  # of the table
-    errors: int  # rows that could not be used, which are in no part of the split
-    summary: str  # of the row log, one line
-    split: str  # such as "random, seed 0" or "column split_random_0"
-    num_atoms: np.ndarray  # of each molecule in the graph, int [n]
-    elements: Mapping[str, int]  # number of molecules that contain each, by symbol
-    first_errors: Sequence[str] = ()  # of the row log
-    warnings: Sequence[str] = ()  # first ones of the row log
-    cautions: Sequence[str] = ()  # why the scores may be misleading, a sentence each, shown above the scores
-    repeated: str = ""  # text about repeated molecules and conflicting labels
-    leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)  # molecules in two parts of the split
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
     """Content that the reports of all runs have in common, for the n molecules that could be read.
@@ -117,7 +99,11 @@ class RunReport:
     store: MoleculeStore
     split: Mapping[str, np.ndarray]
     scores: Mapping[str, Mapping[str, Any]]
-    data: DatasetCard
+    source: str  # name of the table or of the public data set
+    rows: int  # of the table
+    errors: int  # rows that could not be used, which are in no part of the split
+    summary: str  # of the row log, one line
+    split_summary: str  # such as "random, seed 0" or "column split_random_0"
     histories: Sequence[Sequence[Mapping[str, float]]]  # as `gtx.training.TrainedMember.history`
     settings: Mapping[str, Any]  # possibly nested
     versions: Mapping[str, str]  # of the libraries
@@ -131,7 +117,30 @@ class RunReport:
     alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     domain: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float | None]]]] = field(default_factory=dict)
     attainable: Mapping[str, Attainable] = field(default_factory=dict)  # by target
+    first_errors: Sequence[str] = ()  # of the row log
+    warnings: Sequence[str] = ()  # first ones of the row log
+    cautions: Sequence[str] = ()  # why the scores may be misleading, a sentence each, shown above the scores
+    repeated: str = ""  # text about repeated molecules and conflicting labels
+    leaked: Mapping[tuple[str, str], int] = field(default_factory=dict)  # molecules in two parts of the split
     footnotes: Sequence[str] = ()  # such as the date and duration of the training
+
+    @cached_property
+    def num_atoms(self) -> np.ndarray:
+        """Number of atoms of each molecule in the graph, int `[n]`."""
+        return np.diff(self.store.atom_ptr.numpy())
+
+    @property
+    def elements(self) -> dict[str, int]:
+        """Number of molecules that contain each element, by symbol, the most frequent first."""
+        from gtx.molecules import ATOM_FEATURE_VALUES
+        from gtx.molecules.graphs import name_code
+
+        column = list(ATOM_FEATURE_VALUES).index("element")
+        molecule = np.repeat(np.arange(len(self.num_atoms)), self.num_atoms)
+        once = np.unique(molecule * 256 + self.store.atoms[:, column].numpy())  # however many atoms of it there are
+        codes, molecules = np.unique(once % 256, return_counts=True)
+        names = [name_code("atom", column, int(code)).removeprefix("element ") for code in codes]
+        return {names[i]: int(molecules[i]) for i in np.argsort(-molecules, kind="stable")}
 
     @property
     def parts(self) -> dict[str, str]:
@@ -233,20 +242,3 @@ class NumericReport(RunReport):
         if self.owner is not None:
             rows = np.flatnonzero(np.isin(self.owner, rows))
         return rows[~np.isnan(self.y[rows, target])]
-
-
-def count_atoms(store: MoleculeStore) -> tuple[np.ndarray, dict[str, int]]:
-    """Count the atoms of each molecule, int `[n]`, and the molecules that contain each element, the most frequent
-    first.
-    """
-    from gtx.molecules import ATOM_FEATURE_VALUES
-    from gtx.molecules.graphs import name_code
-
-    column = list(ATOM_FEATURE_VALUES).index("element")
-    num_atoms = np.diff(store.atom_ptr.numpy())
-    molecule = np.repeat(np.arange(len(num_atoms)), num_atoms)
-    once = np.unique(molecule * 256 + store.atoms[:, column].numpy())  # a molecule's element, however many its atoms
-    codes, molecules = np.unique(once % 256, return_counts=True)
-    order = np.argsort(-molecules, kind="stable")
-    names = {int(code): name_code("atom", column, int(code)).removeprefix("element ") for code in codes}
-    return num_atoms, {names[int(codes[i])]: int(molecules[i]) for i in order}

@@ -15,7 +15,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from gtx.base.files import write_text
 from gtx.report.context import NumericReport, RunReport
 from gtx.report.gallery import Gallery
-from gtx.report.headline import headline
 from gtx.report.kinds import TITLES, count, flat, in_unit, number, score, sentence, signed, titles
 from gtx.report.panels import (
     LOSS,
@@ -30,6 +29,7 @@ from gtx.report.tables import (
     MOST_ROWS,
     cards,
     group_scores,
+    headline,
     kind_scores,
     measured_values,
     outlines,
@@ -70,7 +70,6 @@ def render(
     environment.filters |= {function.__name__: function for function in filters}
     html = environment.get_template(template).render(
         report=report,
-        data=report.data,
         parts=report.parts,
         judged=report.parts[report.judged],
         missing=gallery.notes(),

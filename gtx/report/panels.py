@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -35,164 +36,152 @@ Columns = Mapping[str, np.ndarray]
 # --- The predictions of a target.
 
 
-class Intervals(NamedTuple):
-    """Prediction intervals of a target: their limits, `[n]` each, and the share of true values meant to be inside."""
+@dataclass(frozen=True, kw_only=True)
+class TargetPredictions:
+    """Predictions of one target, by part of the split: the parts where anything was measured.
 
-    low: np.ndarray
-    high: np.ndarray
-    level: float
-
-    def at(self, rows: np.ndarray) -> Intervals:
-        """Select those of some rows."""
-        return Intervals(self.low[rows], self.high[rows], self.level)
-
-    def contain(self, y: np.ndarray) -> np.ndarray:
-        """Tell for each value whether it is inside, bool `[n]`."""
-        return (self.low <= y) & (y <= self.high)
-
-
-class TargetPredictions(NamedTuple):
-    """Predictions of one target in the parts where anything was measured: rows, values, predictions and scores."""
+    Attributes:
+        name, unit: name and unit of the target.
+        level: what a row is: "molecule", "atom" or "bond".
+        y, prediction: measured and predicted values, `[m]`; for more than two classes, probabilities `[m, C]`.
+        scores: scores of the target, by metric; the first lines of a parity plot are those of `titles`.
+        titles: names of metrics for readers.
+        std: predicted standard deviations, `[m]`; empty without.
+        low, high: limits of the prediction intervals, `[m]`; empty without.
+        coverage: share of true values meant to be inside the intervals.
+        keys: what the page calls the molecule of each row; empty where a row is none.
+    """
 
     name: str
-    unit: str
-    rows: Columns
     y: Columns
     prediction: Columns
-    scores: Mapping[str, Mapping[str, Any]]
+    unit: str = ""
+    level: str = "molecule"
+    scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    std: Columns = field(default_factory=dict)
+    low: Columns = field(default_factory=dict)
+    high: Columns = field(default_factory=dict)
+    coverage: float = LEVEL
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> Columns:
+        """Predicted minus measured values."""
+        return {part: self.prediction[part] - y for part, y in self.y.items()}
+
+    def inside(self, part: str) -> np.ndarray:
+        """Tell for each value whether it is inside its interval, bool `[m]`."""
+        return (self.low[part] <= self.y[part]) & (self.y[part] <= self.high[part])
+
+    @classmethod
+    def of(cls, report: NumericReport, t: int, rows: Columns) -> Self:
+        """Collect the predictions of target t for some rows of each part."""
+
+        def columns(values: np.ndarray | None) -> Columns:
+            return {} if values is None else {part: values[index, t] for part, index in rows.items()}
+
+        name, numeric = report.targets[t], not report.task.discrete
+        low, high = _limits(report, t)
+        return cls(
+            name=name,
+            y=columns(report.y),
+            prediction={part: report.predicted(index, t) for part, index in rows.items()},
+            unit=report.units.get(name, ""),
+            level=report.level,
+            scores={part: report.scores[part]["per_target"][name] for part in rows},
+            titles=titles(report.task.metrics),
+            std=columns(report.std if numeric and report.std is not None and (report.std[:, t] > 0).all() else None),
+            low=columns(low),
+            high=columns(high),
+            coverage=getattr(report.task, "coverage", LEVEL),
+            keys={part: [f"{row}.{t}" for row in index] for part, index in rows.items() if report.level == "molecule"},
+        )
+
+
+def _limits(report: NumericReport, t: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the limits of all intervals; None without, or where an interval of the target is empty or infinite."""
+    if report.low is None or report.high is None:
+        return None, None
+    low, prediction, high = report.low[:, t], report.prediction[:, t], report.high[:, t]
+    ordered = (low < prediction).all() and (prediction < high).all() and np.isfinite(high - low).all()
+    return (report.low, report.high) if ordered else (None, None)
 
 
 def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
     """Draw the predictions of a target for validation and test rows."""
-    name = report.targets[t]
+    name, judged = report.targets[t], report.judged
     measured = {part: report.measured(part, t) for part in (report.held_out, "test")}
     rows = {part: index for part, index in measured.items() if len(index)}
     if not rows:
         return
-    target = TargetPredictions(
-        name,
-        report.units.get(name, ""),
-        rows,
-        {part: report.y[index, t] for part, index in rows.items()},
-        {part: report.predicted(index, t) for part, index in rows.items()},
-        {part: report.scores[part]["per_target"][name] for part in rows},
-    )
+    target = TargetPredictions.of(report, t, rows)
+    similarity, near = np.empty(0), None  # of the judged rows that are compared with training molecules
+    if judged in rows and report.has_similarity and report.level == "molecule":
+        compared = np.isin(report.nearest.rows, rows[judged])
+        similarity = report.nearest.similarity[compared]
+        near = TargetPredictions.of(report, t, {judged: report.nearest.rows[compared]})
     if report.task.discrete:
-        class_panels(gallery, report, t, target)
         quantity = "share of wrong classes"
+        if all(p.ndim == 1 for p in target.prediction.values()):
+            curve_panels(gallery, target)
+        if judged in rows:
+            confusion(gallery, target, judged, report.kind.likeliest(target.prediction[judged]), report.kind.labels(t))
+        if near is not None:
+            wrong = (report.kind.likeliest(near.prediction[judged]) != near.y[judged]).astype(float)
+            by_similarity(gallery, name, similarity, wrong, quantity, judged, report.compared)
     else:
-        value_panels(gallery, report, t, target)
         leading = next(metric for metric in report.task.metrics.values() if metric.lower)
         quantity = leading.title + (in_unit(target.unit) if leading.in_units else "")
+        value_panels(gallery, target)
+        if near is not None:
+            if near.low:
+                coverage_by_similarity(gallery, near, judged, similarity)
+            error = f"absolute error{in_unit(target.unit)}"
+            by_similarity(gallery, name, similarity, np.abs(near.errors[judged]), error, judged, report.compared)
+        limits, rmse = report.attainable.get(name), target.scores.get(judged, {}).get("rmse")
+        if limits is not None and limits.curve is not None and rmse:
+            attainable(gallery, limits, rmse, judged, name, target.unit)
     errors = {
-        part: {band: (rows[t], errors[t]) for band, (rows, errors) in bands.items()}
+        part: {band: (number[t], error[t]) for band, (number, error) in bands.items()}
         for part, bands in report.domain.items()
     }
     if any(error is not None for bands in errors.values() for _, error in bands.values()):
         by_band(gallery, errors, name, quantity)
 
 
-def value_panels(gallery: Gallery, report: NumericReport, t: int, target: TargetPredictions) -> None:
-    """Draw numbers: parity, errors, coverage of intervals, calibration of standard deviations, and coverage and error
-    by similarity to the training molecules.
+def value_panels(gallery: Gallery, target: TargetPredictions) -> None:
+    """Draw numbers: parity, errors, coverage of intervals, calibration of standard deviations."""
+    for part in target.y:
+        parity(gallery, target, part)
+    error_histogram(gallery, target)
+    if target.low and len(target.y) == 2:
+        coverage(gallery, target)
+    if target.std:
+        spread_reliability(gallery, target)
+
+
+def parity(gallery: Gallery, target: TargetPredictions, part: str) -> None:
+    """Plot predicted against measured values, with the line where they are equal.
+
+    Intervals are vertical lines if there are few points. By its key the page knows the molecule of each point; of very
+    many points, only of those with the largest errors.
     """
-    name, unit, rows, y, prediction, scores = target
-    intervals = _intervals(report, t)
-    for part, index in rows.items():
-        lines = [f"{title} {score(scores[part][m], m)}" for m, title in titles(report.task.metrics).items()]
-        remarks = [count(len(index), report.level)]
-        if bounds := scores[part].get("bounds"):
-            remarks.append(f"{scores[part]['bounds_kept']:.0%} of {count(bounds, 'bound')} kept")
-        own = None if intervals is None else intervals.at(index)
-        if own is not None:
-            remarks.append(f"{own.contain(y[part]).mean():.0%} in {100 * own.level:g}% intervals")
-        keys = [f"{row}.{t}" for row in index] if report.level == "molecule" else None
-        whose = (
-            f"{PARTS[part]} molecules" if report.level == "molecule" else f"{report.level}s of {PARTS[part]} molecules"
-        )
-        corners = "\n".join(lines), "\n".join(remarks)
-        parity(gallery, y[part], prediction[part], part, name, unit, whose, corners, own, keys)
-    error = {part: prediction[part] - y[part] for part in rows}
-    error_histogram(gallery, error, name, unit, report.level)
-    if intervals is not None and len(rows) == 2:
-        all_rows = report.prediction[:, t]
-        below, above = all_rows - intervals.low, intervals.high - all_rows
-        sides = {part: np.where(error[part] > 0, below[index], above[index]) for part, index in rows.items()}
-        coverage(gallery, sides, error, name, intervals.level)
-    if report.std is not None and (report.std[:, t] > 0).all():
-        spread_reliability(gallery, {part: report.std[index, t] for part, index in rows.items()}, error, name, unit)
-    if report.judged in rows and report.has_similarity and report.level == "molecule":
-        near, similarity = _compared_rows(report, t)
-        true = report.y[near, t]
-        if intervals is not None:
-            coverage_by_similarity(gallery, similarity, true, intervals.at(near), report.judged, name, unit)
-        wrong = np.abs(report.predicted(near, t) - true)
-        quantity = f"absolute error{in_unit(unit)}"
-        by_similarity(gallery, similarity, wrong, name, quantity, report.judged, report.compared)
-    limits_of_error, rmse = report.attainable.get(name), scores.get(report.judged, {}).get("rmse")
-    if limits_of_error is not None and limits_of_error.curve is not None and rmse:
-        attainable(gallery, limits_of_error, rmse, report.judged, name, unit)
-
-
-def class_panels(gallery: Gallery, report: NumericReport, t: int, target: TargetPredictions) -> None:
-    """Draw classes: for the probability of the second of two ROC, precision and recall, and calibration; the confusion
-    matrix, and the share of wrong classes by similarity to the training molecules.
-    """
-    name, _, rows, y, prediction, scores = target
-    if all(p.ndim == 1 for p in prediction.values()):
-        curve_panels(gallery, y, prediction, scores, name)
-    if (judged := report.judged) in rows:
-        labels, predicted = report.kind.labels(t), report.kind.likeliest(prediction[judged])
-        confusion(gallery, y[judged], predicted, name, labels, report.level)
-        if report.has_similarity and report.level == "molecule":
-            near, similarity = _compared_rows(report, t)
-            wrong = report.kind.likeliest(report.predicted(near, t)) != report.y[near, t]
-            quantity = "share of wrong classes"
-            by_similarity(gallery, similarity, wrong.astype(float), name, quantity, judged, report.compared)
-
-
-def _compared_rows(report: NumericReport, t: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the judged molecules with a value of a target, and how similar each is to a training molecule."""
-    nearest = report.nearest
-    measured = np.isin(nearest.rows, report.measured(report.judged, t))
-    return nearest.rows[measured], nearest.similarity[measured]
-
-
-def _intervals(report: NumericReport, t: int) -> Intervals | None:
-    """Return the intervals of a target for all rows; None without, or where one is empty or infinite."""
-    if report.low is None or report.high is None:
-        return None
-    low, prediction, high = report.low[:, t], report.prediction[:, t], report.high[:, t]
-    ordered = (low < prediction).all() and (prediction < high).all() and np.isfinite(high - low).all()
-    return Intervals(low, high, getattr(report.task, "coverage", LEVEL)) if ordered else None
-
-
-def parity(
-    gallery: Gallery,
-    y: np.ndarray,
-    prediction: np.ndarray,
-    part: str,
-    name: str,
-    unit: str = "",
-    whose: str = "molecules",
-    corners: tuple[str, str] = ("", ""),
-    intervals: Intervals | None = None,
-    keys: Sequence[str] | None = None,
-) -> None:
-    """Plot predicted against measured values of one target, with the line where they are equal.
-
-    `corners` are texts at the upper left and the lower right. Intervals are vertical lines if there are few points. By
-    `keys` the page knows the molecule of each point; of very many points, only of those with the largest errors.
-    """
-    caption = f"Predicted vs. measured {name} of {whose}; on the line they agree."
-    if intervals is not None:
-        caption += f" Vertical lines: {100 * intervals.level:g}% prediction intervals."
-    label, quantity = f"Predicted against measured {name}, {PARTS[part]}", name + in_unit(unit)
+    y, prediction, scores = target.y[part], target.prediction[part], target.scores.get(part, {})
+    remarks = [count(len(y), target.level)]
+    if bounds := scores.get("bounds"):
+        remarks.append(f"{scores['bounds_kept']:.0%} of {count(bounds, 'bound')} kept")
+    whose = f"{PARTS[part]} molecules" if target.level == "molecule" else f"{target.level}s of {PARTS[part]} molecules"
+    caption = f"Predicted vs. measured {target.name} of {whose}; on the line they agree."
+    if target.low:
+        remarks.append(f"{target.inside(part).mean():.0%} in {100 * target.coverage:g}% intervals")
+        caption += f" Vertical lines: {100 * target.coverage:g}% prediction intervals."
+    label, quantity = f"Predicted against measured {target.name}, {PARTS[part]}", target.name + in_unit(target.unit)
     labels = PARTS[part].capitalize(), f"measured {quantity}", f"predicted {quantity}"
     with gallery.panel(label, caption, *labels, square=True) as axes:
-        colour = COLOURS[part]
-        if intervals is not None and len(y) <= MOST_INTERVALS:
-            axes.vlines(y, intervals.low, intervals.high, colors=colour, alpha=0.25, linewidth=1)
+        colour, keys = COLOURS[part], target.keys.get(part)
+        if target.low and len(y) <= MOST_INTERVALS:
+            axes.vlines(y, target.low[part], target.high[part], colors=colour, alpha=0.25, linewidth=1)
         if len(y) > MOST_POINTS:
             fade = _fade(colour, 0.12, 1.0)  # so that the page shows through
             axes.hexbin(y, prediction, gridsize=70, bins="log", cmap=fade, linewidths=0, rasterized=True)
@@ -208,30 +197,35 @@ def parity(
             dots.set_gid("points " + " ".join(keys))  # of which `svg_content` marks each with its key
         _agreement(axes, _range(y, prediction))
         words: dict[str, Any] = {"transform": axes.transAxes, "fontsize": SMALL, "linespacing": 1.4}
-        axes.text(0.04, 0.97, corners[0], va="top", **words)
-        axes.text(0.97, 0.03, corners[1], ha="right", **words)
+        lines = [f"{title} {score(scores[metric], metric)}" for metric, title in target.titles.items()]
+        axes.text(0.04, 0.97, "\n".join(lines), va="top", **words)
+        axes.text(0.97, 0.03, "\n".join(remarks), ha="right", **words)
 
 
-def error_histogram(gallery: Gallery, errors: Columns, name: str, unit: str, of: str = "molecule") -> None:
+def error_histogram(gallery: Gallery, target: TargetPredictions) -> None:
     """Plot the distribution of predicted minus measured values in each part of the split, with its mean."""
-    label, caption, x = f"Errors of {name}", "Distribution of the errors.", f"predicted − measured{in_unit(unit)}"
-    with gallery.panel(label, caption, "Errors", x, f"share of {of}s", height=3) as axes:
-        widest = np.percentile(np.abs(np.concatenate([*errors.values(), [0.0]])), 99.5) or 1.0
+    caption, x = "Distribution of the errors.", f"predicted − measured{in_unit(target.unit)}"
+    labels = "Errors", x, f"share of {target.level}s"
+    with gallery.panel(f"Errors of {target.name}", caption, *labels, height=3) as axes:
+        widest = np.percentile(np.abs(np.concatenate([*target.errors.values(), [0.0]])), 99.5) or 1.0
         edges = np.linspace(-widest, widest, 36)
-        for part, error in errors.items():
+        for part, error in target.errors.items():
             _steps(axes, np.clip(error, -widest, widest), edges, part, f"{PARTS[part]}, mean {signed(error.mean())}")
         axes.axvline(0, ymax=1 / 1.3, color=INK, linewidth=0.8)
         axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
         axes.legend(loc="upper left", handlelength=1)
 
 
-def coverage(gallery: Gallery, halfwidths: Columns, errors: Columns, name: str, level: float) -> None:
+def coverage(gallery: Gallery, target: TargetPredictions) -> None:
     """Plot the share of test molecules inside intervals of every level, with widths set by the validation molecules.
 
     The model's own level is marked; an interval of another level is a scaled interval of the model.
     """
-    ratios = {part: np.sort(np.abs(errors[part]) / halfwidths[part]) for part in errors}
-    (held_out,) = (part for part in errors if part != "test")
+    ratios = {}
+    for part, error in target.errors.items():
+        below, above = target.prediction[part] - target.low[part], target.high[part] - target.prediction[part]
+        ratios[part] = np.sort(np.abs(error) / np.where(error > 0, below, above))
+    (held_out,) = (part for part in ratios if part != "test")
     n, m = len(ratios[held_out]), len(ratios["test"])
     levels = np.linspace(0, 1, 101)
     places = np.ceil(levels * (n + 1)).astype(int) - 1  # the finite-sample quantile of split conformal prediction
@@ -242,27 +236,29 @@ def coverage(gallery: Gallery, halfwidths: Columns, errors: Columns, name: str, 
         "band: range expected by chance."
     )
     labels = "Coverage of intervals", "level of the intervals", "share of test molecules inside"
-    with gallery.panel(f"Coverage of the intervals of {name}", caption, *labels, square=True) as axes:
+    with gallery.panel(f"Coverage of the intervals of {target.name}", caption, *labels, square=True) as axes:
         spread = 1.96 * np.sqrt(levels * (1 - levels) / m)
         axes.fill_between(levels, levels - spread, levels + spread, color=FAINT, alpha=0.7, linewidth=0)
         axes.plot(levels, inside, color=COLOURS["test"], drawstyle="steps-post")
         held = (ratios["test"] <= 1).mean()
-        axes.plot([level], [held], "o", color=COLOURS["test"], ms=5)
-        words = f"{held:.0%} in the {100 * level:g}% intervals"
-        axes.annotate(words, (level, held), (0.96, 0.06), ha="right", fontsize=SMALL)
+        axes.plot([target.coverage], [held], "o", color=COLOURS["test"], ms=5)
+        words = f"{held:.0%} in the {100 * target.coverage:g}% intervals"
+        axes.annotate(words, (target.coverage, held), (0.96, 0.06), ha="right", fontsize=SMALL)
         _agreement(axes, (0, 1))
 
 
-def spread_reliability(gallery: Gallery, std: Columns, errors: Columns, name: str, unit: str) -> None:
+def spread_reliability(gallery: Gallery, target: TargetPredictions) -> None:
     """Plot the root mean square error of molecules of similar predicted standard deviation against that deviation."""
     caption = "Error of molecules with similar predicted standard deviation; on the line both are equal."
-    labels = "Calibration", f"standard deviation{in_unit(unit)}", f"root mean square error{in_unit(unit)}"
-    with gallery.panel(f"Calibration of {name}", caption, *labels, square=True) as axes:
+    unit = in_unit(target.unit)
+    labels = "Calibration", f"standard deviation{unit}", f"root mean square error{unit}"
+    with gallery.panel(f"Calibration of {target.name}", caption, *labels, square=True) as axes:
         top = 0.0
-        for part, own in std.items():
+        for part, own in target.std.items():
             groups = _groups(own, MOST_GROUPS)
             predicted, observed = (
-                np.array([np.sqrt(np.mean(values[rows] ** 2)) for rows in groups]) for values in (own, errors[part])
+                np.array([np.sqrt(np.mean(values[rows] ** 2)) for rows in groups])
+                for values in (own, target.errors[part])
             )
             reach = observed / np.sqrt(2 * len(own) / len(groups))  # the standard error of a root mean square
             look: dict[str, Any] = {"ms": 3.5, "linewidth": 1.2, "color": COLOURS[part], "label": PARTS[part]}
@@ -273,14 +269,12 @@ def spread_reliability(gallery: Gallery, std: Columns, errors: Columns, name: st
         axes.legend(loc="upper left")
 
 
-def coverage_by_similarity(
-    gallery: Gallery, similarity: np.ndarray, y: np.ndarray, intervals: Intervals, part: str, name: str, unit: str
-) -> None:
-    """Plot the share of molecules inside their intervals by similarity to the training molecules, with the range of
-    chance about the level; below, the mean width of the intervals.
+def coverage_by_similarity(gallery: Gallery, target: TargetPredictions, part: str, similarity: np.ndarray) -> None:
+    """Plot the share of molecules of a part inside their intervals by similarity `[m]` to the training molecules, with
+    the range of chance about the level; below, the mean width of the intervals.
     """
-    groups, level = _groups(similarity, 5), intervals.level
-    columns = similarity, intervals.contain(y), intervals.high - intervals.low
+    groups, level = _groups(similarity, 5), target.coverage
+    columns = similarity, target.inside(part), target.high[part] - target.low[part]
     place, share, wide = (np.array([values[rows].mean() for rows in groups]) for values in columns)
     chance = 1.96 * np.sqrt(level * (1 - level) / min(map(len, groups)))
     caption = (
@@ -288,18 +282,18 @@ def coverage_by_similarity(
         "Grey band: range expected by chance."
     )
     labels = "Coverage by similarity", "similarity to training molecules", "share inside its interval"
-    with gallery.panel(f"Coverage of {name} by similarity", caption, *labels, square=True) as axes:
+    with gallery.panel(f"Coverage of {target.name} by similarity", caption, *labels, square=True) as axes:
         axes.fill_between([-0.04, 1.04], level - chance, level + chance, color=FAINT, alpha=0.7, linewidth=0)
         axes.axhline(level, color=INK, linewidth=0.8)
         axes.plot(place, share, "o-", color=COLOURS[part], ms=4)
         for x, mean in zip(place, wide, strict=True):
             axes.text(x, 0.03, number(float(mean)), ha="center", fontsize=SMALL, rotation=90)
         axes.set(xlim=(-0.04, 1.04), ylim=(0, 1.04), aspect="auto")
-        axes.text(0.02, 0.26, f"mean width{in_unit(unit)}:", fontsize=SMALL)
+        axes.text(0.02, 0.26, f"mean width{in_unit(target.unit)}:", fontsize=SMALL)
 
 
 def by_similarity(
-    gallery: Gallery, similarity: np.ndarray, errors: np.ndarray, name: str, quantity: str, part: str, compared: str
+    gallery: Gallery, name: str, similarity: np.ndarray, errors: np.ndarray, quantity: str, part: str, compared: str
 ) -> None:
     """Plot the mean error of molecules by their similarity to the training molecules, with its standard error."""
     bins = int(np.clip(len(errors) // MOLECULES_A_BIN, 1, 6))
@@ -373,16 +367,15 @@ def by_band(
         _legend_above(axes)
 
 
-def curve_panels(
-    gallery: Gallery, y: Columns, probability: Columns, scores: Mapping[str, Mapping[str, Any]], name: str
-) -> None:
+def curve_panels(gallery: Gallery, target: TargetPredictions) -> None:
     """Plot the probability of the second of two classes, for the parts with both: ROC, precision and recall with the
     precision of guessing, and the share of the second class by predicted probability.
     """
+    name, y, probability = target.name, target.y, target.prediction
     parts = [part for part, classes in y.items() if len(np.unique(classes)) == 2]
 
     def label(part: str, metric: str) -> str:
-        return f"{PARTS[part]} {score(scores[part][metric], metric)}"
+        return f"{PARTS[part]} {score(target.scores[part][metric], metric)}"
 
     caption = "Receiver operating characteristic; the line is chance."
     labels = "ROC", "false positives", "true positives"
@@ -415,13 +408,15 @@ def curve_panels(
 
 
 def confusion(
-    gallery: Gallery, y: np.ndarray, predicted: np.ndarray, name: str, classes: Sequence[str], of: str = "molecule"
+    gallery: Gallery, target: TargetPredictions, part: str, predicted: np.ndarray, classes: Sequence[str]
 ) -> None:
     """Plot the confusion matrix: numbers by true and predicted class, and their share of the true class."""
-    caption = f"{of.capitalize()}s by measured class (rows) and predicted class (columns); shade: share of the row."
+    caption = (
+        f"{target.level.capitalize()}s by measured class (rows) and predicted class (columns); shade: share of the row."
+    )
     labels = "Confusion", "predicted class", "measured class"
-    with gallery.panel(f"Confusion of {name}", caption, *labels, square=True) as axes:
-        counts = confusion_matrix(y, predicted, labels=range(len(classes)))
+    with gallery.panel(f"Confusion of {target.name}", caption, *labels, square=True) as axes:
+        counts = confusion_matrix(target.y[part], predicted, labels=range(len(classes)))
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         places, fade = np.arange(len(classes)), _fade(COLOURS["test"], 0.0, 0.55)
         axes.pcolormesh(places, places, shares, cmap=fade, vmin=0, vmax=1, rasterized=shares.size > MOST_VECTORS)
@@ -489,7 +484,7 @@ def size_panel(gallery: Gallery, report: RunReport) -> None:
     caption = "Size of the molecules, as the model reads them."
     labels = "", "atoms in a molecule", "share of molecules"
     with gallery.panel("Atoms in a molecule in each part", caption, *labels) as axes:
-        num_atoms = {part: report.data.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
+        num_atoms = {part: report.num_atoms[rows] for part, rows in report.split.items() if len(rows)}
         sizes = np.concatenate(list(num_atoms.values()))
         step = max(1, int(np.ceil((sizes.max() - sizes.min() + 1) / 40)))
         edges = np.arange(sizes.min(), sizes.max() + step + 1, step) - 0.5

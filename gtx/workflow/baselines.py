@@ -6,13 +6,14 @@ They have the training rows, the targets and the descriptors of the model that t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from rich.console import Console
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -20,10 +21,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from gtx.base.errors import printable
 from gtx.data import MoleculeStore
 from gtx.models.catalogue import CLOSED_FORM_MODELS
-from gtx.report.kinds import TITLES
 from gtx.tasks import TaskList
 from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of
 from gtx.tasks.combined import join_baselines
@@ -68,9 +67,6 @@ def score_baselines(
 
     A task that is not of numbers or classes of molecules has its own baselines, if any.
     """
-    from rich.console import Console
-    from rich.markup import escape
-
     if isinstance(task, TaskList):
         results = [score_baselines(task.dataset_of(each, dataset), each, seed, progress, kernel) for each in task.tasks]
         predictions = {name: values for result in results for name, values in result.predictions.items()}
@@ -80,12 +76,8 @@ def score_baselines(
         return result
     if not is_numeric(task):
         return Baselines(score_alike(task.objective, dataset.store, dataset.split), {})
-    with Console(stderr=True, quiet=not progress).status("Baselines") as status:
-
-        def show(line: str) -> None:
-            status.update(escape(printable(line, None)))  # a target may be called "IC50 [nM]"
-
-        for name, prediction, settings in predict_baselines(dataset, task, seed, show, kernel):
+    with Console(stderr=True, quiet=not progress).status("Baselines"):
+        for name, prediction, settings in predict_baselines(dataset, task, seed, kernel):
             parts = dataset.split.items()
             scores = {part: task.objective.evaluate(dataset.y[rows], prediction[rows]) for part, rows in parts}
             result.scores[name] = scores | {"settings": settings}
@@ -94,11 +86,7 @@ def score_baselines(
 
 
 def predict_baselines(
-    dataset: Dataset,
-    task: NumericTask,
-    seed: int = 0,
-    progress: Callable[[str], None] = lambda line: None,
-    kernel: KernelRidge | None = None,
+    dataset: Dataset, task: NumericTask, seed: int = 0, kernel: KernelRidge | None = None
 ) -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
     """Yield the name of each baseline, its predictions `[n, P]` of all rows (for classes, probabilities) and settings.
 
@@ -118,13 +106,11 @@ def predict_baselines(
     On two cores 10,000 molecules with five targets take about two minutes. More of either takes little longer, as there
     are fewer trees then, and a random sample of at most 50,000 training rows.
 
-    `seed` is of the forest and of the sample of rows. `progress` is called with a line of text for each step. `kernel`
-    is fitted to the training rows; by default one is made.
+    `seed` is of the forest and of the sample of rows. `kernel` is fitted to the training rows; by default one is made.
     """
     y, store, train = dataset.y, dataset.store, dataset.split["train"]
     yield "mean", np.tile(_level(y[train], task), (len(y), 1)), {}
 
-    progress(f"Morgan counts of {len(y)} molecules")
     counts, descriptors, known = _counts(dataset.smiles), store.descriptors.cpu().numpy(), task.known_part(store)
     if len(train) > MAX_ROWS:
         train = np.sort(np.random.default_rng(seed).choice(train, MAX_ROWS, replace=False))
@@ -140,9 +126,11 @@ def predict_baselines(
     for method in _methods(counts, scaled, task, len(train), seed):
         prediction = np.tile(level, (len(y), 1))
         settings: dict[str, Any] = {"inputs": inputs, "training_rows": len(train)}
-        settings |= _forest_settings(method.estimator)
+        if isinstance(method.estimator, (RandomForestClassifier, RandomForestRegressor)):
+            names = {"trees": "n_estimators", "max_features": "max_features", "rows_per_tree": "max_samples"}
+            own = {word: method.estimator.get_params()[name] for word, name in names.items()}
+            settings |= {word: value for word, value in own.items() if value is not None}
         for t, (target, columns) in enumerate(task.objective.places):
-            progress(f"{TITLES[method.name]}: {target} ({t + 1} of {len(task.targets)})")
             learn, choose = (rows[~np.isnan(y[rows, t])] for rows in (train, dataset.split["val"]))
             if _learnable(rest[learn, t], task):  # else the mean is all there is to learn
                 penalty = _choose(method, rest[:, t], learn, choose, task)
@@ -155,7 +143,6 @@ def predict_baselines(
         yield method.name, task.project(prediction), settings
     train = dataset.split["train"]
     if closed_form_targets(task, store) is not None and not np.isnan(y[train]).all(0).any():
-        progress(TITLES["kernel"])
         yield "kernel", *_predict_by_kernel(store, train, task, kernel)
 
 
@@ -210,16 +197,14 @@ def _choose(method: Method, y: np.ndarray, train: np.ndarray, val: np.ndarray, t
     if len(val) >= MIN_VALIDATION_ROWS and _learnable(y[val], task):
         folds = [(train, val)]
     else:
-        folds = [(train[fit], train[score]) for fit, score in _folder(y[train], task).split(train, y[train])]
+        if task.discrete:
+            rarest = int(np.unique(y[train], return_counts=True)[1].min())
+            folder = StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=0)
+        else:
+            folder = KFold(min(5, len(train)), shuffle=True, random_state=0)
+        folds = [(train[fit], train[score]) for fit, score in folder.split(train, y[train])]
     search = GridSearchCV(method.estimator, method.grid, scoring=method.scoring, cv=folds, refit=False)
     return search.fit(method.inputs, y).best_params_
-
-
-def _folder(y: np.ndarray, task: NumericTask) -> KFold | StratifiedKFold:
-    if not task.discrete:
-        return KFold(min(5, len(y)), shuffle=True, random_state=0)
-    rarest = int(np.unique(y, return_counts=True)[1].min())
-    return StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=0)
 
 
 def _learnable(y: np.ndarray, task: NumericTask) -> bool:
@@ -239,12 +224,6 @@ def _predict(estimator: BaseEstimator, inputs: sparse.csr_array, width: int) -> 
     probabilities = np.zeros((len(fitted), width))
     probabilities[:, estimator.classes_.astype(int)] = fitted
     return probabilities
-
-
-def _forest_settings(estimator: BaseEstimator) -> dict[str, Any]:
-    names = {"n_estimators": "trees", "max_features": "max_features", "max_samples": "rows_per_tree"}
-    values = estimator.get_params()
-    return {word: values[name] for name, word in names.items() if values.get(name) is not None}
 
 
 def _level(y: np.ndarray, task: NumericTask) -> np.ndarray:

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gtx.base.errors import InputError
 from gtx.base.files import atomic_file, claim, discard, lock_folder, read_plain, write_text
@@ -30,8 +31,6 @@ from gtx.report.kinds import TITLES, score
 from gtx.tasks import NumericTask
 from gtx.tasks.numeric import require_numeric
 from gtx.training import TrainSettings
-from gtx.training.logging import read_log
-from gtx.training.run import RunFolder
 from gtx.training_data import (
     Dataset,
     DataSettings,
@@ -81,8 +80,8 @@ class Fold:
             blended = run.blend(members, header)
             seconds = time.perf_counter() - start
             scored, test = run.score(blended), run.molecules.split["test"]
-            scores = {GTX: scored.scores, **scored.baselines.scores}
-            predictions = {GTX: blended.predictions.mean, **scored.baselines.predictions}
+            scores = {GTX: scored.metrics, **scored.metrics["baseline"]}
+            predictions = {GTX: blended.predictions.mean, **scored.predictions}
             result = {
                 "rows": run.molecules.sizes,
                 "test": test.tolist(),
@@ -101,76 +100,38 @@ class Fold:
         """File of its result."""
         return self.folder / "result.json"
 
-    def trained(self) -> bool:
-        """Return True if all networks are trained, after which the baselines are."""
-        folder = RunFolder(self.folder)
-        return all((folder.member(k) / "trained.pt").exists() for k in range(self.settings.folds))
-
-    @property
-    def steps(self) -> int:
-        """Number of steps of the progress bar: the epochs of all networks, and one for the baselines."""
-        epochs = self.settings.resolve(self.molecules.task.epochs).epochs or 0
-        return epochs * self.settings.folds + 1
-
-    def steps_done(self) -> int:
-        """Count the complete steps, at most `steps`; the last is complete when the result is written."""
-        if self.result_file.exists():
-            return self.steps
-        if self.trained():
-            return self.steps - 1
-        return sum(len(read_log(member)) for member in self.folder.glob("members/*"))
-
 
 def _finite(prediction: np.ndarray) -> list[list[float | None]]:
     return [[value if np.isfinite(value) else None for value in row] for row in prediction.tolist()]
 
 
-# --- All folds, and one bar for them.
+# --- All folds.
 
 
 def run_all(folds: Sequence[Fold], jobs: int, progress: bool, task: NumericTask) -> list[Result]:
     """Run every fold that has no result yet, so many at a time, and return the results of all, in their order.
 
     Folders are checked before any training. With several jobs, each fold runs in a process of its own. A fold that
-    fails stops the rest, and so does Ctrl-C; if this process is killed, its workers end too.
+    fails stops the rest, and so does Ctrl-C; if this process is killed, its workers end too. A bar shows the complete
+    folds and their scores.
     """
     results = [fold.completed() for fold in folds]
     left = {i: fold for i, fold in enumerate(folds) if results[i] is None}
-    with FoldsBar(folds, results, task, disable=not progress):
+    scores = TextColumn("{task.fields[scores]}")
+    columns = TextColumn("Benchmark"), BarColumn(20), TimeRemainingColumn(compact=True), scores
+    bar = Progress(*columns, console=Console(stderr=True), disable=not progress, speed_estimate_period=86_400)
+    with bar, ExitStack() as stack:
+        place = bar.add_task("", total=len(folds), completed=len(folds) - len(left), scores=_summary(results, task))
         if min(jobs, len(left)) < 2:
-            for i, fold in left.items():
-                results[i] = fold.run()
+            runs: Iterator[tuple[int, Result]] = ((i, fold.run()) for i, fold in left.items())
         else:
-            with open_process_pool(min(jobs, len(left))) as pool:
-                numbers = {pool.submit(fold.run): i for i, fold in left.items()}
-                for future in as_completed(numbers):
-                    results[numbers[future]] = future.result()
+            pool = stack.enter_context(open_process_pool(min(jobs, len(left))))
+            numbers = {pool.submit(fold.run): i for i, fold in left.items()}
+            runs = ((numbers[future], future.result()) for future in as_completed(numbers))
+        for i, result in runs:
+            results[i] = result
+            bar.update(place, advance=1, scores=_summary(results, task))
     return [result for result in results if result is not None]
-
-
-class FoldsBar(Progress):
-    """Bar of the complete epochs and baselines of all folds, from their files, and of the scores so far."""
-
-    def __init__(self, folds: Sequence[Fold], results: list[Result | None], task: NumericTask, disable: bool) -> None:
-        columns = (
-            TextColumn("Benchmark"),
-            BarColumn(20),
-            TaskProgressColumn(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[scores]}"),
-        )
-        self.folds, self.results, self.of = folds, results, task
-        console = Console(stderr=True)
-        super().__init__(*columns, console=console, disable=disable, speed_estimate_period=600, refresh_per_second=2)
-        self.add_task("", total=sum(fold.steps for fold in folds), scores="")
-
-    def get_renderables(self) -> Iterator[RenderableType]:
-        """Read the files and return the bar, whenever it is drawn."""
-        for bar in self.task_ids:
-            at_baselines = sum(fold.trained() and not fold.result_file.exists() for fold in self.folds)
-            scores = _summary(self.results, self.of) + (f"; {at_baselines} at the baselines" if at_baselines else "")
-            self.update(bar, completed=sum(fold.steps_done() for fold in self.folds), scores=scores)
-        yield from super().get_renderables()
 
 
 def _summary(results: Sequence[Result | None], task: NumericTask) -> str:

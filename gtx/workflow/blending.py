@@ -150,12 +150,13 @@ def _of_network(outputs: Any, k: int) -> Any:
     return tuple(_of_network(part, k) for part in outputs)
 
 
-def _with_distances(outputs: Tensor, store: MoleculeStore, networks: Sequence[Split]) -> Tensor:
-    """Set the distance of each validation row to the nearest row that trained its network, after all outputs."""
-    for rows in networks:
-        similarity = nearest_similarity(store.subset(rows["train"]), store.subset(rows["val"]))
-        outputs[rows["val"], :, -1] = torch.from_numpy(1 - similarity)[:, None]
-    return outputs
+def held_out_similarity(store: MoleculeStore, networks: Sequence[Split], rows: np.ndarray) -> np.ndarray:
+    """Compute the similarity of validation rows to the nearest row that trained their network, float64 `[m]`."""
+    similarity = np.zeros(len(rows))
+    for network in networks:
+        own = np.isin(rows, network["val"])
+        similarity[own] = nearest_similarity(store.subset(network["train"]), store.subset(rows[own]))
+    return similarity
 
 
 def blend_with_kernel(
@@ -200,7 +201,8 @@ def blend_with_kernel(
         member = TrainedMember(kernel.eval(), header.task, [], 0, math.inf)
         return Blended.calibrated([member], store, val_rows, predictor, Outputs(final, held_out), kernel)
     if header.task.answers.reads_similarity and len(networks) > 1:
-        held_out = _with_distances(held_out, store, networks)
+        distance = 1 - torch.from_numpy(held_out_similarity(store, networks, val_rows))
+        held_out[val_rows, :, -1] = distance[:, None]
     network = Outputs(outputs, held_out)
     calibrated = partial(Blended.calibrated, members, store, val_rows)
     val, trained = store.subset(val_rows), [store.subset(rows["train"]) for rows in networks]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from gtx.data import TableWriter
 from gtx.data.rows import plural
 from gtx.data.similarity import draw_rows, nearest_similarity
+from gtx.data.splits import SPLIT_PARTS
 from gtx.data.table_writer import find_unused_column_name, output_header, output_row
 from gtx.kernel import KernelRidge, LearningCurve, measure_learning_curves
 from gtx.models.catalogue import CLOSED_FORM_MODELS
@@ -20,7 +21,7 @@ from gtx.prediction import Predictor
 from gtx.prediction.domain import BANDS, MOST_MEASURED
 from gtx.prediction.model_file import package_versions
 from gtx.prediction.streaming import answer_rows, record_answer
-from gtx.report.context import ENOUGH, Attainable, DatasetCard, RunReport, count_atoms
+from gtx.report.context import ENOUGH, Attainable, RunReport
 from gtx.tasks import Answers, Predictions, Regression, Task
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainSettings
@@ -34,7 +35,6 @@ from gtx.training_data import (
     name_parts,
     outlier_lines,
 )
-from gtx.workflow.baselines import Baselines
 from gtx.workflow.blending import Blended
 from gtx.workflow.specs import describe_model
 
@@ -46,13 +46,13 @@ class RunResult:
     """Result of a training run: its fitted task, scores and notes.
 
     Attributes:
-        out: folder of the run; None for a run without.
+        out: folder of the run.
         task: the fitted task, calibrated once the run has been scored.
-        scores: scores of the model for `train`, `val` and `test`.
-        folds: number of folds. With 2 or more, scores of `val` are of out-of-fold predictions of all rows of `train`.
-        kernel_share: share of the kernel in each prediction; None for a network or a kernel alone.
-        alone: scores of network and kernel by themselves, by name and part.
-        baselines: scores and predictions of the baselines.
+        metrics: content of `metrics.json`: scores of the model by part, and for a model of several folds, whose scores
+            of `val` are of out-of-fold predictions of all rows of `train`, the number of `folds`; for a blend
+            `kernel_share`, the share of the kernel in each prediction; scores of network and kernel `alone`, and of
+            each `baseline`, by name and part.
+        predictions: predictions of the baselines for all molecules, by name, see `Baselines`.
         attainable: how good a model can get at each numeric target.
         units: units of targets, by name.
         calibration: lines about the calibration of the task, which are notes too.
@@ -60,13 +60,10 @@ class RunResult:
         was_finished: whether the run was already finished, so that the scores are those of its `metrics.json`.
     """
 
-    out: Path | None
+    out: Path
     task: Any
-    scores: Mapping[str, Any]
-    folds: int = 1
-    kernel_share: Mapping[str, Any] | None = None
-    alone: Mapping[str, Any] = field(default_factory=dict)
-    baselines: Baselines = field(default_factory=lambda: Baselines({}, {}))
+    metrics: Mapping[str, Any]
+    predictions: Mapping[str, np.ndarray] = field(default_factory=dict)
     attainable: Mapping[str, Attainable] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     calibration: Sequence[str] = ()
@@ -74,20 +71,9 @@ class RunResult:
     was_finished: bool = False
 
     @property
-    def metrics(self) -> dict[str, Any]:
-        """Content of `metrics.json`."""
-        shares = {} if self.kernel_share is None else {"kernel_share": self.kernel_share}
-        folds = {"folds": self.folds, "val_predictions": "out-of-fold"} if self.folded else {}
-        return {**self.scores, **folds, **shares, "alone": self.alone, "baseline": self.baselines.scores}
-
-    @property
     def folded(self) -> bool:
         """True if predictions for validation rows are out-of-fold."""
-        return self.folds > 1
-
-    def with_notes(self, lines: Sequence[str]) -> Self:
-        """Return the result with further notes."""
-        return replace(self, notes=[*self.notes, *lines])
+        return "folds" in self.metrics
 
 
 def training_lines(settings: TrainSettings, blended: Blended, result: RunResult, baselines: bool) -> list[str]:
@@ -108,7 +94,7 @@ def training_lines(settings: TrainSettings, blended: Blended, result: RunResult,
     if baselines and predictor.kernel_member and not result.folded:
         lines.append("the baselines are fitted to the training rows alone, the kernel of the blend to more")
     for name, limits in result.attainable.items():
-        errors = {part: result.scores[part]["per_target"][name]["rmse"] for part in ("test", "val")}
+        errors = {part: result.metrics[part]["per_target"][name]["rmse"] for part in ("test", "val")}
         part = next((part for part, error in errors.items() if error is not None), None)
         if part is not None:
             lines.append(f"{name}: {part} {limits.describe(errors[part], result.units.get(name, ''))}")
@@ -251,25 +237,10 @@ def run_report(
     """Collect the content that the reports of all tasks have in common."""
     predictor, members = blended.predictor, blended.members
     row_logs = [file.row_log for file in dataset.files]
-    num_atoms, elements = count_atoms(dataset.store)
     model = predictor.header.model
     description = describe_model(model["name"], members[0].model, len(members))
     if predictor.kernel_member is not None:
         description += f"; prediction = {predictor.kernel_member.describe(predictor.task)}"
-    card = DatasetCard(
-        source=", ".join(Path(file.source).name for file in dataset.files),
-        rows=sum(row_log.rows for row_log in row_logs),
-        errors=sum(row_log.num_errors for row_log in row_logs),
-        summary="; ".join([row_log.summary() for row_log in row_logs] + _unlabelled(dataset)),
-        split=dataset.split_summary,
-        num_atoms=num_atoms,
-        elements=elements,
-        first_errors=[message for row_log in row_logs for message in row_log.errors.values()][:MAX_MESSAGES],
-        warnings=[m for row_log in row_logs for messages in row_log.warnings.values() for m in messages][:MAX_MESSAGES],
-        cautions=[line.removeprefix("warning: ") for line in notes if line.startswith("warning: ")],
-        repeated=describe_duplicates(dataset),
-        leaked=dataset.leaked,
-    )
 
     def named(parts: Mapping[str, Any]) -> dict[str, Any]:
         """Name the part of validation rows `folds` where their predictions are out-of-fold."""
@@ -280,19 +251,28 @@ def run_report(
         smiles=dataset.smiles,
         store=dataset.store,
         split=named(dataset.split),
-        scores=named(result.scores),
-        data=card,
+        scores=named({part: result.metrics[part] for part in SPLIT_PARTS}),
+        source=", ".join(Path(file.source).name for file in dataset.files),
+        rows=sum(row_log.rows for row_log in row_logs),
+        errors=sum(row_log.num_errors for row_log in row_logs),
+        summary="; ".join([row_log.summary() for row_log in row_logs] + _unlabelled(dataset)),
+        split_summary=dataset.split_summary,
+        first_errors=[message for row_log in row_logs for message in row_log.errors.values()][:MAX_MESSAGES],
+        warnings=[m for row_log in row_logs for messages in row_log.warnings.values() for m in messages][:MAX_MESSAGES],
+        cautions=[line.removeprefix("warning: ") for line in notes if line.startswith("warning: ")],
+        repeated=describe_duplicates(dataset),
+        leaked=dataset.leaked,
         histories=[member.history for member in members],
         best_epochs=[member.best_epoch for member in members],
         settings={"model": model, "training": predictor.header.settings},
         versions=package_versions(),
         model_file=str(out / "model.gtx"),
         model=description,
-        alone={name: named(scores) for name, scores in result.alone.items()},
+        alone={name: named(scores) for name, scores in result.metrics["alone"].items()},
         row_numbers=np.array([row.number for file in dataset.files for row in file.rows])[dataset.rows],
         units=predictor.header.units,
-        baselines={name: named(scores) for name, scores in result.baselines.scores.items()},
-        rivals=result.baselines.predictions,
+        baselines={name: named(scores) for name, scores in result.metrics["baseline"].items()},
+        rivals=result.predictions,
         attainable=result.attainable,
         domain=named(domain_errors(predictor, dataset, blended.answers)),
         footnotes=[f"Trained, scored and reported in {seconds:.0f} s.", *result.calibration],

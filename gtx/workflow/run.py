@@ -19,7 +19,7 @@ from gtx.base.errors import InputError
 from gtx.base.files import claim, discard, read_plain, write_text
 from gtx.base.schema import Number, check, entries, mapping_of
 from gtx.data.rows import find_column
-from gtx.data.similarity import draw_rows, nearest_similarity
+from gtx.data.similarity import draw_rows
 from gtx.data.splits import SPLIT_PARTS, write_split
 from gtx.data.table_writer import refuse_input_as_output
 from gtx.models import build_model
@@ -46,8 +46,8 @@ from gtx.training.processes import (
 )
 from gtx.training.run import CONFIG, MEMBERS, RunFolder, collect_run_config
 from gtx.training_data import Dataset, DataSettings, collect_data_config, load_training_table
-from gtx.workflow.baselines import Baselines, score_baselines
-from gtx.workflow.blending import Blended, blend_with_kernel, kernel_baseline
+from gtx.workflow.baselines import score_baselines
+from gtx.workflow.blending import Blended, blend_with_kernel, held_out_similarity, kernel_baseline
 from gtx.workflow.fine_tuning import PretrainedModel, prepare
 from gtx.workflow.outputs import (
     RunResult,
@@ -114,7 +114,7 @@ def train_model(
         for line in remarks:
             tell(line)
         if (result := run.earlier_result()) is not None:
-            return result.with_notes(remarks) if main else None
+            return replace(result, notes=remarks) if main else None
         if main:
             discard(run.folder.path, keep=(CONFIG, MEMBERS, CACHE))  # files of a run that this one overwrites
         members, header = run.fit()
@@ -229,17 +229,7 @@ class Run:
         metrics = run_in_main_process(self._metrics)
         if metrics is None:
             return None
-        return RunResult(
-            self.folder.path,
-            self.task,
-            {part: metrics[part] for part in SPLIT_PARTS},
-            metrics.get("folds", 1),
-            metrics.get("kernel_share"),
-            metrics.get("alone", {}),
-            Baselines(metrics.get("baseline", {}), {}),
-            units=self.units,
-            was_finished=True,
-        )
+        return RunResult(self.folder.path, self.task, metrics, units=self.units, was_finished=True)
 
     @distributed_group()
     def fit(self, watch: Watch | None = None) -> tuple[list[TrainedMember], ModelFileHeader]:
@@ -296,10 +286,7 @@ class Run:
         if header.training is None or not is_numeric(task) or not (len(split["train"]) and len(split["val"])):
             return blended
         val = draw_rows(split["val"], MOST_MEASURED)
-        similarity = np.zeros(len(val))
-        for rows in self.molecules.networks:
-            own = np.isin(val, rows["val"])
-            similarity[own] = nearest_similarity(store.subset(rows["train"]), store.subset(val[own]))
+        similarity = held_out_similarity(store, self.molecules.networks, val)
         domain = Domain.measure(task, similarity, self.molecules.y[val], blended.predictions.mean[val])
         return blended.with_header(domain=domain)
 
@@ -312,27 +299,31 @@ class Run:
             for name, answers in blended.alone.items():
                 parts = {part: (molecules.y[split[part]], answers[part].mean[split[part]]) for part in SPLIT_PARTS}
                 alone[name] = {part: task.objective.evaluate(*values) for part, values in parts.items()}
-        scored = Baselines({}, {})
+        rivals: dict[str, Any] = {}
+        predictions: dict[str, np.ndarray] = {}
         if baselines:
             kernel = kernel_baseline(blended, store, split["train"], self.settings)
-            rivals = molecules  # which know no folds, and choose by cross-validation on the training rows
-            if molecules.folds:
-                rivals = replace(molecules, split=split | {"val": np.zeros(0, np.int64)}, folds=())
-            scored = score_baselines(rivals, task, self.settings.seed, self.settings.progress, kernel)
+            if molecules.folds:  # which baselines know nothing of: they choose by cross-validation on training rows
+                molecules = replace(molecules, split=split | {"val": np.zeros(0, np.int64)}, folds=())
+            rivals, predictions = score_baselines(molecules, task, self.settings.seed, self.settings.progress, kernel)
         by_part: dict[str, Answers] = {part: blended.answers for part in SPLIT_PARTS} | {"train": blended.in_sample}
+        metrics: dict[str, Any] = {
+            part: task.answers.score(predictor.members, store, by_part[part], split[part]) for part in SPLIT_PARTS
+        }
+        if self.settings.folds > 1:
+            metrics |= {"folds": self.settings.folds, "val_predictions": "out-of-fold"}
+        if predictor.kernel_member is not None:
+            metrics["kernel_share"] = predictor.kernel_member.shares(task)
         result = RunResult(
             self.folder.path,
             task,
-            {part: task.answers.score(predictor.members, store, by_part[part], split[part]) for part in SPLIT_PARTS},
-            folds=self.settings.folds,
-            kernel_share=predictor.kernel_member.shares(task) if predictor.kernel_member is not None else None,
-            alone=alone,
-            baselines=scored,
-            attainable=attainable_errors(task, molecules, blended.kernel),
+            metrics | {"alone": alone, "baseline": rivals},
+            predictions,
+            attainable_errors(task, self.molecules, blended.kernel),
             units=self.units,
             calibration=[line for line in task.answers.notes() if line not in self.task.answers.notes()],
         )
-        return result.with_notes(training_lines(self.settings, blended, result, baselines))
+        return replace(result, notes=training_lines(self.settings, blended, result, baselines))
 
     def write(self, blended: Blended, result: RunResult, remarks: Sequence[str] = (), report: bool = True) -> RunResult:
         """Write the files of the run, and mark it as finished.
@@ -341,7 +332,7 @@ class Run:
         """
         out, dataset = self.folder.path, self.molecules
         predictor, answers = blended.predictor, blended.answers
-        predictor.header.metrics.update(result.scores)
+        predictor.header.metrics.update({part: result.metrics[part] for part in SPLIT_PARTS})
         predictor.save(out / "model.gtx")
         rows = len(dataset.files[0].rows)  # the rows of validation and test files are not listed
         split = {
@@ -354,7 +345,7 @@ class Run:
         if report:
             seconds = time.perf_counter() - self.begin
             facts = run_report(out, dataset, blended, result, seconds, remarks)
-            result = result.with_notes(_report(result.task, out, dataset, answers, facts))
+            result = replace(result, notes=[*result.notes, *_report(result.task, out, dataset, answers, facts)])
         self.folder.finish()
         return result
 

@@ -545,9 +545,13 @@ def _plot(out: Path, study: Study) -> None:
     from gtx.report.comparison import write_figure
 
     plots = import_optuna().visualization.matplotlib
-    plots_of = {"importance.png": plots.plot_param_importances, "history.png": plots.plot_optimization_history}
-    for name, plot in plots_of.items():
-        write_figure(plot(study).figure, out / name)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* is experimental")
+        figures = {"importance.png": plots.plot_param_importances(study).figure}
+        figures["history.png"] = plots.plot_optimization_history(study).figure
+    for name, figure in figures.items():
+        figure.set_layout_engine("constrained")  # or long names are cut off
+        write_figure(figure, out / name)
     pyplot.close("all")
 
 

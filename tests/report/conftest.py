@@ -10,7 +10,6 @@ import pytest
 
 from gtx.data import MoleculeStore, featurise
 from gtx.molecules import Featuriser
-from gtx.report import DatasetCard
 from gtx.report.context import NumericReport
 from gtx.tasks import NumericTask, Regression
 
@@ -64,16 +63,12 @@ def make_report(y: np.ndarray) -> Callable[..., NumericReport]:
             "y": measured,
             "prediction": prediction,
             "split": SPLIT,
-            "data": DatasetCard(
-                source="chains.csv",
-                rows=len(SMILES) + 1,
-                errors=1,
-                summary="121 rows: 120 read, 1 error",
-                split="random, seed 0",
-                num_atoms=np.array([len(smiles) for smiles in SMILES]),
-                elements={"C": len(SMILES)},
-                first_errors=['row 3, column "smiles", value "C1CC": unclosed ring'],
-            ),
+            "source": "chains.csv",
+            "rows": len(SMILES) + 1,
+            "errors": 1,
+            "summary": "121 rows: 120 read, 1 error",
+            "split_summary": "random, seed 0",
+            "first_errors": ['row 3, column "smiles", value "C1CC": unclosed ring'],
             "histories": [
                 [{"epoch": i, "lr": 1e-3, "train_loss": 1 / (i + 1), "val_loss": 2 / (i + 1)} for i in range(5)]
             ],

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 
 from gtx.report import panels
 from gtx.report.gallery import COLOURS, Gallery
-from gtx.report.panels import Intervals
+from gtx.report.panels import TargetPredictions
 from gtx.tasks.uncertainty import conformal_half_width
 
 pytestmark = pytest.mark.usefixtures("written_pictures")
@@ -25,6 +26,11 @@ def parse(svg: str) -> ElementTree.Element:
 
 def random(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=n)
+
+
+def predictions(y: np.ndarray, prediction: np.ndarray, **more: Any) -> TargetPredictions:
+    """Predictions of the target y for test molecules."""
+    return TargetPredictions(**{"name": "y", "y": {"test": y}, "prediction": {"test": prediction}} | more)
 
 
 class AxesGallery(Gallery):
@@ -55,7 +61,7 @@ def lines(axes: Axes) -> list[np.ndarray]:
 
 
 def test_pictures_take_the_colours_and_the_font_of_the_page():
-    svg = draw(panels.parity, random(20), random(20, 1), "test", "y", "eV")[1]
+    svg = draw(panels.parity, predictions(random(20), random(20, 1), unit="eV"), "test")[1]
     assert "var(--test)" in svg and "var(--ink)" in svg
     assert not any(colour in svg for colour in COLOURS.values())
     assert "font-family" not in svg and "<style" not in svg
@@ -67,7 +73,7 @@ def test_pictures_take_the_colours_and_the_font_of_the_page():
 def test_any_name_is_shown_as_it_is(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tree = parse(draw(panels.parity, random(9), random(9, 1), "test", name)[1])
+        tree = parse(draw(panels.parity, predictions(random(9), random(9, 1), name=name), "test")[1])
     assert tree.get("aria-label") == f"Predicted against measured {name}, test"
     assert f"measured {name}" in [text.text for text in tree.iter("text")]
 
@@ -75,8 +81,8 @@ def test_any_name_is_shown_as_it_is(name):
 @pytest.mark.parametrize("n", [1, 30_000])
 def test_a_parity_plot_stays_small_and_has_every_point_in_sight(n):
     y, prediction = random(n), random(n, 1)
-    intervals = Intervals(prediction - 1, prediction + 1, 0.9)
-    axes, svg = draw(panels.parity, y, prediction, "test", "y", "", "molecules", ("RMSE 1.41", ""), intervals)
+    intervals = {"low": {"test": prediction - 1}, "high": {"test": prediction + 1}}
+    axes, svg = draw(panels.parity, predictions(y, prediction, **intervals), "test")
     assert len(svg) < 200_000
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     assert (left, right) == (bottom, top)
@@ -85,8 +91,10 @@ def test_a_parity_plot_stays_small_and_has_every_point_in_sight(n):
 
 def test_coverage_agrees_with_split_conformal_intervals():
     errors = {"val": random(200), "test": 1.5 * random(300, 1)}
-    ones = {part: np.full(len(error), 0.7) for part, error in errors.items()}
-    curve = lines(draw(panels.coverage, ones, errors, "y", 0.9)[0])[0]
+    zeros, ones = ({part: np.full(len(error), x) for part, error in errors.items()} for x in (0.0, 0.7))
+    low, high = ({part: errors[part] + sign * ones[part] for part in errors} for sign in (-1, 1))
+    target = TargetPredictions(name="y", y=zeros, prediction=errors, low=low, high=high)
+    curve = lines(draw(panels.coverage, target)[0])[0]
     for level in (0.1, 0.5, 0.9, 0.95):
         width = conformal_half_width(errors["val"][:, None], np.zeros((200, 1)), level)[0]
         found = curve[np.isclose(curve[:, 0], level), 1]
@@ -99,19 +107,20 @@ def test_curves_of_classes_and_none_for_a_part_of_one_class():
     probability = {"val": np.full(30, 0.5), "test": np.clip(0.5 + random(60) / 4, 0, 1)}
     scores = {"val": {"roc_auc": None, "pr_auc": None}, "test": {"roc_auc": 1.0, "pr_auc": 1.0}}
     gallery = AxesGallery()
-    panels.curve_panels(gallery, y, probability, scores, "y")
+    target = TargetPredictions(name="y", y=y, prediction=probability, scores=scores)
+    panels.curve_panels(gallery, target)
     roc, *_ = gallery.axes
     assert roc.get_legend_handles_labels()[1] == ["test 1.000"]
     x, up = lines(roc)[0].T
     assert np.trapezoid(up, x) == pytest.approx(1.0)  # the probabilities follow what made the classes
     assert len(gallery.take_panels()) == 3 and gallery.notes() == []
-    panels.curve_panels(gallery, {"val": y["val"]}, probability, scores, "y")
+    panels.curve_panels(gallery, replace(target, y={"val": y["val"]}))
     assert gallery.notes() == [] and gallery.axes[3].get_legend() is None
 
 
 def test_a_confusion_matrix_counts_true_classes_in_rows():
     y, predicted = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
-    svg = draw(panels.confusion, y, predicted, "y", ["inactive", "active"])[1]
+    svg = draw(panels.confusion, predictions(y, predicted), "test", predicted, ["inactive", "active"])[1]
     texts = [text.text for text in parse(svg).iter("text")]
     cells = [words for words in texts if words and words[0].isdigit()]
     assert cells == ["3", "75%", "1", "25%", "0", "0%", "2", "100%"] and texts.count("inactive") == 2
@@ -122,17 +131,19 @@ def test_a_confusion_matrix_counts_true_classes_in_rows():
 def test_the_error_by_similarity_is_a_mean_in_bins_of_as_many(classes):
     similarity, errors = np.linspace(0.2, 1, 60), np.abs(random(60))
     errors = (errors > 1).astype(float) if classes else errors
-    outline = draw(panels.by_similarity, similarity, errors, "y", "error", "test", "")[0].patches[0].get_data()
+    outline = draw(panels.by_similarity, "y", similarity, errors, "error", "test", "")[0].patches[0].get_data()
     assert outline.values == pytest.approx(errors.reshape(3, 20).mean(axis=1))
     assert outline.edges[[0, -1]] == pytest.approx([0.2, 1])
     for same in (similarity[:1], np.ones(60)):
-        parse(draw(panels.by_similarity, same, np.zeros(len(same)), "y", "error", "test", "")[1])
+        parse(draw(panels.by_similarity, "y", same, np.zeros(len(same)), "error", "test", "")[1])
 
 
 def test_histograms_are_shares_of_their_part():
     values = {"train": random(900), "val": random(50, 1), "test": np.array([0.0])}
-    for function, words in ((panels.value_histogram, ("y",)), (panels.error_histogram, ("y", "eV"))):
-        axes, svg = draw(function, values, *words)
+    zeros = {part: np.zeros(len(column)) for part, column in values.items()}
+    errors = TargetPredictions(name="y", y=zeros, prediction=values)
+    for function, words in ((panels.value_histogram, (values, "y")), (panels.error_histogram, (errors,))):
+        axes, svg = draw(function, *words)
         outlines = [patch for patch in axes.patches if not patch.get_fill()]
         assert [patch.get_data().values.sum() for patch in outlines] == pytest.approx([1, 1, 1])
         parse(svg)
@@ -154,6 +165,7 @@ def test_any_finite_values_are_drawn(values: np.ndarray) -> None:
     parts = {"train": values, "test": values[:1]}
     gallery = Gallery()
     panels.value_histogram(gallery, parts, "y")
-    panels.parity(gallery, values, np.full_like(values, values.mean()), "test", "y")
-    panels.error_histogram(gallery, {"test": values - values.mean()}, "y", "")
+    target = predictions(values, np.full_like(values, values.mean()))
+    panels.parity(gallery, target, "test")
+    panels.error_histogram(gallery, target)
     assert gallery.notes() == []

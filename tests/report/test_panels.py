@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,12 +13,10 @@ from sklearn.metrics import f1_score
 from gtx.data import similarity
 from gtx.molecules import murcko_scaffold
 from gtx.report.comparison import MEAN, compare, comparison_figure, corrected_resampled_t, write_figure
-from gtx.report.context import count_atoms
 from gtx.report.gallery import Gallery
-from gtx.report.headline import headline
 from gtx.report.kinds import number
 from gtx.report.panels import value_histogram
-from gtx.report.tables import group_scores, groups, neighbours, scaffold_kinds, thresholds
+from gtx.report.tables import group_scores, groups, headline, neighbours, scaffold_kinds, thresholds
 from gtx.tasks import BinaryClassification, Regression
 from tests.molecules_for_tests import store
 
@@ -128,11 +127,11 @@ def test_the_picture_shows_what_is_in_the_table(scores: list[dict], tmp_path) ->
 # --- Context.
 
 
-def test_atoms_and_elements_are_counted():
-    num_atoms, elements = count_atoms(store(["CCO", "[Na+].[Cl-]", "c1ccccc1Cl", "CC"]))
-    np.testing.assert_array_equal(num_atoms, [3, 2, 7, 2])
-    assert elements == {"C": 3, "Cl": 2, "O": 1, "Na": 1}
-    assert list(elements)[:2] == ["C", "Cl"]
+def test_atoms_and_elements_are_counted(make_report):
+    report = replace(make_report(), store=store(["CCO", "[Na+].[Cl-]", "c1ccccc1Cl", "CC"]))
+    np.testing.assert_array_equal(report.num_atoms, [3, 2, 7, 2])
+    assert report.elements == {"C": 3, "Cl": 2, "O": 1, "Na": 1}
+    assert list(report.elements)[:2] == ["C", "Cl"]
 
 
 def test_arrays_of_another_shape_are_refused(make_report):

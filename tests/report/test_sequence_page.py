@@ -7,7 +7,6 @@ import pytest
 
 from gtx.data import featurise
 from gtx.molecules import Featuriser
-from gtx.report import DatasetCard
 from gtx.sequence.report import SequenceReport, write_sequence_report
 from gtx.sequence.task import SequenceObjective
 
@@ -26,9 +25,11 @@ def page(folder: Path, **changes: object) -> Page:
         "store": featurise(Featuriser(), SMILES, workers=0).store,
         "split": {"train": np.arange(2), "val": np.array([2]), "test": np.array([3, 4, 5])},
         "scores": dict.fromkeys(("train", "val", "test"), scores),
-        "data": DatasetCard(
-            "r.csv", 6, 0, "6 rows: 6 read, 0 errors", "random, seed 0", np.array([3, 3, 3, 2, 2, 2]), {}
-        ),
+        "source": "r.csv",
+        "rows": 6,
+        "errors": 0,
+        "summary": "6 rows: 6 read, 0 errors",
+        "split_summary": "random, seed 0",
         "histories": [history],
         "settings": {"training": {"epochs": 4}},
         "versions": {"gtx": "0.1.0"},
