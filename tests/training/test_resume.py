@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch
 
-from gtx.base.errors import InputError, Terminated
+from gtx.base.errors import InputError
 from gtx.training import TrainedMember
-from gtx.training.module import TrainingModule
 from gtx.training.run import save_atomically
 
 from .distributed import FORKS
@@ -120,26 +117,3 @@ def test_what_had_come_to_its_last_epoch_does_not_train_on(
     (cut,) = train(tmp_path / "cut", noise, **settings)
     assert len(cut.history) == len(whole.history) < 60
     assert cut.best_score == whole.best_score
-
-
-@pytest.mark.parametrize("handler", [signal.SIG_DFL, lambda number, frame: None], ids=["ours", "of the user"])
-def test_sigterm_is_an_error_and_the_run_goes_on(handler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = TrainingModule.training_step
-
-    def terminated(self: TrainingModule, batch: Batch, index: int) -> torch.Tensor:
-        if self.current_epoch == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return step(self, batch, index)
-
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(TrainingModule, "training_step", terminated)
-            with pytest.raises(Terminated) as end:
-                train(tmp_path)
-        assert end.value.code == 143
-        assert signal.getsignal(signal.SIGTERM) == handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    (member,) = train(tmp_path)
-    assert [row["epoch"] for row in member.history] == [1, 2, 3, 4]

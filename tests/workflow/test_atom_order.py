@@ -84,29 +84,6 @@ def test_features_of_mapped_molecules_reach_their_atoms(tmp_path: Path) -> None:
     np.testing.assert_array_equal(store.atom_features[:, 0], store.atoms[:, ATOM_INDEX["element"]])
 
 
-@pytest.mark.parametrize(("order", "z"), [("smiles", [1, 8, 6, 1, 1, 1]), ("hydrogens-last", [8, 6, 1, 1, 1, 1])])
-def test_written_hydrogens_are_asked_for(tmp_path: Path, order: str, z: list[int]) -> None:
-    bonds = {"smiles": [9, 14, 7, 7, 7], "hydrogens-last": [14, 9, 7, 7, 7]}[order]  # sums of the two elements
-    rows = [["CO", "[6, 8, 1, 1, 1, 1]", "[14, 7, 7, 7, 9]"], ["[H]OC", json.dumps(z), json.dumps(bonds)]]
-    file = write(
-        tmp_path / "t.csv",
-        [*rows, *rows, ["C", "[6, 1, 1, 1, 1]", "[7, 7, 7, 7]"], ["O=C=O", "[8, 6, 8]", "[14, 14]"]],
-        ["smiles", "z", "s"],
-    )
-    data = DataSettings(str(file), task=Regression("z", level="atom"), workers=0, featuriser=HYDROGENS)
-    for task in (Regression("z", level="atom"), Regression("s", level="bond")):
-        with pytest.raises(InputError, match=r'row 2, column "smiles", value "\[H\]OC": it writes hydrogens'):
-            load_training_table(replace(data, task=task, target_columns=task.targets))
-    data = replace(data, featuriser=replace(HYDROGENS, atom_order=order), split_column=None)
-    element = ATOM_INDEX["element"]
-    store = load_training_table(data).store
-    np.testing.assert_array_equal(store.atom_y[:, 0], store.atoms[:, element])
-    store = load_training_table(replace(data, task=Regression("s", level="bond"), target_columns=("s",))).store
-    batch = store.batch(np.arange(len(store)))
-    of_node = store.atoms[:, element].numpy()
-    np.testing.assert_array_equal(store.bond_y[:, 0], of_node[batch.edge_index.numpy()].sum(0))
-
-
 def test_lists_do_not_go_with_standardising(tmp_path: Path) -> None:
     data = table(tmp_path / "t.csv", by_number)
     with pytest.raises(InputError, match="of the atoms as they are written: leave out --standardise"):

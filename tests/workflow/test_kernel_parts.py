@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +21,7 @@ from gtx.data import featurise
 from gtx.estimators import MoleculeRegressor
 from gtx.explain import compute_attribution
 from gtx.kernel import KernelRidge
-from gtx.models import GraphTransformer
 from gtx.prediction import Predictor
-from gtx.prediction.foundation_embedding import foundation_spec, with_embeddings
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
@@ -83,20 +80,6 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
     assert re.search(r"blend \d+% network \+ \d+% kernel, kernel fitted to 48 molecules", said)
     assert "molecules, compares substructures, descriptors, foundation embeddings" in said
     assert main(["explain", str(blend), smiles[5], "--draws", "2", "--out", str(tmp_path / "figure.svg")]) == 0
-
-
-def test_network_and_kernel_read_one_embedding(blend: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    predictor, calls, embed = gtx.load(blend, device="cpu"), [], GraphTransformer.embed
-    monkeypatch.setattr(GraphTransformer, "embed", lambda *arguments: calls.append(0) or embed(*arguments))
-    store = featurise(predictor.header.featuriser, TABLE["smiles"].tolist()[:8], workers=0).store
-    found = predictor.predict_store(store).mean
-    assert len(calls) == 1
-    embedded = with_embeddings(store, foundation_spec())
-    np.testing.assert_allclose(predictor.predict_store(embedded).mean, found, rtol=1e-5, atol=1e-5)
-    assert len(calls) == 2
-    alone = Predictor(predictor.members, predictor.header, "cpu")
-    others = replace(embedded, embeddings=embedded.embeddings.roll(1, 0))
-    assert (np.abs(alone.predict_store(others).mean - alone.predict_store(embedded).mean) > 1e-4).all()
 
 
 def test_the_network_reads_the_foundation_where_the_kernel_may(table: Path, tmp_path: Path) -> None:
