@@ -21,7 +21,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torch_geometric.data import Batch
 
 import gtx
@@ -166,7 +165,7 @@ def _read_modules(
 
 
 def _meta_tensors(make: Callable[[], nn.Module]) -> dict[str, Tensor]:
-    with torch.device("meta"), _Undrawn():
+    with torch.device("meta"):
         return make().state_dict()
 
 
@@ -176,15 +175,6 @@ def _filled(make: Callable[[], M], file: Any, place: str, expected: Mapping[str,
     module = make()
     module.load_state_dict(weights)
     return module.eval()
-
-
-class _Undrawn(TorchFunctionMode):
-    """Mode without first values of weights: the meta device has none, and torch loads its compiler for them."""
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(function, "__module__", None) == nn.init.__name__:
-            return kwargs["tensor"] if kwargs and "tensor" in kwargs else args[0]
-        return function(*args, **(kwargs or {}))
 
 
 def _build(spec: Mapping[str, Any]) -> nn.Module:
