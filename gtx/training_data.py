@@ -38,6 +38,7 @@ from gtx.molecules.perception import list_order_doubt
 from gtx.molecules.reactions import is_reaction
 from gtx.tasks import Task
 from gtx.tasks.classification import ClassTask
+from gtx.tasks.columns import TargetCells
 from gtx.tasks.combined import InferredTask
 from gtx.tasks.task import check_task_capability
 
@@ -517,15 +518,13 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
     if not settings.target_columns:
         names = listed(files[0].columns)
         raise InputError(f"say what to predict: give --target-columns out of the columns {names}")
-    task, remarks, y, bounds = _targets(files, settings)
-    lists = [task.columns.parse_lists(file.rows, file.columns) for file in files]
-    of_rows = None if lists[0] is None else [each for of_file in lists for each in of_file or ()]
-    _check_atom_order(rows, settings, of_rows)
+    task, remarks, (y, bounds, lists, _) = _targets(files, settings)
+    _check_atom_order(rows, settings, lists)
     weights = _weights(files, settings, task)
     molecules = _featurise(files, rows, settings, cache, progress)
     store = molecules.store
-    if of_rows is not None:
-        store, wrong = task.columns.attach_lists(store, [of_rows[i] for i in molecules.good])
+    if lists is not None:
+        store, wrong = task.columns.attach_lists(store, [lists[i] for i in molecules.good])
         for molecule, (target, reason) in wrong.items():  # a list whose length does not fit its molecule
             file, row = rows[molecules.good[molecule]]
             cell = row.cells[find_column(file.columns, target)]
@@ -587,13 +586,8 @@ def _read(settings: DataSettings) -> list[InputFile]:
     return files
 
 
-def _targets(
-    files: Sequence[InputFile], settings: DataSettings
-) -> tuple[Task, list[str], np.ndarray, np.ndarray | None]:
-    """Infer the task, with remarks on the choice, and parse the targets of all rows, `[n, T]`, and bounds, `[n, 2T]`.
-
-    The bounds are None if there are none.
-    """
+def _targets(files: Sequence[InputFile], settings: DataSettings) -> tuple[Task, list[str], TargetCells]:
+    """Infer the task, with remarks on the choice, and parse the targets of all rows; bounds are None without any."""
     for file in files:
         for name in (file.smiles_column, *settings.featuriser.components):
             if name in settings.target_columns:
@@ -608,18 +602,18 @@ def _targets(
         wanted = wanted.with_relation(settings.relation_column)
     remarks = wanted.remarks(files) if isinstance(wanted, InferredTask) else []
     task = wanted.infer_from_table(files).with_features(settings.features)
-    targets, bounds = [], []
+    parts = []
     for file in files:
         with named(file):
-            targets.append(task.columns.parse(file.rows, file.columns, file.row_log))
-            file_bounds = task.columns.parse_bounds(file.rows, file.columns)
-            if file_bounds is not None:
-                bounds.append(file_bounds)
+            parts.append(task.columns.parse(file.rows, file.columns, file.row_log))
     relations = task.columns.relations(files[0].columns)
     relations.add(files[0].rows)
     remarks += [f"warning: {line}; --relation-column learns from bounds of one target" for line in relations.lines()]
+    bounds = [part.bounds for part in parts if part.bounds is not None]
     has_bounds = any(not np.isnan(each).all() for each in bounds)
-    return task, remarks, np.concatenate(targets), np.concatenate(bounds) if has_bounds else None
+    lists = [each for part in parts for each in part.lists or ()]
+    y = np.concatenate([part.y for part in parts])
+    return task, remarks, TargetCells(y, np.concatenate(bounds) if has_bounds else None, lists or None)
 
 
 def _check_atom_order(

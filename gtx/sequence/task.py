@@ -22,7 +22,7 @@ from gtx.sequence.model import GeneratedSequence, MoleculeToSequenceModel, beam_
 from gtx.sequence.options import SequenceOptions
 from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, SequenceDataset, Tokenizer, TokenVocabulary
 from gtx.settings import learned
-from gtx.tasks.columns import BAD_TARGET, Columns
+from gtx.tasks.columns import BAD_TARGET, Columns, TargetCells
 from gtx.tasks.metrics import Metric, smoothed_cross_entropy
 from gtx.tasks.task import AnswerRules, Objective, Task, fresh_columns
 
@@ -237,7 +237,7 @@ class SequenceColumns(Columns):
             )
         return {"texts": sorted({cell.strip() for file in files for cell in file.cells(name)} - {""})}
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> TargetCells:
         (name,) = self.targets
         position, number = find_column(columns, name), {text: i for i, text in enumerate(self.texts)}
         y = np.full((len(rows), 1), np.nan)
@@ -251,10 +251,7 @@ class SequenceColumns(Columns):
                 row_log.error(row.number, name, cell, complaint, category=BAD_TARGET)
             else:
                 y[i] = number[cell.strip()]
-        return y
-
-    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
-        """Return None: texts have no bounds."""
+        return TargetCells(y)
 
     def complaint(self, target: int, cell: str) -> str:
         """Describe why a text cannot be learned; empty if it can."""

@@ -168,30 +168,19 @@ class CrossEntropy(NumericObjective):
         return {"weights": tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts)}
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
-        if not self.task.evidential:
-            return self._cross_entropies(output, target)
-        losses = []
-        for t, alpha in enumerate(self.distributions(output)):
-            y = target[:, t].long()
-            loss = evidence_loss(alpha, y)
-            losses.append(
-                loss if self.task.loss_weights is None else loss * constants(self.task.loss_weights[t], output)[y]
-            )
-        return torch.stack(losses, dim=1)
-
-    def _cross_entropies(self, output: Tensor, target: Tensor) -> Tensor:
-        """Compute the cross-entropies `[R, T]` from logits `[R, P]`."""
-        if self.task.binary:
-            weight = (
-                None
-                if self.task.loss_weights is None
-                else constants([one for _, one in self.task.loss_weights], output)
-            )
-            return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=weight)
-        losses = []
-        for t, place in enumerate(self.places):
-            weight = None if self.task.loss_weights is None else constants(self.task.loss_weights[t], output)
-            losses.append(F.cross_entropy(output[:, place.columns], target[:, t].long(), weight, reduction="none"))
+        weights: list[Any] = [None] * len(self.targets)
+        if self.task.loss_weights is not None:
+            weights = [constants(each, output) for each in self.task.loss_weights]
+        if self.task.binary and not self.task.evidential:
+            positive = None if weights[0] is None else torch.stack([each[1] for each in weights])
+            return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=positive)
+        losses, classes = [], target.long().unbind(1)
+        if self.task.evidential:
+            for alpha, y, weight in zip(self.distributions(output), classes, weights, strict=True):
+                losses.append(evidence_loss(alpha, y) * (1 if weight is None else weight[y]))
+        else:
+            for place, y, weight in zip(self.places, classes, weights, strict=True):
+                losses.append(F.cross_entropy(output[:, place.columns], y, weight, reduction="none"))
         return torch.stack(losses, dim=1)
 
     def softmaxes(self, output: Tensor) -> Tensor:

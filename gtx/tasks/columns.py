@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -391,6 +391,24 @@ BAD_TARGET = "with a bad target"
 NO_NUMBER = f"is not a finite number, nor blank: {BLANK_WORDS}"
 
 
+class TargetCells(NamedTuple):
+    """What the cells of T targets hold in n rows.
+
+    Attributes:
+        y: values, float64 `[n, T]`, NaN for blanks and for what cannot be read; of a list the mean, by which duplicates
+            and blank rows are recognised.
+        bounds: bounds of values that were not measured, float64 `[n, 2T]`: T lower, then T upper, NaN without a bound;
+            None for columns without bounds.
+        lists: list of each row by target, float64 `[a]`; None if cells are no lists.
+        bad: index of the row, index of the target, text and reason of each cell that cannot be read.
+    """
+
+    y: np.ndarray
+    bounds: np.ndarray | None = None
+    lists: list[dict[str, np.ndarray]] | None = None
+    bad: Sequence[tuple[int, int, str, str]] = ()
+
+
 @dataclass(frozen=True)
 class Columns:
     """T target columns whose cells are numbers, or, for atoms and bonds, lists of numbers.
@@ -449,7 +467,7 @@ class Columns:
             return f"no list of {self.nouns[1]}"
         if self.censored is not None and parse_bound(cell):
             return "a bound in place of a number"
-        return "no number" if np.isinf(parse_number(cell)) else f"a number beyond {LARGEST:g}"
+        return "no number"
 
     def check_rows(self, y: np.ndarray) -> np.ndarray:
         """Check the values of each row `[n, T]` together, NaN for blanks; infinity where they do not fit."""
@@ -509,83 +527,77 @@ class Columns:
         except InputError:
             return None
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        """Parse the targets of all rows, float64 `[n, T]`, NaN for blanks; a wrong cell is an error of its row.
+    def read(self, rows: Sequence[Row], columns: Sequence[str]) -> TargetCells:
+        """Read the cells of those targets that a table has."""
+        y = np.full((len(rows), len(self.targets)), np.nan)
+        lists: list[dict[str, np.ndarray]] = [{} for _ in rows]
+        bad: list[tuple[int, int, str, str]] = []
+        known = {t: self.cells(t, rows, columns) for t in find_columns(columns, self.targets)}
+        for t, cells in known.items():
+            if not self.level.lists:
+                y[:, t] = self.values(t, cells)
+                unread = np.flatnonzero(np.isinf(y[:, t])).tolist()
+                bad += [(i, t, cells[i], self.complaint(t, cells[i])) for i in unread]
+                continue
+            for i, cell in enumerate(cells):
+                try:
+                    items = self.items(t, cell)
+                except InputError as reason:
+                    bad.append((i, t, cell, str(reason)))
+                    continue
+                if items is not None:
+                    lists[i][self.targets[t]] = items
+                    measured = np.sort(items[~np.isnan(items)])  # independent of the order of the atoms
+                    y[i, t] = measured.mean() if len(measured) else np.nan
+        y[np.isinf(y)] = np.nan
+        bounds = self.bounds_in([known.get(t, [""] * len(rows)) for t in range(len(self.targets))])
+        return TargetCells(y, bounds, lists if self.level.lists else None, sorted(bad))
 
-        Of lists it is the mean, by which duplicates and blank rows are recognised.
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> TargetCells:
+        """Read the targets of all rows; a wrong cell is an error of its row, which has no values then.
+
+        Raises:
+            InputError: there is no such column, or a value is too large.
         """
-        if self.level.lists:
-            return self._means(rows, columns, row_log)
+        places = [find_column(columns, name) for name in self.targets]
         if self.relation_column is not None:
             find_column(columns, self.relation_column)
-        cells = [self.cells(t, rows, columns) for t in range(len(self.targets))]
-        y = np.stack([self.values(t, column) for t, column in enumerate(cells)], axis=1)
-        bad = np.isinf(y)
-        wrong = [[column[i] for i in np.flatnonzero(bad[:, t])] for t, column in enumerate(cells)]
-        advice = ["" if self.discrete else comma_advice(column) for column in wrong]
-        for i, t in zip(*np.nonzero(bad), strict=True):
-            cell = cells[t][i]
-            reason = self.complaint(t, cell) + (advice[t] if has_comma(cell) else "")
-            row_log.error(rows[i].number, self.targets[t], cell, reason, category=BAD_TARGET)
-        y[bad.any(axis=1)] = np.nan
+        cells = self.read(rows, columns)
+        wrong: list[list[str]] = [[] for _ in places]
+        for _, t, cell, _ in cells.bad:
+            wrong[t].append(cell)
+        advice = ["" if self.discrete or self.level.lists else comma_advice(each) for each in wrong]
+        for i, t, cell, reason in cells.bad:
+            more = advice[t] if has_comma(cell) else ""
+            row_log.error(rows[i].number, self.targets[t], cell, reason + more, category=BAD_TARGET)
+        refused = {i for i, *_ in cells.bad}
+        y = cells.y
+        y[sorted(refused)] = np.nan
+        if self.level.lists:
+            for i, t in [(i, t) for i in range(len(rows)) if i not in refused for t in range(len(places))]:
+                cell = "" if rows[i].error or self.discrete else rows[i].cells[places[t]]
+                if number := sum(parse_bound(item) is not None for item in split_list(cell)):
+                    words = f"left out as blank: of {self.level.name}s only exact values are learned"
+                    row_log.warn(rows[i].number, self.targets[t], cell, f"{plural(number, 'bound')} {words}")
+            return cells
         if place := too_large(y):
-            row, name, cell = rows[place[0]], self.targets[place[1]], cells[place[1]][place[0]]
+            row, name, cell = rows[place[0]], self.targets[place[1]], self.cells(place[1], rows, columns)[place[0]]
             raise InputError(format_row_message(row.number, name, cell, f"is too large: {LIMIT}"))
         joined = self.check_rows(y)
         for i in np.flatnonzero(np.isinf(joined).any(1)).tolist():
             row_log.error(rows[i].number, None, None, self.row_complaint(y[i]), category=BAD_TARGET)
-        return np.where(np.isinf(joined), np.nan, joined)
-
-    def _means(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        y = np.full((len(rows), len(self.targets)), np.nan)
-        places = [find_column(columns, name) for name in self.targets]
-        for i, row in enumerate(rows):
-            means: list[float] = []
-            for t, place in enumerate(() if row.error else places):
-                cell = row.cells[place]
-                try:
-                    means.append(_mean(self.items(t, cell)))
-                except InputError as reason:
-                    row_log.error(row.number, self.targets[t], cell, str(reason), category=BAD_TARGET)
-                    break
-                number = 0 if self.discrete else sum(parse_bound(item) is not None for item in split_list(cell))
-                if number:
-                    words = f"left out as blank: of {self.level.name}s only exact values are learned"
-                    row_log.warn(row.number, self.targets[t], cell, f"{plural(number, 'bound')} {words}")
-            if len(means) == len(places):
-                y[i] = means
-        return y
-
-    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        """Parse bounds of values that were not measured, see `bounds_in`."""
-        return self.bounds_in([self.cells(t, rows, columns) for t in range(len(self.targets))])
+        return cells._replace(y=np.where(np.isinf(joined), np.nan, joined))
 
     def bounds_in(self, columns: Sequence[Sequence[str]]) -> np.ndarray | None:
-        """Parse the bounds in the cells of T targets, float64 `[n, 2T]`: T lower, then T upper; NaN without a bound.
-
-        None if the columns have no bounds.
-        """
+        """Parse the bounds in the cells of T targets, see `TargetCells`."""
         if not self.censored:
             return None
         return np.stack([read_bounds(cells) for cells in columns], axis=2).reshape(len(columns[0]), -1)
 
-    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
-        """Parse the lists of each row by target, float64 `[a]`; None if cells are no lists."""
-        if not self.level.lists:
-            return None
-        places = [find_column(columns, name) for name in self.targets]
-        parts: list[dict[str, np.ndarray]] = []
-        for row in rows:
-            cells = [] if row.error else [row.cells[place] for place in places]
-            items = [self.items_or_none(t, cell) for t, cell in enumerate(cells)]
-            pairs = zip(self.targets, items, strict=False)  # a broken row has none
-            parts.append({name: values for name, values in pairs if values is not None})
-        return parts
-
     def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]
     ) -> tuple[MoleculeStore, dict[int, tuple[str, str]]]:
-        """Add the lists of `parse_lists` to the molecules of a store.
+        """Add the lists of rows, see `TargetCells`, to the molecules of a store.
 
         Returns:
             The store, and for each molecule whose list does not fit, by its index, the target and the reason.
@@ -593,12 +605,6 @@ class Columns:
         ptr = self.level.ptr(store).numpy()
         y, wrong = attach_lists(lists, self.targets, ptr, "bond" if self.level.name == "bond" else "atom", self.nouns)
         return self.level.with_targets(store, torch.from_numpy(y)), wrong
-
-
-def _mean(values: np.ndarray | None) -> float:
-    """Average the known values, independent of the order of the atoms; NaN if none is known."""
-    measured = np.empty(0) if values is None else np.sort(values[~np.isnan(values)])
-    return float(measured.mean()) if len(measured) else np.nan
 
 
 # --- Columns: labels of classes.

@@ -28,6 +28,7 @@ from gtx.tasks.columns import (
     ClassColumns,
     Columns,
     LevelName,
+    TargetCells,
     all_equal,
     count_labels,
     in_order,
@@ -292,15 +293,11 @@ class JointColumns(Columns):
 
     tasks: tuple[Task, ...] = ()
 
-    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> np.ndarray:
-        return np.concatenate([task.columns.parse(rows, columns, row_log) for task in self.tasks], axis=1)
-
-    def parse_bounds(self, rows: Sequence[Row], columns: Sequence[str]) -> np.ndarray | None:
-        return self.tasks[0].columns.parse_bounds(rows, columns)
-
-    def parse_lists(self, rows: Sequence[Row], columns: Sequence[str]) -> list[dict[str, np.ndarray]]:
-        parts = [task.columns.parse_lists(rows, columns) or [] for task in self.tasks if task.level != "molecule"]
-        return [{name: values for each in lists for name, values in each.items()} for lists in zip(*parts, strict=True)]
+    def parse(self, rows: Sequence[Row], columns: Sequence[str], row_log: RowLog) -> TargetCells:
+        parts = [task.columns.parse(rows, columns, row_log) for task in self.tasks]
+        lists = zip(*(part.lists for part in parts if part.lists is not None), strict=True)
+        joined = [{name: values for own in of_row for name, values in own.items()} for of_row in lists]
+        return TargetCells(np.concatenate([part.y for part in parts], axis=1), parts[0].bounds, joined)
 
     def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]

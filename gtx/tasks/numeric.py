@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self, TypeGuard
@@ -18,7 +18,7 @@ from gtx.data import MoleculeStore
 from gtx.data.cells import LARGEST, list_text
 from gtx.data.rows import Row, find_columns
 from gtx.settings.tasks import WeightOptions
-from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of, read_bounds
+from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
 from gtx.tasks.task import AnswerRules, Objective, Task, check_task_capability, fresh_columns
 
@@ -218,14 +218,10 @@ class Predictions:
 
     def subset(self, rows: np.ndarray) -> Predictions:
         """Select the molecules `rows`."""
-        optional = {name: getattr(self, name) for name in ("std", "low", "high", "distance", "vacuity")}
-        return Predictions(
-            self.mean[rows],
-            **{name: None if values is None else values[rows] for name, values in optional.items()},
-            warnings=[self.warnings[i] for i in rows],
-            table=[column[rows] for column in self.table],
-            reach=None if self.reach is None else (self.reach[0][rows], self.reach[1][rows]),
-        )
+        values = {name: each[rows] for name, each in vars(self).items() if isinstance(each, np.ndarray)}
+        reach = None if self.reach is None else (self.reach[0][rows], self.reach[1][rows])
+        warnings, table = [self.warnings[i] for i in rows], [column[rows] for column in self.table]
+        return replace(self, **values, reach=reach, warnings=warnings, table=table)
 
     def columns(self) -> list[np.ndarray]:
         """Return the columns that `AnswerRules.output_columns` names; NaN or None for a molecule that is not
@@ -398,45 +394,32 @@ class TableScores:
             return
         self.relations.add(rows)
         self.rows += len(rows)
-        if self.columns.level.lists:
-            self.y += [self._items(row, len(mean)) for row, mean in zip(rows, answers.mean, strict=True)]
+        cells = self.columns.read(rows, self.names)
+        for i, t, cell, _ in cells.bad:
+            self._leave_out(t, rows[i], cell, self.columns.unread_words(t, cell))
+        if cells.lists is not None:
+            for row, lists, mean in zip(rows, cells.lists, answers.mean, strict=True):
+                self.y.append(self._items(row, lists, len(mean)))
             self.prediction += answers.mean
-        else:
-            self.y.append(self._values(rows))
-            self.prediction.append(answers.mean)
+            return
+        large = np.abs(cells.y) > LARGEST
+        joined = self.columns.check_rows(np.where(large, np.nan, cells.y))
+        for i, t in np.argwhere(large | (np.isinf(joined) & ~np.isnan(cells.y))).tolist():
+            reason = f"a number beyond {LARGEST:g}" if large[i, t] else self.columns.joint_words
+            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], reason)
+        self.y.append(np.where(np.isinf(joined), np.nan, joined))
+        if cells.bounds is not None:
+            self.bounds.append(cells.bounds)
+        self.prediction.append(answers.mean)
 
-    def _values(self, rows: Sequence[Row]) -> np.ndarray:
-        """Read the values of some rows, `[n, T]`, and keep their bounds."""
-        targets = len(self.columns.targets)
-        y, bounds = np.full((len(rows), targets), np.nan), np.full((len(rows), 2, targets), np.nan)
-        for t in self.position:
-            cells = self.columns.cells(t, rows, self.names)
-            values = self.columns.values(t, cells)
-            if self.columns.censored:
-                bounds[:, :, t] = read_bounds(cells)
-            bad = np.abs(values) > LARGEST  # and what is no number is infinite
-            for i in np.flatnonzero(bad).tolist():
-                self._leave_out(t, rows[i], cells[i], self.columns.unread_words(t, cells[i]))
-            y[:, t] = np.where(bad, np.nan, values)
-        joined = self.columns.check_rows(y)
-        for i, t in np.argwhere(np.isinf(joined) & ~np.isnan(y)).tolist():
-            self._leave_out(t, rows[i], rows[i].cells[self.position[t]], self.columns.joint_words)
-        if self.columns.censored:
-            self.bounds.append(bounds.reshape(len(rows), -1))
-        return np.where(np.isinf(joined), np.nan, joined)
-
-    def _items(self, row: Row, items: int) -> np.ndarray:
-        """Read the lists of a row, one value for each of its atoms or bonds, `[items, T]`."""
+    def _items(self, row: Row, lists: Mapping[str, np.ndarray], items: int) -> np.ndarray:
+        """Return the values of a row, one for each of its atoms or bonds, `[items, T]`."""
         y = np.full((items, len(self.columns.targets)), np.nan)
-        for t, position in self.position.items():
-            cell, each = row.cells[position], f"one {self.columns.nouns[0]} for each {self.columns.level.name}"
-            try:
-                values = self.columns.items(t, cell)
-            except InputError:
-                self._leave_out(t, row, cell, self.columns.unread_words(t, cell))
-                continue
+        for t, place in self.position.items():
+            values = lists.get(self.columns.targets[t])
             if values is not None and len(values) != items:
-                self._leave_out(t, row, cell, f"a list of another length than {each}")
+                each = f"one {self.columns.nouns[0]} for each {self.columns.level.name}"
+                self._leave_out(t, row, row.cells[place], f"a list of another length than {each}")
             elif values is not None:
                 y[:, t] = values
         return y

@@ -118,7 +118,7 @@ def check_entry(loaded: PublicDataset, number: int, without: tuple[str, ...] = (
         [InputFile(loaded.name, table.columns, table.smiles_column, rows, row_log, 0)]
     )
     assert task.discrete == (loaded.name.split("/")[-1] in ("bbbp", "bace", "tox21"))
-    assert np.isfinite(task.columns.parse(rows, table.columns, row_log)).any()
+    assert np.isfinite(task.columns.parse(rows, table.columns, row_log).y).any()
     for column in loaded.split_columns:
         place = table.index(column)
         split = split_by_column([row.cells[place] for row in rows], row_log)

@@ -104,13 +104,12 @@ def test_a_bound_is_a_sign_and_a_number(cell: str, bound: tuple | None) -> None:
 def test_cells_become_values_and_bounds_or_errors_that_name_the_option() -> None:
     rows = [Row(i + 1, ["C", cell], "C") for i, cell in enumerate(["1.5", "> 5", "", "<0.1", ">x"])]
     row_log = RowLog()
-    y, bounds = TASK.columns.parse(rows, ["smiles", "y"], row_log), TASK.columns.parse_bounds(rows, ["smiles", "y"])
+    y, bounds, *_ = TASK.columns.parse(rows, ["smiles", "y"], row_log)
     np.testing.assert_array_equal(y[:, 0], [1.5, *[np.nan] * 4])
     np.testing.assert_array_equal(bounds, [[np.nan] * 2, [5, np.nan], [np.nan] * 2, [np.nan, 0.1], [np.nan] * 2])
     assert list(row_log.errors) == [5]
     plain, row_log = Regression("y"), RowLog()
-    assert plain.columns.parse_bounds(rows, ["smiles", "y"]) is None
-    plain.columns.parse(rows, ["smiles", "y"], row_log)
+    assert plain.columns.parse(rows, ["smiles", "y"], row_log).bounds is None
     assert sorted(row_log.errors) == [2, 4, 5]
     assert row_log.errors[2] == (
         'row 2, column "y", value "> 5": is a bound, not a number; --censored learns from bounds too'

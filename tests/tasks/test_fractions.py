@@ -50,7 +50,7 @@ CELLS = [
 def test_rows_that_are_no_shares_are_errors(normalise: bool, wrong: list[int]) -> None:
     rows = [Row(i + 1, cells, "C") for i, cells in enumerate(CELLS)]
     row_log = RowLog()
-    y = FractionRegression(["a", "b", "c"], normalise=normalise).columns.parse(rows, ["a", "b", "c"], row_log)
+    y = FractionRegression(["a", "b", "c"], normalise=normalise).columns.parse(rows, ["a", "b", "c"], row_log).y
     assert sorted(row_log.errors) == wrong
     known = ~np.isnan(y).any(1)
     assert known.tolist() == [i + 1 not in (*wrong, 3) for i in range(len(rows))]

@@ -37,7 +37,7 @@ def column(*labels: str) -> list[tuple[str, str]]:
 def test_numbers_with_blanks_and_bad_cells():
     row_log = RowLog()
     rows = [*rows_of(("1.5", ""), ("nan", "2"), ("x", "3"), ("4", "inf")), Row(5, ["C", "9", ""], "C", error="ragged")]
-    y = Regression(["z", "y"]).columns.parse(rows, COLUMNS, row_log)
+    y = Regression(["z", "y"]).columns.parse(rows, COLUMNS, row_log).y
     assert np.array_equal(y, [[np.nan, 1.5], [2, np.nan]] + [[np.nan] * 2] * 3, equal_nan=True)
     assert row_log.errors == {
         3: f'row 3, column "y", value "x": is not a finite number, nor blank: {BLANK_WORDS}',
@@ -50,7 +50,7 @@ def test_numbers_with_blanks_and_bad_cells():
 @pytest.mark.parametrize("cell", ["-1e200", "9.96920996838687e+36"])
 def test_a_number_that_would_spoil_the_others_is_refused(cell):
     task, rows = Regression(["y", "z"]), rows_of(("1", "1e30"), ("2", "-1e30"), ("3", cell))
-    assert np.isfinite(task.columns.parse(rows[:2], COLUMNS, RowLog())).all()
+    assert np.isfinite(task.columns.parse(rows[:2], COLUMNS, RowLog()).y).all()
     message = f'row 3, column "z", value "{cell}": is too large: a target lies between -1e+30 and 1e+30; leave'
     with pytest.raises(InputError) as error:
         task.columns.parse(rows, COLUMNS, RowLog())
@@ -132,7 +132,7 @@ def test_two_labels_of_any_kind_are_two_classes(labels, classes):
     """Numbers in order, else the one that names what is looked for comes last: its probability is predicted."""
     task = settled(BinaryClassification(["y"]), *column(*labels))
     assert task.columns.labels(0) == classes
-    y = task.columns.parse(rows_of(*column(*labels)), COLUMNS, RowLog())[:, 0]
+    y = task.columns.parse(rows_of(*column(*labels)), COLUMNS, RowLog()).y[:, 0]
     known = [label.strip() for label in labels if label]
     place = {name: i for i, name in enumerate(classes)} | {"1.0": 1, "True": 1, "TRUE": 1}
     assert y[~np.isnan(y)].tolist() == [place[label] for label in known]
@@ -142,7 +142,7 @@ def test_the_positive_class_can_be_said():
     cells = column("BBB+", "BBB-", "", "BBB+")
     task = settled(BinaryClassification(["y"], positive="BBB-"), *cells)
     assert task.columns.labels(0) == ("BBB+", "BBB-")
-    assert task.columns.parse(rows_of(*cells), COLUMNS, RowLog())[:, 0].tolist()[:2] == [0, 1]
+    assert task.columns.parse(rows_of(*cells), COLUMNS, RowLog()).y[:, 0].tolist()[:2] == [0, 1]
     assert task.answers.notes() == [
         "y: y_pred is the probability of the positive class, 'BBB-'; the other class is 'BBB+'"
     ]
@@ -192,12 +192,12 @@ def test_so_are_those_of_weights_and_features():
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():
     task, row_log = settled(BinaryClassification(["y"]), *column("a", "b")), RowLog()
-    y = task.columns.parse(rows_of(*column("b", "c", "")), COLUMNS, row_log)
+    y = task.columns.parse(rows_of(*column("b", "c", "")), COLUMNS, row_log).y
     assert np.array_equal(y[:, 0], [1, np.nan, np.nan], equal_nan=True)
     assert row_log.errors == {2: 'row 2, column "y", value "c": is neither a nor b, nor blank'}
     task, row_log = settled(MulticlassClassification(["y"]), *column("a", "b", "10", "9")), RowLog()
     assert task.columns.labels(0) == ("9", "10", "a", "b")
-    assert task.columns.parse(rows_of(*column("d")), COLUMNS, row_log).size
+    assert task.columns.parse(rows_of(*column("d")), COLUMNS, row_log).y.size
     assert "is none of the classes '9', '10', 'a', 'b' of the training table" in row_log.errors[1]
 
 

@@ -69,7 +69,7 @@ UNKNOWN = "a label that the model does not know"
         (
             Regression("y", level="atom"),
             ["[1, 2]", "[1]", "x y"],
-            "1 of 3 rows; 1 has a list of another length than one number for",
+            "1 of 3 rows; 1 has no list of numbers, first row 3: 'x y'; 1 has a list of another length than one number",
         ),
         (
             Regression("y", level="atom"),
@@ -102,9 +102,8 @@ def test_cells_are_read_as_in_training(task: Task, cells: list, plain: list) -> 
 def test_bounds_in_lists_of_atoms_are_blanks_and_told() -> None:
     row_log, cells = RowLog(), ["['<1', '>1']", "['0.5', \">1\"]", "[0.5, 1]", "['x', 1]"]
     task = Regression("y", level="atom")
-    y = task.columns.parse(rows_of(*cells), ["smiles", "y"], row_log)
+    y, _, lists, _ = task.columns.parse(rows_of(*cells), ["smiles", "y"], row_log)
     np.testing.assert_array_equal(y[:, 0], [np.nan, 0.5, 0.75, np.nan])
-    lists = task.columns.parse_lists(rows_of(*cells), ["smiles", "y"])
     np.testing.assert_array_equal(lists[1]["y"], [0.5, np.nan])
     assert list(row_log.errors) == [4] and list(row_log.warnings) == [1, 2]
     assert row_log.warnings[1][0].endswith("2 bounds left out as blank: of atoms only exact values are learned")
