@@ -672,11 +672,7 @@ def _featurise(
     if settings.features:
         molecules = settings.features.joined(molecules, [row.features for _, row in rows], texts, settings.featuriser)
     for (file, row), error, warnings in zip(rows, molecules.errors, molecules.warnings, strict=False):
-        column, text = row.locate(file.smiles_column)
-        if error and not row.error:
-            file.row_log.error(row.number, column, text, error)
-        for warning in warnings:
-            file.row_log.warn(row.number, column, text, warning)
+        file.row_log.add(row, file.smiles_column, error, warnings)
     return molecules
 
 

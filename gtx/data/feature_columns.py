@@ -112,10 +112,8 @@ class FeatureColumns:
                     continue
                 try:
                     yield row._replace(features=self._read([row.cells[place] for place in places]))
-                except _UnusableError as error:
-                    cell = printable(row.cells[places[error.number]])
-                    name = printable(self.columns[error.number])
-                    yield row._replace(error=f'column "{name}", value "{cell}": {error}', category=BAD_FEATURE)
+                except InputError as error:
+                    yield row._replace(error=str(error), category=BAD_FEATURE)
 
         return replace(table, rows=rows())
 
@@ -136,10 +134,8 @@ class FeatureColumns:
         for i in range(count):
             try:
                 rows.append(self._read([cell_text(column[i]) for column in columns]))
-            except _UnusableError as error:
-                value = printable(repr(columns[error.number][i]))
-                place = f"feature {self.columns[error.number]!r} of number {i}, counted from 0, {value}"
-                raise InputError(f"{place}: {error}") from None
+            except InputError as error:
+                raise InputError(f"number {i}, counted from 0: feature {error}") from None
         return rows
 
     def read_one(self, cells: Mapping[str, Any]) -> list[RowFeatures]:
@@ -189,46 +185,34 @@ class FeatureColumns:
             raise InputError(f"feature column {name!r}: {error}; {self.remedy}") from None
 
     def _read(self, cells: Sequence[str]) -> RowFeatures:
-        """Read the cells of a row, in the order of `columns`; `_UnusableError` for one that cannot be used."""
-        first = len(self.names)
-        numbers = [self._number(i, cell) for i, cell in enumerate(cells[:first])]
-        lists = {self.columns[i]: self._list(i, cell) for i, cell in enumerate(cells[first:], first)}
-        filled = {name: values for name, values in lists.items() if values is not None}
-        atoms, bonds = ({name: filled[name] for name in names if name in filled} for names in (self.atoms, self.bonds))
+        """Read the cells of a row, in the order of `columns`; an `InputError` names the cell that cannot be used."""
+        numbers, lists = [], {}
+        for name, cell in zip(self.columns, cells, strict=True):
+            try:
+                if name in self.names:
+                    numbers.append(self._number(cell))
+                elif (values := self._list(cell, "atom" if name in self.atoms else "bond")) is not None:
+                    lists[name] = values
+            except InputError as reason:
+                raise InputError(f'column "{printable(name)}", value "{printable(cell)}": {reason}') from None
+        atoms, bonds = ({name: lists[name] for name in names if name in lists} for names in (self.atoms, self.bonds))
         return RowFeatures(self._marked(np.array(numbers, np.float64)), atoms, bonds)
 
-    def _number(self, i: int, cell: str) -> float:
+    def _number(self, cell: str) -> float:
         number = parse_number(cell)
         if abs(number) <= LARGEST or (self.blanks and np.isnan(number)):
             return number
-        raise _UnusableError(i, no_feature(cell, self.blanks))
+        reason = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
+        expected = f"expected a number of at most {LARGEST:g}{' or a blank' if self.blanks else ''}"
+        raise InputError(f"{reason}; {expected}{comma_advice([cell])}")
 
-    def _list(self, i: int, cell: str) -> np.ndarray | None:
-        try:
-            values = parse_list(cell)
-        except InputError as reason:
-            raise _UnusableError(i, str(reason)) from None
+    def _list(self, cell: str, per: str) -> np.ndarray | None:
+        values = parse_list(cell)
         if not self.blanks and (values is None or np.isnan(values).any()):
-            per = "bond" if self.columns[i] in self.bonds else "atom"
-            raise _UnusableError(i, f"expected a list of numbers, one for each {per}, without blanks")
+            raise InputError(f"expected a list of numbers, one for each {per}, without blanks")
         return values
 
     def _marked(self, numbers: np.ndarray) -> np.ndarray:
         """Append to numbers `[..., C]`, if blanks are allowed, 1 for each blank and 0 for each other; float32."""
         parts = [numbers, np.isnan(numbers)] if self.blanks else [numbers]
         return np.concatenate(parts, axis=-1).astype(np.float32)
-
-
-def no_feature(cell: str, blanks: bool) -> str:
-    """Describe the error of a cell that cannot be a feature."""
-    number = parse_number(cell)
-    reason = "is blank" if np.isnan(number) else "is not a number" if np.isinf(number) else "is too large"
-    return f"{reason}; expected a number of at most {LARGEST:g}{' or a blank' if blanks else ''}{comma_advice([cell])}"
-
-
-class _UnusableError(Exception):
-    """Error of a cell that cannot be used: the number of its column, and the reason."""
-
-    def __init__(self, number: int, reason: str) -> None:
-        super().__init__(reason)
-        self.number = number

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from gtx.base.errors import InputError, did_you_mean
+from gtx.base.files import atomic_file
 from gtx.data.tables import open_table
 
 
@@ -217,22 +218,19 @@ def _download(entry: PublicDataset) -> None:
         raise _unavailable(entry, reason) from None
     digest = hashlib.sha256(content).hexdigest()
     _check(entry, digest)
-    part = entry.path.with_name(f".{entry.path.name}.{os.getpid()}.part")
     try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        table = open_table(part, entry.smiles_column)
-        for column in (*entry.targets, *entry.split_columns):
-            table.index(column)
-        if entry.sha256 is None:
-            _record(entry.path).write_text(f"{digest}  {entry.path.name}\n")  # as sha256sum writes and checks it
-        part.replace(entry.path)
+        with atomic_file(entry.path) as part:
+            part.write(content)
+            part.flush()
+            table = open_table(part.name, entry.smiles_column)
+            for column in (*entry.targets, *entry.split_columns):
+                table.index(column)
+            if entry.sha256 is None:
+                _record(entry.path).write_text(f"{digest}  {entry.path.name}\n")  # as sha256sum writes and checks it
     except InputError as reason:  # a page that says "log in first" is no table
         raise _unavailable(entry, reason) from None
     except OSError as reason:
         raise InputError(f"cannot write {entry.path}: {reason}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _unavailable(entry: PublicDataset, reason: Exception) -> InputError:

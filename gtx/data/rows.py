@@ -92,26 +92,21 @@ class MoleculeColumn(NamedTuple):
         """Return the first of the `candidates`; no position if no name is suitable."""
         return next(iter(self.candidates(columns, parts)), [])
 
-    def choose(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], str]:
-        """Choose the column of molecules by names and first rows: its position, or several and the reason, for a
-        message.
+    def choose(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+        """Choose the column of molecules by names and first rows: its position, or several, or none.
 
-        The first `candidates` count of which a cell is a molecule, so a column `smiles_id` of numbers is none of them.
-        Without such candidates, the columns whose cells are molecules count, and then the names alone.
+        The first `candidates` count of which a cell is a molecule, so a column `smiles_id` of numbers is none of them;
+        or those blank in the first rows, as far as one can see. Without such candidates, the columns whose cells are
+        molecules count, and then the names alone.
         """
         cells = list(zip(*rows, strict=True)) or [()] * len(columns)
         named = self.candidates(columns)
         for group in named:
             if likely := [i for i in group if any(map(is_molecule, cells[i]))]:
-                return likely, "several columns are called so"
+                return likely
             if columns[group[0]].strip().lower() in self.names and not any(map(str.strip, cells[group[0]])):
-                return group, "several columns are called so"  # blank in the first rows, as far as one can see
-        likely = molecule_columns(rows)
-        if named and not likely:
-            return named[0], "several columns are called so"
-        number = "several columns" if likely else "no column"
-        why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
-        return likely, why
+                return group
+        return molecule_columns(rows) or next(iter(named), [])
 
 
 def find_column(columns: Sequence[str], name: str) -> int:
@@ -156,8 +151,12 @@ def smiles_index(
     """
     if wanted.requested is not None:
         return find_column(columns, wanted.requested)
-    places, why = wanted.choose(columns, first_rows())
+    places = wanted.choose(columns, first_rows())
     if len(places) != 1:
+        why = "several columns are called so"
+        if not any(set(places) <= set(group) for group in wanted.candidates(columns)):
+            number = "several columns" if places else "no column"
+            why = f"there is no column called 'smiles', and {number} of which the first rows can be read as molecules"
         raise InputError(f"which column holds the SMILES? {why}: {remedy}; the columns are {listed(columns)}")
     name = columns[places[0]].strip()
     if len(name) > 1 and name.lower() not in wanted.names and is_molecule(name):  # no name, but the first molecule
@@ -409,10 +408,15 @@ class RowLog:
         """Record rows with the errors and warnings of their molecules, as in `gtx.molecules.FeaturisedMolecules`."""
         self.enter(rows)
         for row, error, several in zip(rows, errors, warnings, strict=True):
-            if error and not row.error:
-                self.error(row.number, *row.locate(column), error)
-            for warning in several:
-                self.warn(row.number, *row.locate(column), warning)
+            self.add(row, column, error, several)
+
+    def add(self, row: Row, column: str, error: str | None, warnings: Sequence[str]) -> None:
+        """Record the error and the warnings of the molecule of a row that was entered."""
+        place = row.locate(column)
+        if error and not row.error:
+            self.error(row.number, *place, error)
+        for warning in warnings:
+            self.warn(row.number, *place, warning)
 
     def error(
         self, row: int, column: str | None, value: str | None, reason: str, category: str = "with an unusable molecule"

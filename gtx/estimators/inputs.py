@@ -53,7 +53,7 @@ def smiles_in(table: pd.DataFrame, read: Sequence[str], usual: str | None) -> pd
         raise InputError(f"X has no column of SMILES beside {listed(names)}" if names else "X has no columns")
     likely = rest
     if len(rest) > 1:
-        chosen, _ = MoleculeColumn(None, usual).choose([names[i] for i in rest], first_cells(table.iloc[:, rest]))
+        chosen = MoleculeColumn(None, usual).choose([names[i] for i in rest], first_cells(table.iloc[:, rest]))
         likely = [rest[i] for i in chosen]
     if len(likely) == 1 and (read or len(rest) == 1):
         return table.iloc[:, likely[0]]

@@ -13,7 +13,6 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Descriptors, rdMolDescriptors, rdPartialCharges
 from rdkit.Chem import rdMolDescriptors as rd
 from rdkit.Chem.BRICS import FindBRICSBonds
-from rdkit.Chem.EState import EStateIndices
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
@@ -30,33 +29,19 @@ from gtx.molecules.reading import MoleculeError, molecule_text
 LEFT_OUT = ("Ipc", "AvgIpc", "qed", "SPS")
 """Ipc overflows and AvgIpc takes as long; qed is a function of the others; SPS takes as long as a hundred of them."""
 
-_ELECTROTOPOLOGICAL: dict[str, Callable[[np.ndarray], float]] = {
-    "MaxEStateIndex": np.max,
-    "MinEStateIndex": np.min,
-    "MaxAbsEStateIndex": lambda indices: np.max(np.abs(indices)),
-    "MinAbsEStateIndex": lambda indices: np.min(np.abs(indices)),
-}
-"""Four functions of the same indices, which RDKit would compute four times."""
+_ELECTROTOPOLOGICAL = ("MaxEStateIndex", "MinEStateIndex", "MaxAbsEStateIndex", "MinAbsEStateIndex")
+_FUNCTIONS: dict[str, Callable[[Chem.Mol], float]] = dict(Descriptors.descList)
 
-_PLAIN = {
-    name: function
-    for name, function in Descriptors.descList
-    if name not in LEFT_OUT and name not in _ELECTROTOPOLOGICAL
-}
-
-RDKIT_DESCRIPTORS: tuple[str, ...] = (*_PLAIN, *_ELECTROTOPOLOGICAL)
+RDKIT_DESCRIPTORS: tuple[str, ...] = (
+    *(name for name in _FUNCTIONS if name not in (*LEFT_OUT, *_ELECTROTOPOLOGICAL)),
+    *_ELECTROTOPOLOGICAL,
+)
 """RDKit's names of the descriptors of `rdkit_descriptors`, in order."""
 
 
 def rdkit_descriptors(mol: Chem.Mol) -> np.ndarray:
     """Compute `RDKIT_DESCRIPTORS` of a molecule: float64 `[K]`, NaN where RDKit has no finite value; some 5 ms."""
-    numbers = [_value(function, mol) for function in _PLAIN.values()]
-    try:
-        indices = EStateIndices(mol)
-        numbers += [float(function(indices)) for function in _ELECTROTOPOLOGICAL.values()]
-    except (ValueError, RuntimeError, ZeroDivisionError):
-        numbers += [math.nan] * len(_ELECTROTOPOLOGICAL)
-    values = np.array(numbers, np.float64)
+    values = np.array([_value(_FUNCTIONS[name], mol) for name in RDKIT_DESCRIPTORS], np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gtx.base.errors import InputError
 from gtx.data.cells import BLANK_WORDS, read_weights
-from gtx.data.feature_columns import no_feature
+from gtx.data.feature_columns import FeatureColumns
 from gtx.data.rows import InputFile, Row, RowLog
 from gtx.tasks import BinaryClassification, MulticlassClassification, Regression, Task
 from gtx.tasks.combined import InferredTask
@@ -186,8 +186,10 @@ def test_so_are_those_of_weights_and_features():
     row_log = RowLog()
     read_weights(rows_of(*column("1", "1,334", "2,000")), COLUMNS, "y", row_log)
     assert row_log.errors[2].endswith(f"is no weight: a number of 0 or more was expected; {THOUSANDS}")
-    assert no_feature("1,334", blanks=False).endswith(f"; {THOUSANDS}")
-    assert "decimal point" in no_feature("1,5", blanks=False) and "comma" not in no_feature("x", blanks=False)
+    for cell, advice in ("1,334", f"; {THOUSANDS}"), ("1,5", "1.5 and not 1,5"), ("x", "of at most 1e+30"):
+        with pytest.raises(InputError) as error:
+            FeatureColumns(("t",)).read_columns({"t": [cell]}, 1)
+        assert str(error.value).endswith(advice)
 
 
 def test_a_label_that_the_training_table_lacks_is_an_error_of_its_row():

@@ -222,7 +222,8 @@ def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predic
     with pytest.raises(InputError, match="needs the feature 'ph' of the molecule: give --features ph=VALUE, or"):
         explain_prediction(predictor, "CCO", features={k: v for k, v in GOOD.items() if k not in ("smiles", "ph")})
     with pytest.raises(
-        InputError, match="feature 'ph' of number 1, counted from 0, 'acid': is not a number; expected a number"
+        InputError,
+        match='number 1, counted from 0: feature column "ph", value "acid": is not a number; expected a number',
     ):
         predictor.predict(pd.DataFrame([GOOD, GOOD | {"ph": "acid"}]))
     assert main(["predict", str(tmp_path / "none.gtx"), "CCO"]) == 2
