@@ -290,7 +290,7 @@ class Dataset:
         return "reaction" if self.smiles and is_reaction(self.smiles[0]) else "molecule"
 
     @cached_property
-    def labelled(self) -> np.ndarray:
+    def with_labels(self) -> np.ndarray:
         """Indices of the molecules with a value or a bound of any target, int64."""
         labelled = ~np.isnan(self.y).all(1)
         if self.store.bounds is not None:
@@ -300,7 +300,7 @@ class Dataset:
     @property
     def unlabelled(self) -> int:
         """Number of readable molecules with neither a value nor a bound for any target."""
-        return len(self.store) - len(self.labelled)
+        return len(self.store) - len(self.with_labels)
 
     @cached_property
     def duplicates(self) -> DuplicateSummary:
@@ -341,7 +341,7 @@ class Dataset:
         and what it reads of them; the row log names the others.
         """
         if index is None:
-            index = _labelled_in(self, self.files[0]) if self.files else self.labelled
+            index = _labelled_in(self, self.files[0]) if self.files else self.with_labels
         rows = RowsToSplit([self.smiles[i] for i in index])
         if settings.by is not None:
             with named(self.files[0]):
@@ -353,7 +353,7 @@ class Dataset:
             rows = replace(rows, classes=self.y[index, 0].astype(int))
         return index, rows
 
-    def divided(self, settings: SplitSettings) -> Self:
+    def divide(self, settings: SplitSettings) -> Self:
         """Divide the molecules with a label into training, validation and test molecules."""
         index, rows = self.rows_to_split(settings)
         split = settings.divide(rows) if len(index) else dict.fromkeys(SPLIT_PARTS, index)
@@ -403,7 +403,7 @@ class Dataset:
         """Training molecules."""
         return self.store.subset(self.split["train"])
 
-    def fitted(self) -> Task:
+    def fit_task(self) -> Task:
         """Fit the task to the training rows, see `Task.fit`."""
         train = self.task.drop_blanks(self.train)
         if not len(train):
@@ -436,15 +436,15 @@ class Dataset:
 
 def _labelled_in(dataset: Dataset, file: InputFile) -> np.ndarray:
     """Return the indices of the molecules with a label in one of the files."""
-    rows = dataset.rows[dataset.labelled]
-    return dataset.labelled[(rows >= file.start) & (rows < file.start + len(file.rows))]
+    rows = dataset.rows[dataset.with_labels]
+    return dataset.with_labels[(rows >= file.start) & (rows < file.start + len(file.rows))]
 
 
 def count_weightless(dataset: Dataset) -> int:
     """Count the molecules that would be training molecules, and are left out as their weight is 0."""
     if dataset.store.weights is None:
         return 0
-    rest = np.setdiff1d(dataset.labelled, np.concatenate(list(dataset.split.values())))
+    rest = np.setdiff1d(dataset.with_labels, np.concatenate(list(dataset.split.values())))
     return int((dataset.store.weights.numpy()[rest] == 0).sum())
 
 
@@ -473,13 +473,13 @@ def _describe_place(dataset: Dataset, molecule: int) -> str:
 # --- The split.
 
 
-def divide(dataset: Dataset, settings: DataSettings) -> Dataset:
+def split_table(dataset: Dataset, settings: DataSettings) -> Dataset:
     """Divide the molecules by a column of the table, by the files of validation and test rows, or by a split method."""
     first, *others = dataset.files
     if settings.split_column is not None:
         if settings.val or settings.test:
             raise InputError("the split is given twice: by a column and by files; give one of them")
-        index = dataset.labelled
+        index = dataset.with_labels
         cells, numbers = _column(dataset, settings.split_column, index)
         split = split_by_column(cells, first.row_log, settings.split_column, numbers)
         split = {part: index[rows] for part, rows in split.items()}
@@ -492,7 +492,7 @@ def divide(dataset: Dataset, settings: DataSettings) -> Dataset:
     rows = _labelled_in(dataset, first)
     if len({dataset.smiles[i] for i in rows}) < len(SPLIT_PARTS) and first.row_log.errors:
         raise _too_few_rows(dataset.files, f"only {plural(len(rows), 'row')}")
-    divided = dataset.divided(settings.split_settings.without(fixed))
+    divided = dataset.divide(settings.split_settings.without(fixed))
     if not fixed:
         return divided
     ((part, source),) = files
@@ -555,7 +555,7 @@ def load_training_table(settings: DataSettings, cache: str | Path | None = None,
         rows=good,
         remarks=[*(f"{file.source}: {note}" for file in files for note in file.notes), *remarks],
     )
-    dataset = divide(dataset, settings)
+    dataset = split_table(dataset, settings)
     if not len(dataset.split["train"]):
         raise InputError(f"none of the training rows can be used: {files[0].row_log.summary()}")
     warn_of_conflicts(dataset)
@@ -670,7 +670,7 @@ def _featurise(
         to_first_error=fail,
     )
     if settings.features:
-        molecules = settings.features.joined(molecules, [row.features for _, row in rows], texts, settings.featuriser)
+        molecules = settings.features.attach(molecules, [row.features for _, row in rows], texts, settings.featuriser)
     for (file, row), error, warnings in zip(rows, molecules.errors, molecules.warnings, strict=False):
         file.row_log.add(row, file.smiles_column, error, warnings)
     return molecules

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Batch
 
-from gtx.data.featurising import tracked
+from gtx.data.featurising import show_progress
 from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, rows_of, widen
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, owners
 from gtx.graph.packing import alike
@@ -76,7 +76,7 @@ def precompute_encodings(
             chosen.append(name)
     parts: Iterable[Tensor] = rows.split(_AT_ONCE)
     if progress and (time.perf_counter() - start) * share > SECONDS_WITHOUT_BAR:
-        parts = tracked(parts, len(rows), "Computing encodings", len)
+        parts = show_progress(parts, len(rows), "Computing encodings", len)
     chunks = [features(store.batch(some), chosen) for some in parts]
 
     def joined(level: int) -> dict[str, Tensor]:

@@ -145,7 +145,7 @@ class FeatureColumns:
             raise InputError(f"this model needs the feature {missing[0]!r} of the molecule: give {option}")
         return self.read_columns({name: [value] for name, value in cells.items()}, 1)
 
-    def joined(
+    def attach(
         self,
         done: FeaturisationResult,
         rows: Sequence[RowFeatures | None],

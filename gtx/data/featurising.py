@@ -285,7 +285,7 @@ def featurise(
     stream = featurise_stream(featuriser, chunks, workers, smiles=smiles)
     label = "Making conformers" if featuriser.conformers else "Reading molecules"
     parts = []
-    for part in tracked(stream, len(texts), label, lambda part: len(part.errors)) if progress else stream:
+    for part in show_progress(stream, len(texts), label, lambda part: len(part.errors)) if progress else stream:
         parts.append(part)
         if to_first_error and any(part.errors):
             return FeaturisationResult.join(parts)
@@ -295,7 +295,9 @@ def featurise(
     return done
 
 
-def tracked(parts: Iterable[Result], total: int | None, label: str, size: Callable[[Result], int]) -> Iterator[Result]:
+def show_progress(
+    parts: Iterable[Result], total: int | None, label: str, size: Callable[[Result], int]
+) -> Iterator[Result]:
     """Yield parts of some work, of a size each, with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import (

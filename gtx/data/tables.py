@@ -374,7 +374,7 @@ def file_lines(path: str) -> Iterator[str | None]:
 
 
 def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
-    """Yield the lines of a text with their ends, unpacked where gzip packed it; see `bounded`.
+    """Yield the lines of a text with their ends, unpacked where gzip packed it; see `bound_lines`.
 
     The text is UTF-8, with or without a byte-order mark; invalid bytes are kept as surrogates. An `InputError` says
     that `name` cannot be read to its end, or is a workbook or UTF-16 text.
@@ -382,12 +382,12 @@ def text_lines(raw: io.BufferedReader, name: str) -> Iterator[str | None]:
     try:
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
         refuse_workbook(stream.peek(HEAD)[:HEAD], name)
-        yield from bounded(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
+        yield from bound_lines(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
     except (OSError, EOFError, zlib.error) as reason:
         raise InputError(f"cannot read {name}: {reason}") from None
 
 
-def bounded(text: TextIO) -> Iterator[str | None]:
+def bound_lines(text: TextIO) -> Iterator[str | None]:
     """Yield the lines of a text with their ends, and None for a line above `LIMITS.longest_row` characters."""
     most = LIMITS.longest_row
     line = text.readline(most + 2)  # the two are its end

@@ -197,7 +197,7 @@ class MoleculeEstimator(BaseEstimator):
             canonical = [text for text in done.smiles if text is not None]
             name = column or ModelFileHeader.smiles_column
             molecules = Dataset(task, store, canonical, {}, "", name)
-            return molecules.divided(self._split(molecules, settings.seed))
+            return molecules.divide(self._split(molecules, settings.seed))
 
         with Run.load(data, settings, read=read, start=parameters.start) as run:
             self.predictor_: Predictor = run.blend(*run.fit()).predictor
@@ -245,7 +245,7 @@ class MoleculeEstimator(BaseEstimator):
         parameters = self._parameters
         done = featurise(featuriser, smiles, workers=parameters.workers, progress=parameters.progress)
         if features is not None and rows is not None:
-            done = features.joined(done, rows, smiles, featuriser)
+            done = features.attach(done, rows, smiles, featuriser)
         return smiles, done, column
 
     def _options(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ class MoleculeEstimator(BaseEstimator):
         share = self._parameters.validation_fraction
         if not 0 <= share < 1:
             raise InputError(f"validation_fraction: expected at least 0 and below 1, got {share}")
-        share = share if len({molecules.smiles[i] for i in molecules.labelled}) > 1 else 0
+        share = share if len({molecules.smiles[i] for i in molecules.with_labels}) > 1 else 0
         return SplitSettings(sizes=(1 - share, share, 0), seed=seed)
 
     def _predict(self, X: Any, *names: str, strict: bool = False) -> list[np.ndarray]:

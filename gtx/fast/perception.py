@@ -113,7 +113,7 @@ def _parse(settings: Featuriser, text: str, coordinates: np.ndarray | None, smil
     mol, finished = plain.read_molecule(settings, text, coordinates, skim=True)
     if smiles and not finished:
         clean_stereo(mol)
-    return ParsedMolecule(mol, binary(mol), finished or smiles, plain.given_conformer(settings, mol))
+    return ParsedMolecule(mol, binary(mol), finished or smiles, plain.read_conformer(settings, mol))
 
 
 def _describe(

@@ -48,7 +48,7 @@ from gtx.molecules.reactions import (
     join_texts,
     read_graph,
     read_reaction,
-    unchanged,
+    read_unchanged,
     unite_atoms,
     unite_bonds,
     write_reaction,
@@ -498,7 +498,7 @@ def _collect(settings: Featuriser, count: int, make: Callable[[int], Molecule]) 
 
 def describe(settings: Featuriser, mol: Chem.Mol, smiles: bool) -> Molecule:
     """Return a molecule as `read_molecule` gives it, in arrays."""
-    conformer = given_conformer(settings, mol)
+    conformer = read_conformer(settings, mol)
     codes = encode_graph(mol, settings.hydrogens)
     values = compute_descriptors(codes.bare) if settings.descriptors else np.zeros(0, np.float32)
     written = Chem.MolToSmiles(codes.bare) if smiles else None
@@ -512,7 +512,7 @@ def describe_reaction(settings: Featuriser, text: str, first: bool, smiles: bool
 
     Of several components the `first` is the reaction, and the others are molecules.
     """
-    reaction = read_reaction(text, settings.agents) if first else unchanged(text)
+    reaction = read_reaction(text, settings.agents) if first else read_unchanged(text)
     if (count := reaction.places.shape[1]) > settings.max_atoms:
         raise MoleculeError(f"has {count} atoms; the limit is {settings.max_atoms}")
     for mol in reaction.molecules if settings.ignore_stereo else ():
@@ -594,7 +594,7 @@ def error_message(error: Exception) -> str:
     return str(error if isinstance(error, MoleculeError) else MoleculeError.because("cannot be featurised", error))
 
 
-def given_conformer(settings: Featuriser, mol: Chem.Mol) -> Conformer | None:
+def read_conformer(settings: Featuriser, mol: Chem.Mol) -> Conformer | None:
     """Return the coordinates given with a molecule; None if none are needed, or if they are to be generated.
 
     A `MoleculeError` says that coordinates are needed, and there are none, or some are not finite.

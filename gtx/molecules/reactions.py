@@ -126,7 +126,7 @@ def read_reaction(text: str, agents: bool = False) -> Reaction:
     return Reaction((before, after), places, between, tuple(warnings))
 
 
-def unchanged(text: str) -> Reaction:
+def read_unchanged(text: str) -> Reaction:
     """Read a molecule as a reaction in which nothing changes, within `quietly`."""
     mol = parse_smiles(text)
     return Reaction((mol, mol), np.arange(mol.GetNumAtoms()) + np.zeros((2, 1), int))

@@ -29,7 +29,7 @@ from gtx.data.featurising import (
     featurise_stream,
     map_in_workers,
     min_chunks_for_workers,
-    tracked,
+    show_progress,
 )
 from gtx.data.rows import (
     Row,
@@ -243,7 +243,7 @@ def predict_table(
     header = output_header(table.columns, list(named))
 
     def lines() -> Iterator[Line]:
-        shown = tracked(parts, table.length, "Predicting", lambda part: len(part[0])) if progress else parts
+        shown = show_progress(parts, table.length, "Predicting", lambda part: len(part[0])) if progress else parts
         for rows, lines, done in shown:
             yield from lines
             good = [rows[i] for i in done.good]

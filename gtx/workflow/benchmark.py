@@ -317,7 +317,7 @@ def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: i
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"
     yield from left_out_lines(dataset)
-    yield from (*dataset.remarks, *molecules[0].fitted().answers.notes())
+    yield from (*dataset.remarks, *molecules[0].fit_task().answers.notes())
     if dataset.duplicates.molecules:
         grouped = "" if any(leaked) else "; each molecule stays in one fold"
         yield f"repeated: {describe_duplicates(dataset)}{grouped}"

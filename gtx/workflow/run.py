@@ -197,7 +197,7 @@ class Run:
             molecules = read(data)
             settings = settings.resolve(molecules.task.epochs, machines())
             molecules = molecules.in_folds(settings.folds, data.split_settings)
-            task = molecules.fitted() if fine_tuning is None else fine_tuning.adopted(molecules.fitted())
+            task = molecules.fit_task() if fine_tuning is None else fine_tuning.adopted(molecules.fit_task())
             check_training_rows_option(task, settings)
             if fine_tuning is None:
                 spec = make_model_spec(settings, data.featuriser, task, molecules.counts["train"], data.features)

@@ -18,7 +18,7 @@ from rdkit import Chem
 from gtx.base.errors import InputError
 from gtx.data.rows import LIMITS, Row
 from gtx.data.table_writer import TableWriter
-from gtx.data.tables import bounded, open_table
+from gtx.data.tables import bound_lines, open_table
 from gtx.molecules import reading
 
 TOO_LONG = "has more than 100 characters; its cells are left out"
@@ -37,7 +37,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_line_is_one_line_whatever_its_end(short, end, length):
     lines = ["a" + end, "x" * length + end, end, "b" + end, "y" * length]
     expected = [line if len(line.rstrip()) <= 100 else None for line in lines]
-    assert list(bounded(io.StringIO("".join(lines), newline=""))) == expected
+    assert list(bound_lines(io.StringIO("".join(lines), newline=""))) == expected
 
 
 def test_a_long_line_costs_its_own_row(short, tmp_path):

@@ -113,7 +113,7 @@ def made(beside: FeatureColumns | None = None, reaction: str | None = None) -> P
     texts = [read.example] * 2
     done = featurise(read, texts, workers=0)
     if beside is not None:
-        done = beside.joined(done, [beside.blank_row] * 2, texts, read)
+        done = beside.attach(done, [beside.blank_row] * 2, texts, read)
     task = Regression("y").fit(done.store.with_targets(np.array([[1.0], [2.0]])))
     spec = make_model_spec(TrainSettings(**TINY), read, task, 2, beside)  # type: ignore[arg-type]
     torch.manual_seed(0)

@@ -77,5 +77,5 @@ def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, da
     settings = TrainSettings(model="tanimoto", folds=2, threads=1)
     fold = Fold(dataset.with_split(split, "a fold"), data, settings, tmp_path, {})
     result = fold.run()
-    assert result["rows"] == {"train": len(dataset.labelled) - len(split["test"]), "test": len(split["test"])}
+    assert result["rows"] == {"train": len(dataset.with_labels) - len(split["test"]), "test": len(split["test"])}
     assert result["scores"][GTX]["per_target"].keys() == result["scores"]["mean"]["per_target"].keys()

@@ -164,7 +164,7 @@ def test_each_number_stands_at_its_own_atom_or_bond(fast: str, tmp_path: Path, m
         features, featuriser = FeatureColumns(atoms=("atom",), bonds=("bond",)), Featuriser(**settings)
         (row,) = features.read_table(open_table(tmp_path / "t.sdf")).rows
         read = featurise(featuriser, [row.readable], workers=0)
-        store = features.joined(read, [row.features], [row.readable], featuriser).store
+        store = features.attach(read, [row.features], [row.readable], featuriser).store
         assert store.atom_features[:, 0].equal(store.atoms[:, 0].float()) and len(store.atoms) == mol.GetNumAtoms()
         elements = store.atoms[:, 0].float()[store.bonds.long()]
         assert store.bond_features[:, 0].equal(elements[0] * elements[1])
