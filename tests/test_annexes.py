@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gtx
-from gtx.base.annexes import additions
+from gtx.base import additions
 from gtx.cli import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
 from docs.hooks.reference import PACKAGES, exported
-from gtx.base.annexes import additions
+from gtx.base import additions
 from gtx.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]

@@ -1,6 +1,6 @@
 """The command line `gtx`. Each command is a module with `USAGE`, `EXAMPLES`, `NOTES`, `OPTIONS` and `run(arguments)`.
 
-An annex adds a command by an entry point of the group `gtx.commands`, see `gtx.base.annexes`: a module that also
+An annex adds a command by an entry point of the group `gtx.commands`, see `gtx.base`: a module that also
 defines `ABOUT`, the text about the command in `gtx --help`.
 """
 
@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import gtx
-from gtx.base.annexes import additions
+from gtx.base import additions
 from gtx.base.errors import InputError, Terminated, did_you_mean, raise_on_sigterm
 from gtx.cli.printing import say, set_quiet
 

@@ -80,11 +80,6 @@ class Graphs(NamedTuple):
         count, *arrays = _decode(data, starts, _ATOM_CODES, _BOND_CODES)
         return count, cls(*arrays, *_neighbours_and_rings(*arrays))
 
-    def codes(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of the atoms and bonds of one molecule, `[n, A]` and `[m, F]`, to read and to change."""
-        atoms, bonds = self.atom_ptr[k : k + 2], self.bond_ptr[k : k + 2]
-        return self.atoms[slice(*atoms)], self.bonds[slice(*bonds)]
-
     @property
     def atom_counts(self) -> np.ndarray:
         """Atoms of each molecule, int64 `[m]`."""

@@ -147,30 +147,21 @@ def _describe(
 
 
 def _label(molecules: Sequence[ParsedMolecule], graphs: Graphs) -> list[tuple[str, ...]]:
-    """Label the stereochemistry of molecules, in RDKit's and in their codes; return the warnings of each."""
-    warnings: list[tuple[str, ...]] = [()] * len(molecules)
-    centres, axes = graphs.atoms[:, CHIRALITY] == 0, graphs.bonds[:, STEREO] == 0
-    for k in np.union1d(graphs.atom_owner[centres], graphs.bond_owner[axes]).tolist():
-        mol = molecules[k].final()
-        assign_stereo_labels(mol)
-        if not encode_labels(mol, *graphs.codes(k)):
-            warnings[k] = (UNNAMED,)
-    return warnings
-
-
-def encode_labels(mol: Chem.Mol, atoms: np.ndarray, bonds: np.ndarray) -> bool:
-    """Write the labels of a molecule into its codes.
-
-    Args:
-        mol: labelled by `assign_stereo_labels`.
-        atoms, bonds: its codes, `[n, A]` and `[m, F]`; where there is something to label the code is 0.
+    """Label the stereochemistry of molecules, in RDKit's and in their codes, where these are 0.
 
     Returns:
-        Whether the columns list all labels.
+        The warnings of each molecule: that the columns do not list all of its labels.
     """
-    centre, axis = atoms[:, CHIRALITY], bonds[:, STEREO]
-    for i in np.flatnonzero(centre == 0).tolist():
-        centre[i] = atom_code("chirality", stereo_label(mol.GetAtomWithIdx(i)))
-    for k in np.flatnonzero(axis == 0).tolist():
-        axis[k] = bond_code("stereo", stereo_label(mol.GetBondWithIdx(k)))
-    return bool(centre.all() and axis.all())
+    centres, axes = np.flatnonzero(graphs.atoms[:, CHIRALITY] == 0), np.flatnonzero(graphs.bonds[:, STEREO] == 0)
+    of_centres, of_axes = graphs.atom_owner[centres], graphs.bond_owner[axes]
+    mols = {k: molecules[k].final() for k in np.union1d(of_centres, of_axes).tolist()}
+    for mol in mols.values():
+        assign_stereo_labels(mol)
+    for i, k in zip(centres.tolist(), of_centres.tolist(), strict=True):
+        atom = mols[k].GetAtomWithIdx(i - int(graphs.atom_ptr[k]))
+        graphs.atoms[i, CHIRALITY] = atom_code("chirality", stereo_label(atom))
+    for i, k in zip(axes.tolist(), of_axes.tolist(), strict=True):
+        bond = mols[k].GetBondWithIdx(i - int(graphs.bond_ptr[k]))
+        graphs.bonds[i, STEREO] = bond_code("stereo", stereo_label(bond))
+    unlisted = {*of_centres[graphs.atoms[centres, CHIRALITY] == 0], *of_axes[graphs.bonds[axes, STEREO] == 0]}
+    return [(UNNAMED,) if k in unlisted else () for k in range(len(molecules))]

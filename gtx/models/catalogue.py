@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from gtx.base.annexes import additions
+from gtx.base import additions
 from gtx.base.errors import InputError
 from gtx.base.schema import Entries, Text, check, entries, integer, kinds_of
 from gtx.kernel import KernelRidge

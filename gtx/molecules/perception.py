@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 from rdkit import Chem, rdBase
 
-from gtx.base.annexes import additions
+from gtx.base import additions
 from gtx.base.errors import InputError, printable
 from gtx.base.schema import check_fields
 from gtx.molecules.coordinates import CONFORMER_VERSION, Conformer, make_conformer, restore_hydrogens, with_coordinates

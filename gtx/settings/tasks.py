@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gtx.base.annexes import additions
+from gtx.base import additions
 from gtx.settings import TaskEntry, option
 
 

@@ -120,7 +120,7 @@ def fit(
     problem = Problem(model, task, train, val, settings, folds, start, transfer, watch).check()
     run = RunFolder(folder)
     with lock_folder_for_all(run.path):
-        name = type(model).__name__ if isinstance(model, nn.Module) else getattr(model, "__name__", repr(model))
+        name = getattr(model, "__name__", type(model).__name__)
         config = collect_run_config(problem.task, settings, {"model": name} | (marks or {}))
         run.open(config, overwrite)
         return train_networks(problem, run)
