@@ -17,7 +17,7 @@ from gtx.data.feature_columns import FeatureColumns
 from gtx.data.rows import MoleculeColumn, listed
 from gtx.molecules.perception import Text
 from gtx.molecules.reading import molecule_text
-from gtx.prediction.inputs import as_frame, as_texts, first_cells
+from gtx.prediction.inputs import as_frame, as_texts, first_cells, is_gap
 from gtx.tasks import NumericTask
 from gtx.tasks.columns import check_count, in_order, label, parse_bound
 
@@ -85,7 +85,7 @@ def as_targets(y: Any) -> tuple[np.ndarray, list[str]]:
 
 def as_cells(column: Iterable[Any]) -> list[str]:
     """Write the values of a column of y as the cells of a table; NaN, None and NA are blanks."""
-    return ["" if pd.api.types.is_scalar(value) and pd.isna(value) else cell_text(value) for value in column]
+    return ["" if is_gap(value) else cell_text(value) for value in column]
 
 
 def read_numbers(y: np.ndarray, task: NumericTask) -> tuple[np.ndarray, np.ndarray | None]:

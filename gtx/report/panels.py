@@ -44,8 +44,8 @@ class TargetPredictions:
         name, unit: name and unit of the target.
         level: what a row is: "molecule", "atom" or "bond".
         y, prediction: measured and predicted values, `[m]`; for more than two classes, probabilities `[m, C]`.
-        scores: scores of the target, by metric; the first lines of a parity plot are those of `titles`.
-        titles: names of metrics for readers.
+        scores: scores of the target, by metric.
+        titles: names for readers of the metrics that a parity plot lists.
         std: predicted standard deviations, `[m]`; empty without.
         low, high: limits of the prediction intervals, `[m]`; empty without.
         coverage: share of true values meant to be inside the intervals.
@@ -143,7 +143,7 @@ def target_panels(gallery: Gallery, report: NumericReport, t: int) -> None:
         if limits is not None and limits.curve is not None and rmse:
             attainable(gallery, limits, rmse, judged, name, target.unit)
     errors = {
-        part: {band: (number[t], error[t]) for band, (number, error) in bands.items()}
+        part: {band: (molecules[t], error[t]) for band, (molecules, error) in bands.items()}
         for part, bands in report.domain.items()
     }
     if any(error is not None for bands in errors.values() for _, error in bands.values()):

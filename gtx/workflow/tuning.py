@@ -9,7 +9,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,29 +226,6 @@ def validation_score(run: Run, pruning: Pruning) -> float:
     return scorer(blended.outputs[torch.from_numpy(rows)].mean(1))["val_score"]
 
 
-def run_trial(trial: Trial, space: Space, load: Callable[..., Run], folder: Path) -> float:
-    """Run a trial, the objective of a study, and return the validation score; an error is an attribute of the trial.
-
-    The settings are drawn from the space; `load` loads their run in the folder, with a `start`.
-    """
-    from optuna import TrialPruned
-
-    settings, start = space.settings(space.draw(trial))
-    try:
-        with load(replace(settings, progress=False), folder, start=start) as run:
-            prunable = not trial.user_attrs.get("default")
-            score = validation_score(run, Pruning(trial, run.settings.epochs or 1, prunable))
-        if not math.isfinite(score):
-            raise InputError(f"the validation score is {score}")
-    except TrialPruned:
-        raise
-    except Exception as error:
-        name = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        trial.set_user_attr("error", f"{name}{error}")
-        raise
-    return score
-
-
 # --- A study, or several, of one table: `gtx tune` as one function.
 
 Tell = Callable[[str, "FrozenTrial", "FrozenTrial | None"], None]
@@ -433,27 +410,40 @@ class Search:
             times = [one.duration for study in self.studies.values() for one in ended(study) if one.duration]
             if hours is not None and sum(each.total_seconds() for each in times) >= 3600 * hours:
                 return
-            self._run_one(name, tell)
+            study = self.studies[name]
+            study.optimize(self._train, 1, callbacks=[partial(_tell_of, tell)], catch=(Exception,))
 
-    def _run_one(self, name: str, tell: Tell) -> None:
-        study, optuna = self.studies[name], import_optuna()
+    def _train(self, trial: Trial) -> float:
+        """Run a trial, and return its validation score, the objective; an error is an attribute of the trial."""
+        optuna, study, name = import_optuna(), trial.study, trial.study.study_name
+        running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
+        place = sum(each.number < trial.number for each in [*ended(study), *running])
+        seed = spread_seed(self.settings.seed, list(self.studies).index(name), place)  # of no other job
+        study.sampler = optuna.samplers.TPESampler(seed=seed)
+        space = self.space(name)
+        settings, start = space.settings(space.draw(trial))
+        settings, folder = replace(settings, progress=False), trial_folder(self.out, name, trial)
 
-        def load(settings: TrainSettings, folder: Path, start: str | None) -> Run:
-            return Run.load(
-                self.data[name], settings, folder, lambda inputs: self.table(name, inputs).without_test(), start=start
-            )
+        def read(inputs: DataSettings) -> Dataset:
+            return self.table(name, inputs).without_test()
 
-        def objective(trial: Trial) -> float:
-            running = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
-            place = sum(each.number < trial.number for each in [*ended(study), *running])
-            seed = spread_seed(self.settings.seed, list(self.studies).index(name), place)  # of no other job
-            study.sampler = optuna.samplers.TPESampler(seed=seed)
-            return run_trial(trial, self.space(name), load, trial_folder(self.out, name, trial))
+        try:
+            with Run.load(self.data[name], settings, folder, read, start=start) as run:
+                prunable = not trial.user_attrs.get("default")
+                score = validation_score(run, Pruning(trial, run.settings.epochs or 1, prunable))
+            if not math.isfinite(score):
+                raise InputError(f"the validation score is {score}")
+        except optuna.TrialPruned:
+            raise
+        except Exception as error:
+            kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+            trial.set_user_attr("error", f"{kind}{error}")
+            raise
+        return score
 
-        def callback(study: Study, trial: FrozenTrial) -> None:
-            tell(name, trial, best_trial(study))
 
-        study.optimize(objective, n_trials=1, callbacks=[callback], catch=(Exception,))
+def _tell_of(tell: Tell, study: Study, trial: FrozenTrial) -> None:
+    tell(study.study_name, trial, best_trial(study))
 
 
 def _run_beside(search: Search, turns: Sequence[str], hours: float | None, tell: Tell) -> None:
