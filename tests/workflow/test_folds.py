@@ -165,8 +165,9 @@ def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: D
     assert model.kernel_member is not None and len(model.kernel_member.kernel.row) == rows
     assert any(f"weights chosen on {rows} out-of-fold predictions" in note for note in result.notes)
     assert any("3 networks, 1 at a time, each trained on 67% of the rows" in note for note in result.notes)
-    assert set(result.alone) == {"network", "kernel"}
-    assert result.alone["kernel"]["train"]["mae"] < 0.2 * result.alone["kernel"]["val"]["mae"]
+    alone = result.metrics["alone"]
+    assert set(alone) == {"network", "kernel"} and result.metrics["folds"] == SETTINGS.folds
+    assert alone["kernel"]["train"]["mae"] < 0.2 * alone["kernel"]["val"]["mae"]
 
 
 def test_an_estimator_with_folds_is_the_command_line(data: DataSettings, tmp_path: Path) -> None:
