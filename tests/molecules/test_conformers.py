@@ -31,7 +31,7 @@ def distances(molecule: Molecule) -> list[tuple[int, int, float]]:
 
 @pytest.mark.slow
 def test_the_way_of_writing_does_not_matter(shared_data: Path) -> None:
-    for text in [*SMILES[:8], *CAGES[:4], *sample(shared_data, 1, stereo=True)]:
+    for text in [*SMILES[:4], *CAGES[:2], *sample(shared_data, 1, stereo=True)]:
         expected = distances(NODES(text))
         for written in rewritings(text, 2):
             assert distances(NODES(written)) == expected, (text, written)

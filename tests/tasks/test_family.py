@@ -23,6 +23,8 @@ from .cases import CASES, Case, Yields
 ROWS = 100
 SMALL = {"channels": 16, "layers": 1, "heads": 2}
 IN_WORK = ["bounds", "multiclass", "molecule-atom-bond"]  # those that are trained in a quick run of the tests, too
+ELSEWHERE = ["a loss of one's own", "bonds", "two classes of bonds"]
+"""Trained in `tests/training/test_own_parts.py`, `tests/workflow/test_doors.py` and `test_atoms_and_bonds.py`."""
 RESUMED = ["multiclass", "sequence"]  # how a run goes on is the same for all tasks
 SETTINGS = TrainSettings(**TINY | {"epochs": 2, "model_arguments": SMALL})
 
@@ -35,7 +37,10 @@ def table(case: Case, path: Path) -> DataSettings:
     return DataSettings(str(write(path, rows, ["smiles", *cells])), task=case.task, workers=0)
 
 
-@pytest.fixture(scope="module", params=[n if n in IN_WORK else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
+TRAINED = [n if n in IN_WORK else pytest.param(n, marks=pytest.mark.slow) for n in CASES if n not in ELSEWHERE]
+
+
+@pytest.fixture(scope="module", params=TRAINED)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
     """A run, and the folder that it is in."""
     case, folder = CASES[request.param], tmp_path_factory.mktemp("run")
