@@ -22,6 +22,8 @@ from zlib import crc32
 import numpy as np
 import torch
 from loky import ProcessPoolExecutor, get_reusable_executor
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from safetensors import SafetensorError
 from torch_geometric.data import Data
 
@@ -299,16 +301,6 @@ def show_progress(
     parts: Iterable[Result], total: int | None, label: str, size: Callable[[Result], int]
 ) -> Iterator[Result]:
     """Yield parts of some work, of a size each, with a progress bar on standard error."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
     columns = TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
@@ -318,12 +310,7 @@ def show_progress(
 
 
 def _key(featuriser: Featuriser, texts: Sequence[Text], coordinates: Coordinates, smiles: bool) -> str:
-    digest = hashlib.sha256(featuriser.cache_key.encode())
-    digest.update(b"columns have names" + (b"" if smiles else b"no SMILES"))
-    for row in texts:
-        for text in (row,) if isinstance(row, str) else row:
-            encoded = text.encode("utf-8", "surrogateescape")
-            digest.update(f"{len(encoded)} ".encode() + encoded)
+    digest = hashlib.sha256(json.dumps([featuriser.cache_key, smiles, list(texts)]).encode())
     for position in coordinates or ():
         digest.update(b"none" if position is None else np.asarray(position, np.float32).tobytes())
     return digest.hexdigest()
