@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -42,28 +43,34 @@ def room_of(name: str) -> str:
     return "".join(name.split(".")[1:2])
 
 
-def imports(node: ast.AST, types: bool) -> Iterator[str]:
-    """Dotted names that are imported anywhere; for annotations alone, under `if TYPE_CHECKING`, only with `types`."""
-    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING" and not types:
-        return
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        yield from (f"{node.module}.{alias.name}" for alias in node.names)
-    for inner in ast.iter_child_nodes(node):
-        yield from imports(inner, types)
+@cache
+def imports(file: Path, types: bool) -> tuple[str, ...]:
+    """Dotted names that a file imports anywhere; for annotations alone, under `if TYPE_CHECKING`, only with `types`."""
+
+    def below(node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING" and not types:
+            return
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif not isinstance(node, ast.expr):
+            for inner in ast.iter_child_nodes(node):
+                yield from below(inner)
+
+    return tuple(below(ast.parse(file.read_text())))
 
 
 def test_a_room_knows_only_rooms_in_lower_rows_and_its_libraries() -> None:
     for name, file in FILES.items():
-        room, tree = room_of(name), ast.parse(file.read_text())
+        room = room_of(name)
         if name in ("gtx", "gtx.__main__"):
             continue
-        for imported in imports(tree, types=True):
+        for imported in imports(file, types=True):
             other = room_of(imported) if imported.startswith("gtx.") else ""
             if other in ROOMS and other != room:
                 assert ROOMS.index(room) < ROOMS.index(other), f"{name}: {imported}"
-        for library in {imported.split(".")[0] for imported in imports(tree, types=False)} & LIBRARIES.keys():
+        for library in {imported.split(".")[0] for imported in imports(file, types=False)} & LIBRARIES.keys():
             assert room in LIBRARIES[library], f"{name}: {library}"
 
 
@@ -72,7 +79,7 @@ def test_no_circle_of_files_within_a_room() -> None:
     known: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for name, file in FILES.items():
         modules = set()
-        for imported in imports(ast.parse(file.read_text()), types=True):
+        for imported in imports(file, types=True):
             module = imported if imported in FILES else imported.rpartition(".")[0]
             modules |= {module} if module in FILES and room_of(module) == room_of(name) else set()
         known[room_of(name)][name] = modules

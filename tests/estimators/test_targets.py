@@ -150,7 +150,7 @@ def test_messages_speak_of_python(table: pd.DataFrame) -> None:
 
 # --- Classes: their spelling, their order, the positive one.
 
-PAIRS = [("non-mutagen", "mutagen"), ("BBB-", "BBB+"), (False, True), (0.0, 1.0), (-1, 1)]
+PAIRS = [("non-mutagen", "mutagen"), (False, True), (-1, 1)]
 
 
 @pytest.mark.parametrize(("low", "high"), [*PAIRS, ("0", "1.0")])
