@@ -628,7 +628,7 @@ def _check_atom_order(
             continue
         if doubt := list_order_doubt(settings.featuriser, row.text):
             why = f"{doubt.reason}: {doubt.remedy}"
-            place = format_row_message(row.number, file.smiles_column, row.message_text, why)
+            place = format_row_message(row.number, *row.locate(file.smiles_column), why)
             raise InputError(f"{file.source}: {place}")
 
 

@@ -255,14 +255,11 @@ class Row(NamedTuple):
             return ("",) * (1 + len(self.others)) if self.error else (self.text, *self.others)
         return "" if self.error else self.text
 
-    @property
-    def message_text(self) -> str | None:
-        """Text of the molecule for a message; None for a mol block."""
-        return None if "\nM  END" in self.text else self.text
-
     def locate(self, column: str) -> tuple[str | None, str | None]:
-        """Return the column and the text of the molecule for a message; several components name it themselves."""
-        return (None, None) if self.others else (column, self.message_text)
+        """Return the column and the text of the molecule for a message, without a mol block; several components name it
+        themselves.
+        """
+        return (None, None) if self.others else (column, None if "\nM  END" in self.text else self.text)
 
 
 @dataclass(frozen=True)
