@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtx.tasks import BinaryClassification, FractionRegression, Task
-from gtx.tasks.columns import ZERO_ONE, listed
+from gtx.tasks.columns import ZERO_ONE, list_labels
 
 # --- Numbers and names as a reader sees them.
 
@@ -133,7 +133,9 @@ class Labels(Numbers):
     """Targets that are classes, of which each has a probability."""
 
     def lede(self, several: bool) -> str:
-        return ", each as one of several classes" if several else f", as one of the classes {listed(self.labels(0))}"
+        return (
+            ", each as one of several classes" if several else f", as one of the classes {list_labels(self.labels(0))}"
+        )
 
     def labels(self, t: int) -> tuple[str, ...]:
         """Name the classes of a target."""

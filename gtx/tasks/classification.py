@@ -22,7 +22,7 @@ from gtx.base.schema import Text, check, entries, list_of, number
 from gtx.data import MoleculeStore
 from gtx.settings import learned
 from gtx.settings.tasks import BinaryOptions, ClassOptions
-from gtx.tasks.columns import LEVELS, MOST_CLASSES, ZERO_ONE, ClassColumns, listed, same_label
+from gtx.tasks.columns import LEVELS, MOST_CLASSES, ZERO_ONE, ClassColumns, list_labels, same_label
 from gtx.tasks.metrics import Metric, accuracy, constants, has_values, mean_scores, roc_auc, sklearn_score, varies
 from gtx.tasks.numeric import NumericAnswers, NumericObjective, NumericTask, Predictions
 from gtx.tasks.task import Task
@@ -311,7 +311,7 @@ class ClassAnswers(NumericAnswers):
             lines.append(f"sets of {percent(self.task.coverage)}: {rule}{lacking}")
         for name, labels in self._named_targets:
             if not self.task.binary:
-                lines.append(f"{name}: classes {listed(labels)}")
+                lines.append(f"{name}: classes {list_labels(labels)}")
             elif labels != ZERO_ONE:
                 positive = f"{name}_pred is the probability of the positive class, {labels[1]!r}"
                 lines.append(f"{name}: {positive}; the other class is {labels[0]!r}")
@@ -470,16 +470,15 @@ class ClassTask(NumericTask, ClassOptions):
         return ClassAnswers(self)
 
     def take_over(self, other: Task) -> Self:
-        for t, at in enumerate(self.shared(other)):
+        for t, at in enumerate(self.match_targets(other)):
             if at < 0 or not isinstance(other, ClassTask):
                 continue
             theirs, own = other.columns.labels(at), self.columns.labels(t)
             if list(map(same_label, theirs)) != list(map(same_label, own)):
                 order = f", in this order: --positive {theirs[-1]} takes over the model's" if len(own) == 2 else ""
                 hint = order if set(map(same_label, theirs)) == set(map(same_label, own)) else ""
-                raise InputError(
-                    f"{self.targets[t]}: the model has the classes {listed(theirs)}, the table {listed(own)}{hint}"
-                )
+                classes = f"the model has the classes {list_labels(theirs)}, the table {list_labels(own)}"
+                raise InputError(f"{self.targets[t]}: {classes}{hint}")
         return self
 
     @classmethod

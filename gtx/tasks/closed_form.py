@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -37,15 +37,16 @@ def fit_closed_form(model: KernelRidge, task: Task, train: MoleculeStore) -> Non
     1999). Molecules without any value are left out; a task without targets for least squares is an `InputError`.
     """
     train = task.drop_blanks(train)
-    y = closed_form_targets(task, train)
-    if y is None or not is_numeric(task):
-        raise InputError(why_no_closed_form(task, train))
+    if obstacle := why_no_closed_form(task, train):
+        raise InputError(obstacle)
+    objective: Any = task.objective  # of numbers or classes
+    y = objective.regressands(train)
     rows = model.rows_used(len(train))
     used = train.subset(rows)  # no others are embedded
     left_out = model.solve(used, y[rows], embeddings_of(model, used))
     model.row = rows[model.row]
-    if task.objective.has_link:
-        model.rescale(*_calibration(task.objective, left_out, task.objective.scale(used).double()))
+    if objective.has_link:
+        model.rescale(*_calibration(objective, left_out, objective.scale(used).double()))
 
 
 def outputs_of(model: KernelRidge, store: MoleculeStore) -> Tensor:
@@ -68,17 +69,12 @@ def over_batches(function: Callable[[Batch], Tensor], store: MoleculeStore) -> T
     return torch.cat([function(store.batch(rows)) for rows in batches])[order]
 
 
-def closed_form_targets(task: Task, train: MoleculeStore) -> Tensor | None:
-    """Return the regression targets of a task that a closed-form model can fit, or None if there are none."""
-    if train.weights is not None or train.bounds is not None or task.level != "molecule":
-        return None
-    return task.objective.regressands(train)
-
-
-def why_no_closed_form(task: Task, train: MoleculeStore) -> str:
-    """Name the reason why a task has no closed form."""
+def why_no_closed_form(task: Task, train: MoleculeStore) -> str | None:
+    """Name the reason why a task has no closed form for these molecules; None if it has one."""
     if train.weights is not None or train.bounds is not None:
         return f"a closed form supports no {'weights' if train.weights is not None else 'bounds'}"
+    if is_numeric(task) and task.objective.regressands(train) is not None:
+        return None
     return f"the task {task.name} has no closed form"
 
 

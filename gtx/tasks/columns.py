@@ -368,7 +368,7 @@ def check_count(labels: Sequence[str], name: str, task: str, hint: str = "") -> 
     if len(labels) < 2:
         raise InputError(f"{all_equal(name, labels[0])}; {task} needs two or more classes")
     if len(labels) > MOST_CLASSES:
-        many = f"holds {len(labels)} different values, e.g. {listed(labels, 3)}"
+        many = f"holds {len(labels)} different values, e.g. {list_labels(labels, 3)}"
         raise InputError(f"target column {name!r} {many}; {task} takes at most {MOST_CLASSES} classes{hint}")
     check(labels, list_of(Text), f"target column {name!r}, classes")
 
@@ -379,7 +379,7 @@ def all_equal(name: str, label: str) -> str:
     return f"all cells of target column {name!r} that are not blank hold {label!r}{needed}"
 
 
-def listed(labels: Sequence[str], most: int = 8) -> str:
+def list_labels(labels: Sequence[str], most: int = 8) -> str:
     """List labels in a text, the first few of many."""
     shown = ", ".join(map(repr, labels[:most]))
     return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
@@ -653,10 +653,14 @@ class ClassColumns(Columns):
             labels = self.classes_of(name, cells)
             if self.binary and len(labels) > 2:
                 exactly = f"{self.task} needs exactly two; for more than two there is --task multiclass"
-                raise InputError(f"target column {name!r} holds {len(labels)} classes, {listed(labels)}; {exactly}")
+                raise InputError(
+                    f"target column {name!r} holds {len(labels)} classes, {list_labels(labels)}; {exactly}"
+                )
             check_count(labels, name, self.task, hint)
             if self.positive is not None and same_label(labels[-1]) != same_label(normal_label(self.positive)):
-                raise InputError(f"positive: target {name!r} has the classes {listed(labels)}, not {self.positive!r}")
+                raise InputError(
+                    f"positive: target {name!r} has the classes {list_labels(labels)}, not {self.positive!r}"
+                )
             classes.append(labels)
         return {"classes": tuple(classes)}
 
@@ -688,14 +692,14 @@ class ClassColumns(Columns):
         values = label_indices(names, labels)
         for i in np.flatnonzero(np.isinf(values)).tolist()[:1]:
             item = f"item {i + 1}, '{printable(str(names[i]), 20)}',"
-            raise InputError(f"{item} is none of the classes {listed(labels)} of the training table, nor null")
+            raise InputError(f"{item} is none of the classes {list_labels(labels)} of the training table, nor null")
         return values
 
     def complaint(self, target: int, cell: str) -> str:
         labels = self.labels(target)
         if self.binary:
             return f"is neither {labels[0]} nor {labels[1]}, nor blank"
-        return f"is none of the classes {listed(labels)} of the training table, nor blank"
+        return f"is none of the classes {list_labels(labels)} of the training table, nor blank"
 
     def unread_words(self, target: int, cell: str) -> str:
         if self.level.lists and _labels(cell, strict=False) is None:

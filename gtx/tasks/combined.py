@@ -33,7 +33,7 @@ from gtx.tasks.columns import (
     count_labels,
     in_order,
     label,
-    listed,
+    list_labels,
     main_labels,
     numbers_among,
     parse_bound,
@@ -73,16 +73,14 @@ class TargetColumn:
         commas = sum(number for name, number in self.counts.items() if has_comma(name))
         if texts and 2 * commas > self.counts.total():
             expected = f"numbers were expected{comma_advice(texts)}"
-            raise InputError(f"target column {self.name!r} holds text: {listed(texts, 3)}; {expected}")
+            raise InputError(f"target column {self.name!r} holds text: {list_labels(texts, 3)}; {expected}")
         if not self.numbers:
             if len(self.counts) == 1 and not parse_bound(texts[0]):
                 raise InputError(f"{all_equal(self.name, texts[0])}; there is nothing to learn")
             if len(self.classes) > 2:
                 ways = [f"for {entry.labels} say --task {word}" for word, entry in TASKS.items() if entry.labels]
-                raise InputError(
-                    f"target column {self.name!r} holds text: {listed(in_order(texts), 3)}; numbers were expected; "
-                    f"{', '.join(ways)}"
-                )
+                held = f"target column {self.name!r} holds text: {list_labels(in_order(texts), 3)}"
+                raise InputError(f"{held}; numbers were expected; {', '.join(ways)}")
             return len(self.classes) == 2
         of_texts = not numbers_among(self.classes)
         if len(self.numbers) > 2 or any(parse_bound(name) or has_comma(name) for name in texts):
@@ -171,7 +169,7 @@ class InferredTask:
             labels = [columns.classes_of(each, files[0].cells(each)) for each in self.targets]
             name = (BinaryClassification if all(len(own) == 2 for own in labels) else MulticlassClassification).name
             if name == MulticlassClassification.name and options.get("positive") is not None:
-                raise InputError(f"positive: expected targets of two classes, got {listed(max(labels, key=len))}")
+                raise InputError(f"positive: expected targets of two classes, got {list_labels(max(labels, key=len))}")
         if self.level == "molecule":
             values = [option for option, value in options.items() if value is not None]
             check_options(name, values, f"leave it out, or say with --task that it is not {name}")

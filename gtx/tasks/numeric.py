@@ -515,7 +515,7 @@ class NumericTask(Task, WeightOptions):
         """Return the part of the targets that is known before training, `[m, T]`, such as a reference per element."""
         return None
 
-    def shared(self, other: Task) -> list[int]:
+    def match_targets(self, other: Task) -> list[int]:
         """Map each target to its index in another task of the same class and level, -1 for a new one."""
         theirs = other.targets if type(other) is type(self) and other.level == self.level else ()
         return [theirs.index(name) if name in theirs else -1 for name in self.targets]
@@ -524,7 +524,7 @@ class NumericTask(Task, WeightOptions):
         if not isinstance(other, NumericTask):
             return None
         own, theirs = self.objective, other.objective
-        pairs = [(own.outputs(t), theirs.outputs(at)) for t, at in enumerate(self.shared(other)) if at >= 0]
+        pairs = [(own.outputs(t), theirs.outputs(at)) for t, at in enumerate(self.match_targets(other)) if at >= 0]
         if not pairs or other.targets == self.targets or any(len(one) != len(two) for one, two in pairs):
             return None
         indices = np.full(own.out_channels, -1)

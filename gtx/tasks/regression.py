@@ -626,7 +626,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
         return None if reference is None else (count_elements(store) @ reference).numpy()
 
     def take_over(self, other: Task) -> Self:
-        shared = self.shared(other)
+        shared = self.match_targets(other)
         if not isinstance(other, Regression) or max(shared) < 0:
             return self
         return replace(self, scaler=self.scaler.take_over(other.scaler, shared))

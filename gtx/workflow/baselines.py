@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from gtx.data import MoleculeStore
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.tasks import TaskList
-from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of
+from gtx.tasks.closed_form import fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.combined import join_baselines
 from gtx.tasks.numeric import NumericTask, is_numeric
 
@@ -142,7 +142,7 @@ def predict_baselines(
                 prediction[:, columns] += known[:, [t]]
         yield method.name, task.project(prediction), settings
     train = dataset.split["train"]
-    if closed_form_targets(task, store) is not None and not np.isnan(y[train]).all(0).any():
+    if why_no_closed_form(task, store) is None and not np.isnan(y[train]).all(0).any():
         yield "kernel", *_predict_by_kernel(store, train, task, kernel)
 
 

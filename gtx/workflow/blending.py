@@ -23,7 +23,7 @@ from gtx.prediction.foundation_embedding import attach_foundation
 from gtx.prediction.model_file import KernelMember, blend_outputs
 from gtx.prediction.predictor import in_threads
 from gtx.tasks import Answers, NumericTask, Predictions, Task
-from gtx.tasks.closed_form import closed_form_targets, fit_closed_form, outputs_of, why_no_closed_form
+from gtx.tasks.closed_form import fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainedMember, TrainSettings
 from gtx.workflow.specs import add_learned_arguments, kernel_spec
@@ -252,7 +252,7 @@ def kernel_baseline(
     """Return the kernel of the blend before its last fit, or a new one of the same settings, to score as a baseline."""
     header, rows = blended.predictor.header, store.subset(train)
     task = header.task
-    if blended.kernel is not None or not is_numeric(task) or closed_form_targets(task, rows) is None:
+    if blended.kernel is not None or why_no_closed_form(task, rows) is not None:
         return blended.kernel
     return fitted_kernel(kernel_spec(settings, header.featuriser, task, header.features), task, rows)
 
@@ -269,8 +269,8 @@ def fitted_kernel(spec: Mapping[str, Any], task: Task, molecules: MoleculeStore)
 def obstacle_to_blend(task: Task, trained: Sequence[MoleculeStore], val: MoleculeStore) -> str | None:
     """Name the reason why no kernel can be blended with networks of these training rows; None if one can."""
     for train in trained:
-        if not is_numeric(task) or closed_form_targets(task, train) is None:
-            return why_no_closed_form(task, train)
+        if obstacle := why_no_closed_form(task, train):
+            return obstacle
         for name, blank in zip(task.targets, targets_of(train).isnan().all(0).tolist(), strict=True):
             if blank:
                 return f"all values of {name} are in one fold"
