@@ -10,8 +10,7 @@ import pytest
 from rdkit import Chem
 
 from gtx.base.errors import InputError
-from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, compute_group_labels, featurise
-from gtx.data.similarity import find_nearest_training_molecules
+from gtx.data import SPLIT_METHODS, RowLog, Split, SplitSettings, compute_group_labels
 from gtx.data.splits import SPLIT_PARTS, RowsToSplit, count_shared_molecules, parse_times
 from gtx.molecules import Featuriser
 from tests.tables import molecules
@@ -89,14 +88,6 @@ def test_the_order_of_rows_changes_nothing(name: str, splits: dict[str, Split]) 
     order = RANDOM.permutation(len(SMILES))
     again = divide(name, reordered(rows_of(name), order))
     assert same({part: np.sort(order[index]) for part, index in again.items()}, splits[name])
-
-
-def test_similar_molecules_are_kept_together_by_clusters(splits: dict[str, Split]) -> None:
-    store = featurise(Featuriser(), SMILES, workers=0).store
-    random, cluster = (
-        find_nearest_training_molecules(store, splits[name]).similarity.mean() for name in ("random", "cluster")
-    )
-    assert cluster < random
 
 
 def test_spellings_of_a_molecule_have_one_group_label() -> None:
