@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from experiments import reactions
 from experiments.models import MODELS, PARTS, WHOLE
 from experiments.summary import (
     HIGHER,
@@ -321,8 +322,9 @@ def main() -> None:
     """Write the page and the tables."""
     if not published("scaffold-esol", "rmse"):
         print("published/scaffold_published.csv is not below $GTX_DATA: the page goes without it", file=sys.stderr)
-    found = gather(predicted_runs(RESULTS))
-    replace_tables(RESULTS.parent / "RESULTS.md", results_page(found))
+    runs = predicted_runs(RESULTS)
+    found = gather(run for run in runs if not reactions.is_run(run))
+    replace_tables(RESULTS.parent / "RESULTS.md", results_page(found) + "\n" + reactions.page(runs))
     for page, begin, table in ((ROOT / "docs/results.md", BEGIN, short), (ROOT / "README.md", FRONT, front)):
         before, _, rest = page.read_text().partition(f"{begin}\n")
         page.write_text(f"{before}{begin}\n{table(found)}\n{END}{rest.partition(END)[2]}")

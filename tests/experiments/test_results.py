@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import results, summary, tables
+from experiments import reactions, results, summary, tables
 from experiments.foundation import table
 from experiments.summary import ModelRuns, Models, Split, difference, gather
 from experiments.tables import RESULTS, Predictions
@@ -119,9 +119,11 @@ def test_the_best_other_was_run_on_every_split_that_gtx_was() -> None:
 
 @pytest.mark.parametrize("file", [*tables.RESULTS.glob(tables.RUNS)], ids=lambda file: file.name)  # not in an sdist
 def test_the_page_at_hand_was_made_of_the_tables_at_hand(file: Path) -> None:
-    found = gather(tables.predicted_runs(file.parent))
+    runs = tables.predicted_runs(file.parent)
+    found = gather(run for run in runs if not reactions.is_run(run))
     written = (tables.ROOT / "experiments" / "RESULTS.md").read_text()
     assert results.overview(found) in written
+    assert reactions.page(runs) in written
     for row in (row for models in found.values() for row in models.values() if row.model not in results.PARTS):
         assert f"| {results.title(row)} | {summary.score_text(row)} | {row.counted} |" in written
 
