@@ -54,10 +54,10 @@ def target_names(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check_options(name: str, options: Iterable[str], advice: str = "leave it out") -> None:
-    """Raise an `InputError` that ends with advice if the task `name` of `TASKS` lacks one of some options."""
+    """Raise an `InputError` with advice if the task `name` of `TASKS` lacks one of some options."""
     known = [each.name for each in option_fields(TASKS[name].options)]
     for option in sorted(set(options) - {*known}):
-        raise InputError(f"{option}: {name} has no such option{did_you_mean(option, known)}; {advice}")
+        raise InputError(f"{option}: {name} has no such option; {advice}{did_you_mean(option, known)}")
 
 
 # --- The objective: outputs, loss and metrics, and the scales fitted to training rows.
