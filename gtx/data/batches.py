@@ -17,7 +17,7 @@ from torch_geometric.data import Batch
 from gtx.data.featurising import show_progress
 from gtx.data.store import IN_BATCH, LEVELS, MoleculeStore, as_batch, rows_of, widen
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, owners
-from gtx.graph.packing import alike
+from gtx.graph.packing import group_by_size
 
 # --- Features of a store's atoms and pairs that are the same in every epoch, computed once and sliced like the atoms.
 
@@ -400,9 +400,9 @@ def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int =
         most = np.maximum(most, costs[drawn].sum(0))
         profile[: len(drawn)] = np.maximum(profile[: len(drawn)], np.sort(sizes[drawn])[::-1])
     profile[0] = sizes.max()
-    profile = profile[profile > 0]
-    groups = alike(profile.tolist(), _BUCKETS)  # slots of similar size, the smallest first
-    buckets = tuple((len(slots), int(max(profile[slots]))) for slots in reversed(groups))
+    slots = torch.from_numpy(profile[profile > 0])
+    groups = group_by_size(slots, _BUCKETS)  # slots of similar size, the smallest first
+    buckets = tuple((len(group), int(slots[group].max())) for group in reversed(groups))
     return BatchShape(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.encodings.edges import check_edges, ragged
+from gtx.encodings.edges import ragged
 from gtx.encodings.encoding import CategoricalFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 
@@ -103,7 +103,6 @@ class BondFeatures(Encoding):
         shape = (data.edge_index.shape[1], len(self.pair.sizes))
         if data.edge_attr.shape != shape:
             raise ValueError(f"expected edge_attr {list(shape)}, got {list(data.edge_attr.shape)}")
-        check_edges(data.edge_index, graph)
         marked = data.edge_index.new_zeros(graph.num_pairs, shape[1], dtype=torch.long)
         marked[graph.pair_of(data.edge_index)] = data.edge_attr.long() + 1
         return None, marked

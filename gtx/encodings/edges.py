@@ -26,17 +26,3 @@ def compiled(edge_index: Tensor, graph: CompleteGraph) -> bool:
         and not torch.compiler.is_compiling()
         and torch.get_default_dtype() in (torch.float32, torch.float64)
     )
-
-
-def check_edges(edge_index: Tensor, graph: CompleteGraph) -> None:
-    """Raise a `ValueError` on a CPU if an edge leaves its molecule."""
-    if not compiled(edge_index, graph):
-        return
-    molecule = torch.bucketize(edge_index.contiguous(), graph.ptr[1:], right=True)
-    wrong = (molecule[0] != molecule[1]) | ((edge_index < 0) | (edge_index >= graph.num_nodes)).any(0)
-    for edge in wrong.nonzero().flatten().tolist()[:1]:
-        sender, receiver = edge_index[:, edge].tolist()
-        raise ValueError(
-            f"expected edges between nodes of one molecule, {graph.num_nodes} nodes in all, "
-            f"but edge {edge} is from node {sender} to node {receiver}"
-        )

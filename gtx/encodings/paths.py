@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.base.loops import run_in_threads
-from gtx.encodings.edges import check_edges, compiled, ragged
+from gtx.encodings.edges import compiled, ragged
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
@@ -49,7 +49,6 @@ class ShortestPathLength(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        check_edges(data.edge_index, graph)
         codes = [self._codes(bonds) for bonds in adjacency(data.edge_index, graph)]
         return None, flatten(codes, graph).long().unsqueeze(1)
 
@@ -149,11 +148,8 @@ class SimplePathCounts(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        check_edges(data.edge_index, graph)
-        sender, receiver = data.edge_index.long()
-        bonds = (receiver * graph.num_nodes + sender).unique()  # sorted by receiver, each pair of neighbours once
-        receiver, sender = bonds // graph.num_nodes, bonds % graph.num_nodes
-        counts = torch.zeros(graph.num_pairs, self.pair.channels, device=bonds.device)
+        sender, receiver = graph.pair_index[:, graph.pair_of(data.edge_index).unique()]  # each neighbour once
+        counts = torch.zeros(graph.num_pairs, self.pair.channels, device=sender.device)
         count = self._search if compiled(data.edge_index, graph) else self._extend
         count(receiver, sender, graph, counts)
         return None, counts.log1p()

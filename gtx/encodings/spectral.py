@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
-from gtx.encodings.edges import check_edges
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency
@@ -54,23 +53,22 @@ class RandomWalkProbabilities(Encoding):
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor | None, Tensor | None]:
-        check_edges(data.edge_index, graph)
-        none = torch.zeros(self.steps + 1, 0, device=data.edge_index.device)
-        steps = [none, *(self._powers(bonds).flatten(1) for bonds in adjacency(data.edge_index, graph))]
+        walks = [bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0) for bonds in adjacency(data.edge_index, graph)]
         slots = graph.pairs.slot_of_row
-        powers = torch.stack([power.index_select(0, slots) for power in torch.cat(steps, 1)])  # [K + 1, P]
-        node = None if self.node is None else powers[1:, graph.diagonal].T
-        return node, (None if self.pair is None else powers[: self.steps].T)
-
-    def _powers(self, bonds: Tensor) -> Tensor:
-        """`[b, n, n]` adjacency to `[K + 1, b, n, n]`: M to the powers 0 to K."""
-        walk = bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0)
-        powers = bonds.new_empty(self.steps + 1, *bonds.shape)
-        powers[0] = torch.eye(bonds.shape[1], device=bonds.device)
-        with torch.autocast(bonds.device.type, enabled=False):  # probabilities of long walks need their digits
+        back = slots[graph.diagonal]  # the slot of each node with itself
+        power = torch.zeros(len(graph.pairs.row_of_slot), device=slots.device)  # of M, in slots
+        power[back] = 1.0
+        nodes, pairs = power.new_empty(self.steps, len(back)), power.new_empty(self.steps, len(slots))
+        with torch.autocast(slots.device.type, enabled=False):  # probabilities of long walks need their digits
             for k in range(self.steps):
-                torch.bmm(powers[k], walk, out=powers[k + 1])
-        return powers
+                if self.pair is not None:
+                    torch.index_select(power, 0, slots, out=pairs[k])
+                before, power = power, torch.empty_like(power)
+                cut = graph.packed.cut_pairs
+                for one, walk, next in zip(cut(before), walks, cut(power), strict=True):
+                    torch.bmm(one, walk, out=next)
+                torch.index_select(power, 0, back, out=nodes[k])
+        return None if self.node is None else nodes.T, None if self.pair is None else pairs.T
 
     def __repr__(self) -> str:
         left_out = "".join(f", {name}s=False" for name in ("node", "pair") if getattr(self, name) is None)

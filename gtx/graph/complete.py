@@ -84,12 +84,12 @@ class CompleteGraph:
 
         Raises:
             TypeError: `batch` is not a tensor (but for example a `torch_geometric.data.Batch`).
-            ValueError: `batch` is not a vector, or not sorted.
+            ValueError: `batch` is not a vector of integers, or not sorted.
         """
         if not isinstance(batch, Tensor):
             raise TypeError(f"expected a batch vector [N], such as batch.batch of a Batch, got {type(batch).__name__}")
-        if batch.dim() != 1:
-            raise ValueError(f"expected a batch vector [N], got {list(batch.shape)}")
+        if batch.dim() != 1 or batch.dtype not in (torch.long, torch.int):
+            raise ValueError(f"expected a batch vector of integers [N], got {batch.dtype} {list(batch.shape)}")
         step = batch.diff()
         if bool((step < 0).any()):
             at = int((step < 0).nonzero()[0]) + 1
@@ -121,7 +121,7 @@ class CompleteGraph:
     @property
     def packed(self) -> Buckets:
         """Packing of the graphs into buckets of similar size."""
-        return self._once("packed", lambda: Buckets.of(self.ptr, self.sender_ptr, self._pair_index(), self.max_buckets))
+        return self._once("packed", lambda: Buckets.of(self.ptr, self.sender_ptr, self.max_buckets))
 
     @property
     def nodes(self) -> FlatToPaddedMap:
@@ -158,10 +158,19 @@ class CompleteGraph:
         return self._once("pair_index", self._pair_index)
 
     def _pair_index(self) -> Tensor:
-        senders = self.sender_ptr.diff()[self.batch]
-        receiver = torch.repeat_interleave(senders)
-        first = senders.cumsum(0) - senders - self.sender_ptr[self.batch]
-        return torch.stack([torch.arange(len(receiver), device=self.ptr.device) - first[receiver], receiver])
+        receiver = torch.repeat_interleave(self.sender_ptr.diff()[self.batch])
+        sender = torch.arange(len(receiver), device=self.ptr.device) - self._row_starts.index_select(0, receiver)
+        return torch.stack([sender, receiver])
+
+    @property
+    def _row_starts(self) -> Tensor:
+        """Starts of the rows of pairs, int64 `[N]`: receiver r and sender s are pair number `_row_starts[r] + s`."""
+
+        def starts() -> Tensor:
+            senders = self.sender_ptr.diff()[self.batch]
+            return senders.cumsum(0) - senders - self.sender_ptr[self.batch]
+
+        return self._once("row_starts", starts)
 
     @property
     def edge_index(self) -> Tensor:
@@ -190,11 +199,30 @@ class CompleteGraph:
         return replace(self, mask=mask if self.mask is None else mask & self.mask)
 
     def pair_of(self, edge_index: Tensor) -> Tensor:
-        """Return the pair number of each edge (int64 `[2, E]`, both ends in one graph): int64 `[E]`."""
+        """Return the pair number of each edge (int64 `[2, E]`): int64 `[E]`.
+
+        Raises:
+            ValueError: on a CPU, an edge whose ends are not in one graph.
+        """
+        self._check(edge_index)
         sender, receiver = edge_index
-        graph = self.batch[receiver]
-        row, column = receiver - self.ptr[graph], sender - self.sender_ptr[graph]
-        return self.pair_ptr[graph] + row * self.sender_ptr.diff()[graph] + column
+        return self._row_starts.index_select(0, receiver) + sender
+
+    def _check(self, edge_index: Tensor) -> None:
+        """Check that edges are within graphs, on a CPU alone: on a GPU the answer would have to be waited for."""
+        if edge_index.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        sender, receiver = edge_index
+        inside = receiver.clamp(0, max(0, self.num_nodes - 1))
+        graph = self.batch.index_select(0, inside)
+        first, end = (ptr.index_select(0, graph) for ptr in (self.sender_ptr[:-1], self.sender_ptr[1:]))
+        wrong = (receiver != inside) | (sender < first) | (sender >= end)
+        if wrong.any():
+            edge = int(wrong.nonzero()[0])
+            raise ValueError(
+                f"expected edges between nodes of one molecule, {self.num_nodes} nodes in all, "
+                f"but edge {edge} is from node {int(sender[edge])} to node {int(receiver[edge])}"
+            )
 
     @property
     def diagonal(self) -> Tensor:

@@ -19,7 +19,7 @@ from gtx.graph.complete import CompleteGraph
 def adjacency(edge_index: Tensor, graph: CompleteGraph) -> list[Tensor]:
     """Per bucket, float `[count, size, size]`: 1 at (receiver, sender) for every edge (int64 `[2, E]`), else 0."""
     slots = torch.zeros(graph.pairs.row_of_slot.shape[0], device=edge_index.device)
-    slots[graph.pairs.slot_of_row[graph.pair_of(edge_index)]] = 1.0
+    slots.index_fill_(0, graph.pairs.slot_of_row.index_select(0, graph.pair_of(edge_index)), 1.0)
     return graph.packed.cut_pairs(slots)
 
 

@@ -76,33 +76,34 @@ class Buckets(NamedTuple):
         return _cut(slots, self.shapes)
 
     @classmethod
-    def of(cls, ptr: Tensor, source_ptr: Tensor, pair_index: Tensor, most: int) -> Buckets:
+    def of(cls, ptr: Tensor, source_ptr: Tensor, most: int) -> Buckets:
         """Divide graphs of receivers `ptr` and senders `source_ptr` into at most `most` buckets."""
         n, m = torch.stack([ptr, source_ptr]).diff().cpu()
         sizes = (n.clamp(min=1) * m.clamp(min=1) * ((n > 0) | (m > 0))).sqrt()  # with nodes in one set, slots too
-        order, places, shapes = [], [], []
-        row_slot = column_slot = pair_slot = 0
-        for graphs in alike(sizes.tolist(), most):
+        starts, shapes = torch.zeros(4, len(n), dtype=torch.long), []
+        slots = torch.zeros(3, 1, dtype=torch.long)  # of the buckets so far: receivers, senders, pairs
+        for graphs in group_by_size(sizes, most):
             rows, columns = (max(1, int(each[graphs].max())) for each in (n, m))
-            for graph in graphs:
-                order.append(graph)
-                places.append((row_slot, column_slot, pair_slot, columns))
-                row_slot, column_slot, pair_slot = row_slot + rows, column_slot + columns, pair_slot + rows * columns
+            each = torch.tensor([[rows], [columns], [rows * columns]])
+            starts[:3, graphs] = slots + each * torch.arange(len(graphs))
+            starts[3, graphs] = columns
+            slots = slots + each * len(graphs)
             shapes.append((len(graphs), rows, columns))
-        per_graph = torch.zeros(len(n), 4, dtype=torch.long)
-        per_graph[order] = torch.tensor(places, dtype=torch.long).view(-1, 4)
-        first_row, first_column, first_pair, columns_of = per_graph.to(ptr.device).T
+        first_row, first_column, first_pair, width = starts.to(ptr.device)
+        row_slots, column_slots, pair_slots = slots.flatten().tolist()
 
-        def nodes(offsets: Tensor, first: Tensor, slots: int) -> tuple[Tensor, Tensor, FlatToPaddedMap]:
+        def nodes(offsets: Tensor, first: Tensor, count: int) -> tuple[Tensor, Tensor, FlatToPaddedMap]:
             owner = torch.repeat_interleave(offsets.diff())
             place = torch.arange(len(owner), device=ptr.device) - offsets[owner]
-            return owner, place, FlatToPaddedMap.of(first[owner] + place, slots)
+            return owner, place, FlatToPaddedMap.of(first[owner] + place, count)
 
-        owner, row, receivers = nodes(ptr, first_row, row_slot)
-        senders = receivers if source_ptr is ptr else nodes(source_ptr, first_column, column_slot)[2]
-        sender, receiver = pair_index
-        first = first_pair[owner] + row * columns_of[owner] - source_ptr[owner]  # pair slot of each row and sender 0
-        return cls(receivers, senders, FlatToPaddedMap.of(first[receiver] + sender, pair_slot), tuple(shapes))
+        owner, row, receivers = nodes(ptr, first_row, row_slots)
+        senders = receivers if source_ptr is ptr else nodes(source_ptr, first_column, column_slots)[2]
+        counts = source_ptr.diff()[owner]  # the pairs of a row lie side by side, and so do their slots
+        shift = first_pair[owner] + row * width[owner] - (counts.cumsum(0) - counts)
+        pairs = torch.repeat_interleave(shift, counts)
+        pairs += torch.arange(len(pairs), device=ptr.device)
+        return cls(receivers, senders, FlatToPaddedMap.of(pairs, pair_slots), tuple(shapes))
 
 
 def _cut(slots: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
@@ -110,12 +111,12 @@ def _cut(slots: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
     return [part.view(*shape, *slots.shape[1:]) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def alike(sizes: Sequence[float], most: int) -> list[list[int]]:
+def group_by_size(sizes: Tensor, most: int) -> list[Tensor]:
     """Divide graphs by size into at most `most` groups, cut where padding costs most; empty graphs are left out."""
-    order = sorted((i for i, n in enumerate(sizes) if n), key=lambda i: sizes[i])
-    if not order:
+    sizes, order = sizes.double().sort(stable=True)
+    order, square = order[sizes > 0], sizes[sizes > 0].square()
+    if not len(order):
         return []
-    square = torch.tensor([sizes[i] for i in order], dtype=torch.float64).square()
     cuts = [0, len(order)]
     overhead = 4096.0  # pairs: about what one more round of small matrix products costs
     while len(cuts) <= most:
@@ -150,7 +151,7 @@ class FlatToPaddedMap(NamedTuple):
     def of(cls, slot_of_row: Tensor, num_slots: int) -> FlatToPaddedMap:
         """Return the packing that puts row i into slot `slot_of_row[i]`."""
         row_of_slot = slot_of_row.new_full((num_slots,), -1)
-        row_of_slot[slot_of_row] = torch.arange(len(slot_of_row), device=slot_of_row.device)
+        row_of_slot.scatter_(0, slot_of_row, torch.arange(len(slot_of_row), device=slot_of_row.device))
         padding = (row_of_slot < 0).nonzero().squeeze(1)
         return cls(row_of_slot.clamp_(min=0), slot_of_row, padding)
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from torch import nn
 
 from gtx.attention import Normaliser, Score
+from gtx.base.errors import did_you_mean
 from gtx.encodings import Encoding
 from gtx.encodings.sides import of_both_sides
 from gtx.graph import EdgeSelector
@@ -262,6 +263,20 @@ def _check_arguments(arguments: Mapping[str, Any]) -> None:
 
 # --- Published models: settings that decide some of the arguments.
 
+
+def check_argument_names(model: Callable[..., nn.Module], arguments: Mapping[str, Any]) -> None:
+    """Raise a `TypeError` if a named model is called with an argument that neither it nor `graph_transformer` has."""
+    own = signature(model).parameters.keys() - {"arguments"}
+    every = own | signature(graph_transformer).parameters.keys()
+    for argument in arguments:
+        if argument not in every:
+            takes = every if model.__name__ == "standard" else every - _DECIDED | own
+            raise TypeError(
+                f"the model {model.__name__} has no argument {argument!r}{did_you_mean(argument, takes)}; "
+                f"it takes {', '.join(sorted(takes))}"
+            )
+
+
 # what a published architecture decides by itself, unless its setting takes it
 _DECIDED = {
     *("score", "normaliser", "edge_value", "norm_first", "layer"),
@@ -276,7 +291,6 @@ def published(setting: Callable[..., GraphTransformer]) -> Callable[..., GraphTr
     with the default True, one that can use them with False, and one that uses none does not name it.
     """
     name, own = setting.__name__, signature(setting).parameters
-    known = own.keys() | signature(graph_transformer).parameters.keys()
 
     @wraps(setting)
     def build(out_channels: int, **arguments: Any) -> GraphTransformer:
@@ -284,10 +298,8 @@ def published(setting: Callable[..., GraphTransformer]) -> Callable[..., GraphTr
             raise ValueError(f"the model {name} uses no coordinates; `gtx models` lists those that do")
         if "coordinates" in own and own["coordinates"].default and not arguments.get("coordinates", True):
             raise ValueError(f"the model {name} needs coordinates, and the molecules have none")
+        check_argument_names(setting, arguments)
         for argument in arguments:
-            if argument not in known:
-                takes = ", ".join(sorted(known - _DECIDED | own.keys() - {"arguments"}))
-                raise ValueError(f"the model {name} has no argument {argument!r}; it takes {takes}")
             if argument in _DECIDED - own.keys():
                 raise ValueError(f"the model {name} decides {argument!r} itself; swap modules of standard")
         return setting(out_channels, **arguments)

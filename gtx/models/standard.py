@@ -18,7 +18,7 @@ from gtx.encodings import (
     SimplePathCounts,
 )
 from gtx.kernel import KernelRidge
-from gtx.models.assembly import graph_transformer
+from gtx.models.assembly import check_argument_names, graph_transformer
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import SubstructureCountEmbedding
 from gtx.nn.features import FARTHEST
@@ -75,6 +75,7 @@ def standard(
     Raises:
         ValueError: the name of an encoding is unknown, or moments are requested without coordinates.
     """
+    check_argument_names(standard, arguments)
     makers = {
         "bonds": lambda: BondFeatures(bond_sizes),
         "path": lambda: ShortestPathLength(farthest),

@@ -20,6 +20,24 @@ from gtx.attention.receivers import EdgeListAggregator
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.embedding import ChunkedPairEmbedding
 
+_LINEAR, _LOOPS = "add a torch.nn.Linear of x to the output", "add torch_geometric.utils.add_self_loops to the edges"
+_FOREIGN = {
+    **dict.fromkeys(["beta", "root_weight", "residual"], _LINEAR),
+    **dict.fromkeys(["add_self_loops", "fill_value"], _LOOPS),
+    "share_weights": 'pass projections="shared"',
+    "negative_slope": "pass a score with a slope, such as gtx.attention.GATv2Score",
+    "aggr": "the weighted values are summed, and a normaliser makes the weights",
+}
+"""Arguments of PyG's attention layers that are not taken, and what stands for them."""
+
+
+def _refuse_foreign(name: str, value: Any) -> None:
+    """Raise a `TypeError` for an argument of `_FOREIGN`, unless it asks for nothing."""
+    if value not in (None, False) and not (name == "aggr" and value in ("add", "sum")):
+        raise TypeError(
+            f"EdgeAttention has no {name}={value!r}, unlike attention layers of PyG: leave it out; {_FOREIGN[name]}"
+        )
+
 
 class EdgeAttention(MessagePassing):
     r"""Multi-head attention as message passing: each receiver sums the values of its senders, weighted by a softmax.
@@ -97,12 +115,8 @@ class EdgeAttention(MessagePassing):
         merge: HeadMerge | None = None,
         **kwargs: Any,
     ) -> None:
-        for name in ("beta", "root_weight"):
-            if kwargs.pop(name, False):
-                raise TypeError(
-                    f"EdgeAttention adds no projection of the receivers to its output, so it has no {name}=True as "
-                    "TransformerConv: leave it out, and add a torch.nn.Linear of x to the output where one is wanted"
-                )
+        for name in _FOREIGN.keys() & kwargs.keys():
+            _refuse_foreign(name, kwargs.pop(name))
         super().__init__(aggr="add", node_dim=0, **kwargs)
         self.in_channels = in_channels
         self.out_channels = out_channels

@@ -47,8 +47,10 @@ def test_no_nodes_at_all() -> None:
 def test_unsorted_batch_vector_is_named() -> None:
     with pytest.raises(ValueError, match=r"sorted batch vector, but node 2 is of graph 0 after a node of graph 1"):
         CompleteGraph.from_batch(torch.tensor([0, 1, 0]))
-    with pytest.raises(ValueError, match=r"expected a batch vector \[N\], got \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"expected a batch vector of integers \[N\], got torch.int64 \[2, 3\]"):
         CompleteGraph.from_batch(torch.zeros(2, 3, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"expected a batch vector of integers \[N\], got torch.float32 \[3\]"):
+        CompleteGraph.from_batch(torch.zeros(3))
     with pytest.raises(ValueError, match="never descends"):
         CompleteGraph.from_ptr(torch.tensor([0, 3, 2]))
     with pytest.raises(TypeError, match=r"such as batch\.batch of a Batch, got Data"):

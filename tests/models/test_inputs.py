@@ -143,6 +143,13 @@ def test_data_of_pyg_are_refused_and_the_way_is_said(model: GraphTransformer) ->
         model(made[0])
 
 
+@pytest.mark.parametrize(("make", "name", "near"), [(standard, "chanels", "channels"), (gat, "head", "heads")])
+def test_an_argument_that_is_not_there_is_named(make: Callable, name: str, near: str) -> None:
+    words = f"^the model {make.__name__} has no argument '{name}'; did you mean '{near}'"
+    with pytest.raises(TypeError, match=words):
+        make(1, **SIZES, **{name: 8})
+
+
 def put(name: str, column: int, code: int) -> Callable[[Batch], None]:
     def change(batch: Batch) -> None:
         batch[name][3, column] = code

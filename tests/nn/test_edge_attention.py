@@ -353,10 +353,18 @@ def test_a_score_of_another_width_is_refused() -> None:
         EdgeAttention(32, 8, heads=4, score=GATScore(4, 16))
 
 
-@pytest.mark.parametrize("name", ["beta", "root_weight"])
-def test_arguments_of_transformer_conv_that_are_not_offered(name: str) -> None:
-    assert EdgeAttention(8, 4, **{name: False}).width == 4
-    with pytest.raises(
-        TypeError, match=f"has no {name}=True as TransformerConv: leave it out, and add a torch.nn.Linear"
-    ):
-        EdgeAttention(8, 4, **{name: True})
+@pytest.mark.parametrize(
+    ("name", "nothing", "value", "instead"),
+    [
+        ("beta", False, True, "add a torch.nn.Linear of x"),
+        ("root_weight", False, True, "add a torch.nn.Linear of x"),
+        ("residual", False, True, "add a torch.nn.Linear of x"),
+        ("share_weights", False, True, 'projections="shared"'),
+        ("add_self_loops", False, True, "add torch_geometric.utils.add_self_loops to the edges"),
+        ("aggr", "add", "mean", "a normaliser makes the weights"),
+    ],
+)
+def test_arguments_of_pyg_that_are_not_taken(name: str, nothing: object, value: object, instead: str) -> None:
+    assert EdgeAttention(8, 4, **{name: nothing}).width == 4
+    with pytest.raises(TypeError, match=f"has no {name}={value!r}, unlike attention layers of PyG.*{instead}"):
+        EdgeAttention(8, 4, **{name: value})
