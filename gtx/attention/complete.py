@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
 from gtx.attention.definition import AttentionResult, AttentionRule, weigh_edges
-from gtx.attention.receivers import CompleteGraphAggregator
+from gtx.attention.normalisers import CompleteGraphAggregator
 from gtx.attention.scores import required
 from gtx.graph import BipartiteGraph, CompleteGraph
 

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.utils import scatter
 
-from gtx.attention.normalisers import Normaliser, Softmax
-from gtx.attention.receivers import EdgeListAggregator, ReceiverAggregator
+from gtx.attention.normalisers import EdgeListAggregator, Normaliser, ReceiverAggregator, Softmax
 from gtx.attention.scores import ScaledDotScore, Score, required
 
 

@@ -1,6 +1,6 @@
 """Position and distance encodings: features of atoms or pairs, computed from a batch on the device of the batch."""
 
-from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, NodeDegree, SameRing
+from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, BothSides, NodeDegree
 from gtx.encodings.distance import (
     BesselDistance,
     ExpNormDistance,
@@ -10,8 +10,7 @@ from gtx.encodings.distance import (
     TransformerM3DEncoding,
 )
 from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
-from gtx.encodings.paths import ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
-from gtx.encodings.sides import BothSides
+from gtx.encodings.paths import SameRing, ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
 from gtx.encodings.sinusoidal import SinusoidalPosition
 from gtx.encodings.space import NeighbourAtomTypes, NeighbourDistancesAndAngles, PairUnitVector
 from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities

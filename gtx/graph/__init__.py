@@ -1,7 +1,6 @@
 """Graphs define which nodes attend to which: all pairs of a molecule (never listed), or pairs that a rule selects."""
 
-from gtx.graph.bipartite import BipartiteGraph, list_bipartite_edges
-from gtx.graph.complete import CompleteGraph
+from gtx.graph.complete import BipartiteGraph, CompleteGraph, list_bipartite_edges
 from gtx.graph.edge_selectors import (
     AllPairEdges,
     BondEdges,

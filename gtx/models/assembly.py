@@ -14,7 +14,7 @@ from torch import nn
 from gtx.attention import Normaliser, Score
 from gtx.base.errors import did_you_mean
 from gtx.encodings import Encoding
-from gtx.encodings.sides import of_both_sides
+from gtx.encodings.atoms_and_bonds import of_both_sides
 from gtx.graph import EdgeSelector
 from gtx.models.embedding import MoleculeEmbedding
 from gtx.models.graph_transformer import GraphTransformer

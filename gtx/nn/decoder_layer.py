@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention.complete import attend_receivers
-from gtx.attention.receivers import CompleteGraphAggregator
+from gtx.attention.normalisers import CompleteGraphAggregator
 from gtx.encodings.sinusoidal import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention

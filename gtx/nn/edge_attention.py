@@ -16,7 +16,7 @@ from torch_geometric.utils import is_sparse
 
 from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax, attend
 from gtx.attention.definition import AttentionRule, ProjectedEdgeFeatures, weigh_edges, weigh_values
-from gtx.attention.receivers import EdgeListAggregator
+from gtx.attention.normalisers import EdgeListAggregator
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.embedding import ChunkedPairEmbedding
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.encoding import Feature
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.graph.bipartite import split_by_receivers
+from gtx.graph.complete import split_by_receivers
 from gtx.nn.fast.features import embed_features
 from gtx.nn.mlp import GELU
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.attention import EdgeModulatedDotScore, SiLUWithCutoff
-from gtx.attention.receivers import EdgeListAggregator
+from gtx.attention.normalisers import EdgeListAggregator
 from gtx.graph import CompleteGraph
 
 

@@ -13,7 +13,7 @@ from gtx.attention import (
     Normaliser,
     Softmax,
 )
-from gtx.attention.receivers import CompleteGraphAggregator, EdgeListAggregator
+from gtx.attention.normalisers import CompleteGraphAggregator, EdgeListAggregator
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import attention, in_both_layouts, inputs, matrix_features, project
 

@@ -22,8 +22,8 @@ from gtx.encodings import (
     ShortestPathOneHot,
     SimplePathCounts,
 )
-from gtx.encodings import atoms_and_bonds as same_ring
-from gtx.encodings.edges import compiled
+from gtx.encodings import paths as same_ring
+from gtx.encodings.paths import compiled
 from gtx.graph import CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser
