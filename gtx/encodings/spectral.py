@@ -56,9 +56,9 @@ class RandomWalkProbabilities(Encoding):
         walks = [bonds / bonds.sum(-1, keepdim=True).clamp(min=1.0) for bonds in adjacency(data.edge_index, graph)]
         slots = graph.pairs.slot_of_row
         back = slots[graph.diagonal]  # the slot of each node with itself
-        power = torch.zeros(len(graph.pairs.row_of_slot), device=slots.device)  # of M, in slots
+        power = torch.zeros(graph.pairs.row_of_slot.shape[0], device=slots.device)  # of M, in slots
         power[back] = 1.0
-        nodes, pairs = power.new_empty(self.steps, len(back)), power.new_empty(self.steps, len(slots))
+        nodes, pairs = (power.new_empty(self.steps, each.shape[0]) for each in (back, slots))  # len() fixes an export
         with torch.autocast(slots.device.type, enabled=False):  # probabilities of long walks need their digits
             for k in range(self.steps):
                 if self.pair is not None:
