@@ -127,7 +127,7 @@ def parse_labels(cell: str) -> list[str | None] | None:
 
     The cell has JSON, such as `["sp3", null, "sp2"]`, `[0, 1, 1]` or `[true, false]`, or a Python list, such as
     `['sp3', None]`, or words separated by commas or white space. A word in quotes is always a label, even `"Na"`;
-    without quotes, `Na` is a blank, see `gtx.data.targets.BLANKS`. An `InputError` says what is wrong with an item.
+    without quotes, `Na` is a blank, see `gtx.data.cells.BLANKS`. An `InputError` says what is wrong with an item.
     """
     text = cell.strip()
     if text.lower() in BLANKS:

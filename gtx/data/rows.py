@@ -216,7 +216,7 @@ class Row(NamedTuple):
         error: reason why the row cannot be used, or None.
         record: typed cells of a Parquet file: a batch of its rows, and the index in it.
         features: extra features of the row, see `gtx.data.FeatureColumns`.
-        others: texts of further molecules (components) of the row, see `gtx.data.targets.add_component_columns`.
+        others: texts of further molecules (components) of the row, see `gtx.data.rows.add_component_columns`.
         category: category of the error, see `gtx.data.RowLog.error`.
         warnings: warnings about cells of the row.
     """

@@ -272,8 +272,8 @@ def check_argument_names(model: Callable[..., nn.Module], arguments: Mapping[str
         if argument not in every:
             takes = every if model.__name__ == "standard" else every - _DECIDED | own
             raise TypeError(
-                f"the model {model.__name__} has no argument {argument!r}{did_you_mean(argument, takes)}; "
-                f"it takes {', '.join(sorted(takes))}"
+                f"the model {model.__name__} has no argument {argument!r}{did_you_mean(argument, takes) or '.'} "
+                f"Expected one of {', '.join(map(repr, sorted(takes)))}"
             )
 
 

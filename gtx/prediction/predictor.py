@@ -528,7 +528,7 @@ def load_predictor(
     if beams is not None:
         if "beams" not in {field.name for field in fields(header.task)}:
             raise InputError(
-                f"{path} predicts numbers ({header.task.name}): beams are for a model that writes sequences"
+                f"{path} writes no sequences ({header.task.name}): beams are for a model that writes sequences"
             )
         chosen: dict[str, Any] = {"beams": beams}
         header = replace(header, task=replace(header.task, **chosen))

@@ -120,8 +120,9 @@ class InferredTask:
     """Placeholder for a task that gtx chooses after reading the table.
 
     For molecules the choice is `BinaryClassification` if every target has two different values, numbers or texts, apart
-    from odd cells (see `gtx.tasks.labels.main_labels`), else `Regression`. For atoms and bonds the targets are classes,
-    and the choice is `BinaryClassification` if every target has two of them, else `MulticlassClassification`.
+    from odd cells (see `gtx.tasks.columns.main_labels`), else `Regression`. For atoms and bonds the targets are
+    classes, and the choice is `BinaryClassification` if every target has two of them, else
+    `MulticlassClassification`.
 
     Args:
         targets: names of the target columns.

@@ -80,7 +80,7 @@ def test_several_beams_search(make: Callable) -> None:
 
 
 def test_beams_are_for_sequences(model_path: Path) -> None:
-    with pytest.raises(InputError, match=r"predicts numbers \(regression\): beams are for a model that writes"):
+    with pytest.raises(InputError, match=r"writes no sequences \(regression\): beams are for a model that writes"):
         gtx.load(model_path, beams=2)
 
 

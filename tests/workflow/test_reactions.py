@@ -15,6 +15,7 @@ import gtx
 from gtx.cli import main
 from gtx.explain import explain_prediction
 from gtx.molecules import Featuriser, murcko_scaffold
+from gtx.prediction import Predictor
 from gtx.prediction.folders import DataFramePredictor
 from gtx.serve.tables import make_example, read_columns
 from gtx.training_data import DataSettings, load_training_table
@@ -65,21 +66,21 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def trained(table: Path, out: Path, *words: str) -> gtx.Predictor:
+def trained(table: Path, out: Path, *words: str) -> Predictor:
     assert main(["train", str(table), "--target-columns", "yield", "--out", str(out), *words, *TINY_TRAIN]) == 0
     return gtx.load(out / "model.gtx")
 
 
-def values(model: gtx.Predictor, reactions: list[Any]) -> np.ndarray:
+def values(model: Predictor, reactions: list[Any]) -> np.ndarray:
     return model.predict(reactions)["yield_pred"].to_numpy(float)
 
 
 @pytest.fixture(scope="module")
-def model(table: Path) -> gtx.Predictor:
+def model(table: Path) -> Predictor:
     return trained(table, table.parent / "run", "--reaction-column", "rxn")
 
 
-def test_every_bad_reaction_names_row_and_atom(table: Path, model: gtx.Predictor, tmp_path: Path) -> None:
+def test_every_bad_reaction_names_row_and_atom(table: Path, model: Predictor, tmp_path: Path) -> None:
     out = tmp_path / "p.csv"
     assert main(["predict", str(table.parent / "run" / "model.gtx"), str(table), "--out", str(out)]) == 0
     rows = read(out)
@@ -94,7 +95,7 @@ def test_every_bad_reaction_names_row_and_atom(table: Path, model: gtx.Predictor
     assert len(told) == sum(bool(AGENTS[(i + j) % 3]) for i in range(8) for j in range(8))
 
 
-def test_predictions_do_not_depend_on_numbers_order_and_spelling(model: gtx.Predictor) -> None:
+def test_predictions_do_not_depend_on_numbers_order_and_spelling(model: Predictor) -> None:
     reactions = [f"{row[1]}>>{row[2]}" for row in notebook()[:12]]
     other = [rewritten(reaction, seed) for seed, reaction in enumerate(reactions)]
     np.testing.assert_allclose(values(model, other), values(model, reactions), atol=2e-5)
@@ -138,7 +139,7 @@ def test_the_foundation_refuses_reactions(table: Path, capsys: pytest.CaptureFix
     assert "the trained model reads molecules, not reactions" in capsys.readouterr().err
 
 
-def test_other_doors(model: gtx.Predictor) -> None:
+def test_other_doors(model: Predictor) -> None:
     reaction = notebook()[0][0]
     explanation = explain_prediction(model, reaction)
     assert explanation.svg().count("OS(=O)(=O)O") >= 1  # the agent over the arrow
