@@ -168,7 +168,9 @@ def predict_folder(
                 else:
                     problems[file] = str(outcome)
         done = [output for file, output in outputs.items() if file in tables or file in finished]
-        best = None if not selected else _write_best(done, selection, out / BEST)
+        if not any(output.exists() for output in outputs.values()):
+            (out / SETTINGS).unlink()  # no output depends on them: the command may be given again, mended
+        best = _write_best(done, selection, out / BEST) if selected and done else None
     return FolderOutcome(tables, sorted(finished), problems, library.others, best)
 
 

@@ -179,6 +179,12 @@ def test_the_best_of_a_folder_are_those_of_all_its_tables_sorted(
     pd.testing.assert_frame_equal(found[list(expected)], expected, check_dtype=False, rtol=1e-6)
 
 
+def test_a_typo_in_the_column_of_the_best_rows_stands_in_no_ones_way(predict: Callable, tmp_path: Path) -> None:
+    outcome = predict(selection=RowSelection(top=3, by="gap_prde"))
+    assert not outcome.tables and outcome.best is None and "gap_prde" in outcome.problems["a.csv"]
+    assert predict(selection=RowSelection(top=3, by="gap_pred")).best == 3
+
+
 # Ray, started for real.
 
 
