@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from loky import get_reusable_executor
+from loky import ProcessPoolExecutor
 from rdkit import Chem, RDLogger
 from torch import Tensor
 from torch_geometric.data import Batch
@@ -149,7 +149,7 @@ def _predict(name: str, workers: int, count: int, device: str) -> Callable[[], o
     texts = list(islice(cycle(smiles), count))
     if name == PARSE:
         chunks = [texts[i : i + CHUNK] for i in range(0, count, CHUNK)]
-        each = get_reusable_executor(workers).map if workers else map
+        each = ProcessPoolExecutor(workers).map if workers else map  # not the shared pool, which gtx replaces
         return lambda: sum(each(parse, chunks))
     folder = tempfile.TemporaryDirectory()
     file, saved, out = (Path(folder.name, file) for file in ("molecules.csv", "model.gtx", "predictions.csv"))
