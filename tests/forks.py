@@ -1,7 +1,5 @@
 """Worker processes that are forks: they begin at once, with all that is imported and patched here."""
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any

@@ -1,7 +1,5 @@
 """Real molecules that between them have what breaks things."""
 
-from __future__ import annotations
-
 import torch
 from torch_geometric.data import Batch
 

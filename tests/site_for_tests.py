@@ -1,7 +1,5 @@
 """A folder that is served on this machine, as if it were the address of a public data set."""
 
-from __future__ import annotations
-
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small tables of real molecules, out of the bundled set."""
 
-from __future__ import annotations
-
 import csv
 import re
 from functools import cache

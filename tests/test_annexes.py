@@ -1,7 +1,5 @@
 """Annexes can be deleted: nothing of the core imports or names them, and what they add is gone with them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

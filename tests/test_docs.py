@@ -1,7 +1,5 @@
 """The code in the pages of docs runs, from top to bottom of each page."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The script that a user starts from: the best epoch, scores in the target's own units, a model file."""
 
-from __future__ import annotations
-
 import pickle
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """The notebooks run from top to bottom."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

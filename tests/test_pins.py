@@ -1,7 +1,5 @@
 """The pins of constraints.txt agree with what the CUDA build of torch requires."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 CUDA_BUILD = {

@@ -1,7 +1,5 @@
 """What the README says can be done, can be done."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The arrows between folders point one way, and heavy imports wait until they are needed."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The documentation site: built without a network, no link broken, every page within reach."""
 
-from __future__ import annotations
-
 import re
 import socket
 from pathlib import Path

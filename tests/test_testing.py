@@ -1,7 +1,5 @@
 """Parts that break a guarantee are caught by it, with a message that teaches."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -196,7 +194,7 @@ class HiddenWeight(Pooled):
         super().__init__()
         self.scale = torch.rand(())
 
-    def __deepcopy__(self, memo: dict) -> HiddenWeight:
+    def __deepcopy__(self, memo: dict) -> "HiddenWeight":
         copy = HiddenWeight()
         copy.load_state_dict(self.state_dict())
         return copy

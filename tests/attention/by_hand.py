@@ -1,7 +1,5 @@
 """Attention as its equation says it: loops over receivers and senders, in the tests' own words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

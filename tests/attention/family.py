@@ -1,7 +1,5 @@
 """Every attention that gtx can put together, in one list: what the shared tests run over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """From softmax(X Xᵀ) X to query, key and value: each attention is its equation, written out in loops."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

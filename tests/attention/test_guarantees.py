@@ -1,7 +1,5 @@
 """What holds for every attention: both layouts, any order of atoms, any batch-mates, any blocks, true gradients."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

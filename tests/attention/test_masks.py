@@ -1,7 +1,5 @@
 """A mask is absent edges: the complete graph with a mask is the edge list without those edges, for every attention."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Weights into a receiver: one equation, on the edges of a list and on buckets of pairs; blends of edge features."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

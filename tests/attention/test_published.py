@@ -1,7 +1,5 @@
 """Published attentions are choices of parts: each against its paper's equation, or PyG's layer with its weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

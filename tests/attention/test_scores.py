@@ -1,7 +1,5 @@
 """A score is its equation, and a state behind it explains it; heads become one vector."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """What messages about wrong names suggest, and that messages are fit to print."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

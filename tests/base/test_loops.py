@@ -1,7 +1,5 @@
 """Compiled loops kept between runs: made anew where a file is damaged or the source has changed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

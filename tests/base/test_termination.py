@@ -1,7 +1,5 @@
 """SIGTERM as an exception."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

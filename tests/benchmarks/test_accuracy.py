@@ -6,8 +6,6 @@ about twice the scatter of seeds, so a change that costs accuracy leaves it. To 
 `pytest -m benchmark -s` and say in the commit why it moved.
 """
 
-from __future__ import annotations
-
 import statistics
 from typing import NamedTuple
 

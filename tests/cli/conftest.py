@@ -1,7 +1,5 @@
 """A table at hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The command line as a stranger meets it."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """`gtx demo`, and the two tables that a new user starts with."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

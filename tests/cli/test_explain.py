@@ -1,7 +1,5 @@
 """`gtx explain` as a stranger meets it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What options ask of the data and of training, and how their help reads."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

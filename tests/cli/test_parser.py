@@ -1,7 +1,5 @@
 """Options as they are read, and what a wrong one says."""
 
-from __future__ import annotations
-
 import re
 from argparse import Namespace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`gtx predict` of tables and of folders; what is written is tested where it is made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

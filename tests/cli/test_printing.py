@@ -1,7 +1,5 @@
 """What the user or a file calls a thing reaches the terminal as text, and does nothing to it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

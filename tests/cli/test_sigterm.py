@@ -1,7 +1,5 @@
 """SIGTERM ends every command with status 143 and one line, leaving neither half a file nor a process behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """`gtx`, which kills itself with SIGKILL at a given place."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Batches of molecules within a budget, of constant shape, and of PyG."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

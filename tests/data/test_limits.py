@@ -1,7 +1,5 @@
 """No file fills the memory, however small it is on disk; what can go on, goes on."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import subprocess

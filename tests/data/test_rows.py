@@ -1,7 +1,5 @@
 """Rows: lists of atoms and bonds, targets, and the row log that no row leaves in silence."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

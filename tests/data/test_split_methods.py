@@ -1,7 +1,5 @@
 """Every way to divide rows, by what it promises."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The store of molecules, and how it is filled."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from pathlib import Path

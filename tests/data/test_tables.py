@@ -1,7 +1,5 @@
 """Tables read: columns, separators, lists, targets, the row log, hostile files."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """Worker processes that die, and those whose parent does."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

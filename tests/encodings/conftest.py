@@ -1,7 +1,5 @@
 """The batch that the encodings' tests share."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch_geometric.data import Batch

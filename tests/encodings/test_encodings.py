@@ -1,7 +1,5 @@
 """Encodings equal their definitions, follow a renumbering, and do not see batch-mates."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import networkx

@@ -1,7 +1,5 @@
 """What lies along bonds: paths, rings, and the compiled loops that find them."""
 
-from __future__ import annotations
-
 import itertools
 
 import networkx

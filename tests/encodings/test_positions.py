@@ -1,7 +1,5 @@
 """Laplacian eigenvectors and sinusoids of a position."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Encodings of space: distances, directions, and what lies around an atom."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

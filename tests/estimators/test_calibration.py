@@ -1,7 +1,5 @@
 """Intervals, standard deviations, probabilities and sets of estimators are calibrated on the rows set aside."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """pandas tables as X."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What y may hold, for `fit` and for `score`: blanks of every kind, bounds, and classes as `gtx train` reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The sets of published benchmarks: what their entries say, and how they are assembled from the official files."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

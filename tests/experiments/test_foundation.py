@@ -1,7 +1,5 @@
 """Pretraining: labels of a corpus, written in shards, and what they are."""
 
-from __future__ import annotations
-
 import lzma
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a GPU is asked in one call runs on a processor as far as it can, and says where it cannot."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

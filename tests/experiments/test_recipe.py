@@ -1,7 +1,5 @@
 """Recipes: which runs they make, what they write, what they keep."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from dataclasses import replace

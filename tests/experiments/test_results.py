@@ -1,7 +1,5 @@
 """Tables of results, kept and printed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The models that gtx is measured against: what they may see, and what they make of odd columns."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The harness that measures speed: what it records of cases, and its contenders' arithmetic. No times."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

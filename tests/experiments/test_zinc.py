@@ -1,7 +1,5 @@
 """ZINC-12k as graphs: what is read is what was written, a run ends in a result, and goes on where it was stopped."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

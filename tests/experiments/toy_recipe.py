@@ -1,7 +1,5 @@
 """The set of a recipe over a few molecules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from experiments.runs import PublicSet

@@ -1,7 +1,5 @@
 """Models small enough to be explained in no time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Shapley values, relevance and removals: what is known of them, and of real molecules in a trained model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An explanation tells of the model at hand, and its figure and text have every number."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable

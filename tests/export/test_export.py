@@ -1,7 +1,5 @@
 """`gtx export`: a file that runs without torch answers as the model does, for molecules of all sizes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The compiled way and the plain one: the same codes, descriptors, SMILES, warnings and errors for every text."""
 
-from __future__ import annotations
-
 import lzma
 from collections import Counter
 from collections.abc import Sequence

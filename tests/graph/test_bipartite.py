@@ -1,7 +1,5 @@
 """A bipartite graph is its edge list: pairs, packings, and attention over them with every gradient."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The complete graph says which pairs there are; fewer edges, virtual nodes, constant shapes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.utils._pytree as pytree

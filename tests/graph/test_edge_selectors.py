@@ -1,7 +1,5 @@
 """Which pairs are edges, against the plain definition on real molecules."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The kernel of descriptors is its definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from sklearn.gaussian_process.kernels import Matern

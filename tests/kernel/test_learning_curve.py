@@ -1,7 +1,5 @@
 """The learning curve of a kernel: laws that are known, and errors that leaving out each molecule gives too."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Predictions are sums over training molecules, left-out rows choose the kernel, and what is learned is kept."""
 
-from __future__ import annotations
-
 import pickle
 from copy import deepcopy
 from dataclasses import replace

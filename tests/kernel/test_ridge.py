@@ -1,7 +1,5 @@
 """The closed form is what refitting gives."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

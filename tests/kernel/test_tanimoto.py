@@ -1,7 +1,5 @@
 """The Tanimoto kernel is its definition, and counts that lead astray are refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

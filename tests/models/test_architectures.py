@@ -1,7 +1,5 @@
 """Every named model keeps the guarantees: renumbering, batch-mates, layouts, edge cases, gradients."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Several molecules a row, several conformers a molecule: one prediction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Batches of constant shape give what plain batches give: outputs and every gradient, of every named model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The model keeps the guarantees: renumbering, batch-mates, layouts, edge cases, unseen codes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

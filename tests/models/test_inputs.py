@@ -1,7 +1,5 @@
 """What a batch must hold: gtx's codes, and the features of atoms and bonds that the user gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

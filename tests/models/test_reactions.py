@@ -1,7 +1,5 @@
 """Every model without coordinates on reactions: invariance and layouts; the kernel of changes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from rdkit import Chem

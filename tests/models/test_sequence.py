@@ -1,7 +1,5 @@
 """Molecules to sequences: neither the future nor batch-mates nor atom numbers matter; with a cache and without."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -62,7 +60,7 @@ class Rereading:
         self.model = model
         self.device = model.decoder.embedding.bias.device
 
-    def begin(self, source: object, limit: int) -> Rereading:
+    def begin(self, source: object, limit: int) -> "Rereading":
         self.memory, self.tokens = self.model.read(source), None
         self.rows = len(self.memory)
         return self

@@ -1,7 +1,5 @@
 """Molecules that are large but real, and texts that would keep RDKit busy for minutes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The same molecule, written otherwise, and what of it must not change."""
 
-from __future__ import annotations
-
 import csv
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Conformers: the same however a molecule is written, of its stereochemistry; NaN and a reason where there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

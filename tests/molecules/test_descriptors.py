@@ -1,7 +1,5 @@
 """Descriptors, fingerprints, keys, scaffolds and clusters: RDKit's values, however the molecule is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Drawings by hand become molecules, and molecules become pictures."""
 
-from __future__ import annotations
-
 import random
 import re
 import xml.etree.ElementTree as ET

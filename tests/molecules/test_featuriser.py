@@ -1,7 +1,5 @@
 """Features of atoms and bonds, and the featuriser."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace

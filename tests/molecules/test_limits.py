@@ -1,7 +1,5 @@
 """Bounds on what is read: texts that would take minutes are refused at once, and real large molecules are read."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

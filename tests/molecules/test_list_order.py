@@ -1,7 +1,5 @@
 """The order of atoms and bonds in lists: one for every spelling, or a question."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

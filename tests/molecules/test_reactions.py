@@ -1,7 +1,5 @@
 """Reactions: reading, matching of atoms, codes of both sides, canonical text; pictures and fingerprints."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Reading: what is accepted, and that every refusal says why, in one line and nowhere else."""
 
-from __future__ import annotations
-
 import io
 import random
 from pathlib import Path

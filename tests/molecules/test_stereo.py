@@ -1,7 +1,5 @@
 """CIP labels: right where the literature is clear, and the same however the molecule is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The layer is torch's decoder layer and its encoder layer with their weights; a step is a row of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Both layouts are one equation; known attentions are special cases; what does not fit is refused in one line."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

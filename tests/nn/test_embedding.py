@@ -1,7 +1,5 @@
 """Codes, pairs, tokens, bonds and substructures become vectors; channels of the graph and of space."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Published layers are choices of parts: EGT, GRIT, Graphormer and GPS, each by its equations, in both layouts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A layer is attention, local messages and an MLP as residuals; edge states, degrees and readouts beside it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Attention over triplets: the paper's equations, whatever the layout, the mask and the blocks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The equivariant layer: the paper's equations, vectors that turn with the molecule, both layouts, no jump."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

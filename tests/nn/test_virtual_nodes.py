@@ -1,7 +1,5 @@
 """Virtual nodes, and bonds as nodes, beside the atoms."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """A small model, really trained, that all tests of this folder predict with."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A model that calls a function with all molecules that it predicts, such as one that kills its process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

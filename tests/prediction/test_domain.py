@@ -1,7 +1,5 @@
 """The domain: bands of similarity, and the errors of validation rows in them, from training to a table."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

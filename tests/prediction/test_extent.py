@@ -1,7 +1,5 @@
 """Predictions warn of what training did not have: elements, sizes, values of features; in every model and way."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

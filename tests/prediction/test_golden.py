@@ -1,7 +1,5 @@
 """Model files at hand predict what they predicted when they were made; see `golden/README.md`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

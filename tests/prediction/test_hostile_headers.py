@@ -1,7 +1,5 @@
 """A header that says something else than gtx wrote is refused in one line, or describes a model that works."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Molecules in whatever a user holds them in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

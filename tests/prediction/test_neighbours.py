@@ -1,7 +1,5 @@
 """The nearest training molecules: by definition, beside answers, and kept in the model file."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores of a table say how many of its molecules trained the model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

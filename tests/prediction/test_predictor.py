@@ -1,7 +1,5 @@
 """The predictor, its threads and members, and selected rows."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A model that writes, from its file to tables of texts."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from dataclasses import replace

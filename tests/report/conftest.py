@@ -1,7 +1,5 @@
 """Molecules whose properties are known exactly, and a report on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -1,7 +1,5 @@
 """How good a model can get: noise of repeats, a forecast not below it, and nothing where nothing is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Panels of a report: comparisons, headlines, similarity, thresholds, galleries."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Molecules are chosen by the posterior of a Gaussian process, and `gtx select` writes them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sequences: tokens, vocabularies, decoding, training."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from itertools import product
@@ -139,7 +137,7 @@ class Table:
         self.logits = 2 * torch.randn(sources, V, V, V, generator=generator, dtype=torch.float64)
         self.steps = 0
 
-    def begin(self, source: Tensor, limit: int) -> Table:
+    def begin(self, source: Tensor, limit: int) -> "Table":
         self.source, self.rows, self.left = source, len(source), limit
         self.before = torch.full((self.rows,), START_TOKEN)
         self.last = self.before

@@ -1,7 +1,5 @@
 """A service at an address of this process, and a client."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

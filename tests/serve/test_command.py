@@ -1,7 +1,5 @@
 """`gtx serve` as a command: it says where it is, answers, and ends in order."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The page and its editor in a real browser."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

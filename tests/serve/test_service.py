@@ -1,7 +1,5 @@
 """The service over HTTP: answers as `gtx predict` gives them, and what it refuses."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import json

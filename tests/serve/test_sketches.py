@@ -1,7 +1,5 @@
 """Drawings over HTTP: to a SMILES and from one, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The list of tasks: whatever stands here is trained, stopped and continued, saved, loaded, predicted and reported."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 the text, blanks have no say, and no task disturbs another.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Probabilities and sets of classes, on data whose probabilities are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

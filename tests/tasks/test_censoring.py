@@ -1,7 +1,5 @@
 """Bounds: what was censored is found by what is known of it, and scores are of exact values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

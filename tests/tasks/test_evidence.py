@@ -1,7 +1,5 @@
 """Evidence for classes, on data of which it is known where rows are."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Every task of the list, from a table to a report, and on from where it was stopped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

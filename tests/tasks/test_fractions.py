@@ -1,7 +1,5 @@
 """Fractions add up to 1, whatever comes, and the loss is least at what was measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Losses, weights, metrics, and what a task takes over of a trained model's."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

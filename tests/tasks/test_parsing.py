@@ -1,7 +1,5 @@
 """Cells to targets: blanks and mistakes told apart, classes by their labels, and no label is ever dropped."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

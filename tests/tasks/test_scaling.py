@@ -1,7 +1,5 @@
 """Scaled targets are z-scores of the training rows, and come back unchanged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table that `gtx predict` scores in part says of how many rows, and what the others have; cells as in training."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Intervals that widen for a molecule unlike the training molecules, on errors whose growth is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

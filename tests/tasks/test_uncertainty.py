@@ -1,7 +1,5 @@
 """Methods of uncertainty, on data whose spread is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Processes that train together in tests: forked from a server that has imported everything, so that each is cheap."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """A small real task: substituted benzenes and their octanol-water partition (Crippen's estimate, log units)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path

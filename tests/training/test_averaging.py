@@ -1,7 +1,5 @@
 """The average of the weights is what its equation says, stands in for validation, and the best of it is kept."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A batch too large for the memory is made smaller before training starts, and the trial leaves no trace."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref

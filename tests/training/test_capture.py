@@ -1,7 +1,5 @@
 """A whole step in constant shapes is the plain step, asks nothing of the device, and says when it cannot be had."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace

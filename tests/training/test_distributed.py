@@ -1,7 +1,5 @@
 """Two processes on the CPU (DDP over gloo) train one model; torchrun or Lightning starts them, and a killed one."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

@@ -1,7 +1,5 @@
 """Training learns, and what it gives back is what it says."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

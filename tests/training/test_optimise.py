@@ -1,7 +1,5 @@
 """What decays, and how the learning rate runs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """A model, a loss and a task of one's own are trained into a model file that is read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

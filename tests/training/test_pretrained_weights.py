@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from torch import nn
 
 from gtx.training.module import PretrainedWeightLoader

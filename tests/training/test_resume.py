@@ -1,7 +1,5 @@
 """A run killed anywhere ends, once resumed, with the weights of a run that was never killed."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import BinaryIO

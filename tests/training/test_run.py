@@ -1,7 +1,5 @@
 """A folder holds one run, which one process works in; ranks of several processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The validation score of the user's choice decides which epoch is kept."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

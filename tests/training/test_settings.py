@@ -1,7 +1,5 @@
 """Settings say what they are and refuse what cannot be."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 CUDA graphs are played by a stand-in: `record` keeps the function, and a replay calls it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

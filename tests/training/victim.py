@@ -1,7 +1,5 @@
 """A training that kills itself with SIGKILL at a given place."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists of atoms and bonds in a table: read in the order that the user names, asked for where it is not clear."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which molecules are test when in `gtx benchmark`, and what it sums up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

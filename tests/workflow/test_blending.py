@@ -1,7 +1,5 @@
 """The network and the kernel are mixed as validation rows say, in one file that says so."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

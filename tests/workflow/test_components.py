@@ -1,7 +1,5 @@
 """Several molecules a row, from a table to a model file and its predictions."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

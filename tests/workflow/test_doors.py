@@ -1,7 +1,5 @@
 """Each kind of table through every door: the command, the model in Python, the estimator and the service agree."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What a model reads beside the molecule: columns of the table with numbers, and with lists of atoms and bonds."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Going on from a pretrained model: what is kept, joined, and learns how fast; the file that gtx brings."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """`gtx train --folds`: every row that is not test is predicted once, by models that never saw its molecule."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

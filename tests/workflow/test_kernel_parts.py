@@ -1,7 +1,5 @@
 """A kernel may compare the embedding by the foundation too; a model file says so, and needs the same foundation."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

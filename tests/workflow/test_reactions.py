@@ -1,7 +1,5 @@
 """Reactions from a table like one of an electronic notebook, through every door."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

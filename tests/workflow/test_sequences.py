@@ -1,7 +1,5 @@
 """What training a writer of texts makes of its table, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How the cells of targets are read is said before training."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From a table to a trained, scored and reported model, on real molecules with everything wrong with them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

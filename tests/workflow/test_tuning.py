@@ -1,7 +1,5 @@
 """A study of settings: it resumes, prunes, notes what fails, and never sees the rows that score it."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

@@ -5,8 +5,6 @@
     TRITON_INTERPRET=1 python -m pytest tests/attention/fast/ragged_on_device.py     # or without, on a GPU
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

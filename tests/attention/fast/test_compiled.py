@@ -1,7 +1,5 @@
 """The compiled loop against its definition: every part, every gradient, any number of heads, threads and atoms."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

@@ -1,7 +1,5 @@
 """The ragged kernel: what needs no device here; what does, in a process of its own, since triton settles at import."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Compiled layers against their plain forms: the embedding of features, and messages over bonds."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor
