@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from html import escape
 from math import factorial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,17 +14,13 @@ from torch import Tensor
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
-from gtx.explain.explanation import ExplanationBase, headline
+from gtx.explain.explanation import ExplanationBase
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.kernel import KernelRidge
-from gtx.molecules import draw_molecule
 from gtx.molecules.descriptors import assign_substructures
 from gtx.prediction import Predictor
 from gtx.prediction.foundation_embedding import FoundationEmbedding
 from gtx.prediction.model_file import blend_outputs
-
-if TYPE_CHECKING:
-    from rdkit.Chem import Mol
 
 # --- Shapley values of players, by predictions without sets of them.
 
@@ -107,10 +100,6 @@ def _sampled(change: Callable[[np.ndarray], np.ndarray], n: int, permutations: i
 
 # --- One molecule, one target: the contribution of each atom, or of each substructure.
 
-SIZE = (520, 400)
-"""Width and height of a molecule, in pixels."""
-LINE, LETTERS = 19, 66  # height of a line of the legend in pixels, and its most letters
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attribution(ExplanationBase):
@@ -118,32 +107,22 @@ class Attribution(ExplanationBase):
     unit.
 
     Attributes:
-        smiles: SMILES of the molecule as given.
-        mol: RDKit molecule with the n atoms.
-        quantity: name of the predicted quantity.
-        prediction: prediction of the whole model; for classes the probability of class 1.
         without: baseline, the prediction without any atom; `contributions.values` sum to `prediction - without`.
         players: index of the atom or substructure (player) of each atom, int `[n]`, from 0.
         contributions: Shapley value of each atom or substructure.
         sums: description of the sums of the values for network and kernel model, and of the baseline.
-        notes: notes on the model and the molecule, for the reader.
-        neighbours: lines of text about the most similar training molecules.
+        smiles, mol, quantity, prediction, notes, neighbours: as of `ExplanationBase`; the prediction is that of the
+            whole model.
     """
 
-    smiles: str
-    mol: Mol
-    quantity: str
-    prediction: float
     without: float
     players: np.ndarray
     contributions: ShapleyValues
     sums: list[str]
-    notes: list[str]
-    neighbours: list[str]
 
     def names(self) -> list[str]:
         """Name the atoms of each player, as "C1 O2"."""
-        atoms = [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in self.mol.GetAtoms()]
+        atoms = self.atoms
         members = [np.flatnonzero(self.players == player) for player in range(len(self.contributions.values))]
         return [" ".join(atoms[i] for i in player) for player in members]
 
@@ -158,7 +137,7 @@ class Attribution(ExplanationBase):
             lines.append(f"{value:>+10.4f}{spread}  {name}")
         return "\n".join(
             [
-                *headline(self.smiles, len(self.players), self.quantity, self.prediction),
+                *self.headline(),
                 *self.sums,
                 f"Shapley values ({how}):",
                 *lines,
@@ -171,27 +150,17 @@ class Attribution(ExplanationBase):
         """Draw the molecule, each atom coloured by the value (red raises the prediction, blue lowers it), and below it
         the legend.
         """
-        drawing = draw_molecule(self.mol, self.contributions.values[self.players], self.smiles, SIZE, numbers=True)
-        size = re.match(r'<svg [^>]*?width="([\d.]+)[^>]*?height="([\d.]+)', drawing)
-        if size is None:
-            raise ValueError(f"expected an SVG element with width and height, got {drawing[:80]!r}")
-        width, height = map(float, size.groups())
-        lines = [piece for line in self.legend() for piece in textwrap.wrap(line, LETTERS)]
-        words = "".join(
-            f'<text x="{width / 2}" y="{height + LINE * (k + 1)}" text-anchor="middle" font-family="sans-serif" '
-            f'font-size="13" fill="#222">{escape(line)}</text>'
-            for k, line in enumerate(lines)
-        )
-        height += LINE * (len(lines) + 1)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} '
-            f'{height:g}"><rect width="100%" height="100%" fill="#fff"/>{drawing}{words}</svg>'
-        )
+        from gtx.explain.figure import draw_attribution  # matplotlib is slow to import
+
+        return draw_attribution(self)
 
     def legend(self) -> list[str]:
         """Explain the drawing in lines of text."""
-        _, *prediction = headline(self.smiles, len(self.players), self.quantity, self.prediction)
-        return [*prediction, *self.sums, "Red raises the prediction, blue lowers it: Shapley values, in its unit."]
+        return [
+            *self.headline()[1:],
+            *self.sums,
+            "Red raises the prediction, blue lowers it: Shapley values, in its unit.",
+        ]
 
 
 def compute_attribution(
