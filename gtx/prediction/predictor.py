@@ -36,6 +36,7 @@ from gtx.prediction.foundation_embedding import attach_foundation
 from gtx.prediction.inputs import as_frame, as_texts, component_rows, smiles_list, with_columns
 from gtx.prediction.model_file import KernelMember, ModelFileHeader, read_model, save_model
 from gtx.prediction.streaming import NOT_FINITE, TableOutcome, predict_table
+from gtx.tasks.numeric import is_numeric
 from gtx.tasks.task import Answers, fresh_columns
 
 if TYPE_CHECKING:
@@ -97,29 +98,6 @@ class MemberColumns:
 
     def values(self, predictor: Predictor, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
         return predictor.task.answers.members_apart(outputs, store)
-
-
-@dataclass(frozen=True)
-class ExtendedAnswers:
-    """Answers for m molecules, whose attributes it has too, and further columns, `[m]` each."""
-
-    answers: Any
-    further: list[np.ndarray]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.answers, name)
-
-    def subset(self, rows: np.ndarray) -> ExtendedAnswers:
-        """Select the molecules `rows`."""
-        return ExtendedAnswers(self.answers.subset(rows), [column[rows] for column in self.further])
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns of the answers, then the further ones; NaN or None for a molecule without an answer."""
-        blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.further)
-        further = [np.where(self.finite, column, blank) for column, blank in zip(self.further, blanks, strict=True)]
-        return [*self.answers.columns(), *further]
 
 
 def _predictor_on(
@@ -217,7 +195,7 @@ class Predictor:
         Raises:
             InputError: the task, of atoms, bonds or sequences, has no predictions of single members.
         """
-        if self.task.answers.member_columns(len(self.members)) is None:
+        if not is_numeric(self.task):
             raise InputError(f"members: a model of the task {self.task.name} gives no predictions of single members")
         return self if MemberColumns() in self.further else self.with_columns(MemberColumns())
 
@@ -280,7 +258,7 @@ class Predictor:
         for remarks, unseen in zip(answers.warnings, self.header.warnings(store), strict=True):
             remarks[:0] = unseen
         columns = [column for further in self.further for column in further.values(self, store, outputs)]
-        return ExtendedAnswers(answers, columns) if columns else answers
+        return replace(answers, table=(*answers.table, *columns))
 
     def embed(self, smiles: Iterable[str] | str | pd.DataFrame, workers: int | None = None) -> np.ndarray:
         """Compute a vector per SMILES, in order, float32 `[n, width]`: the input of the head of the network.

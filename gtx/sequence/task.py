@@ -24,7 +24,7 @@ from gtx.sequence.sequences import CHARACTER_TOKENIZER, SMILES_TOKENIZER, Sequen
 from gtx.settings import learned
 from gtx.tasks.columns import BAD_TARGET, Columns, TargetCells
 from gtx.tasks.metrics import Metric, smoothed_cross_entropy
-from gtx.tasks.task import AnswerRules, Objective, Task, fresh_columns
+from gtx.tasks.task import AnswerRules, Answers, Objective, Task, fresh_columns
 
 if TYPE_CHECKING:
     from gtx.data import MoleculeStore
@@ -86,42 +86,26 @@ def metrics(counts: Tensor) -> dict[str, float | None]:
 # --- Generated texts and their scores.
 
 
-@dataclass(frozen=True)
-class GeneratedTexts:
+@dataclass(frozen=True, kw_only=True)
+class GeneratedTexts(Answers):
     """Texts that a model generated, one for each of m molecules.
 
     Attributes:
         texts: generated texts.
         log_probability: float64 `[m]`, of each text.
         canonical: canonical SMILES, None if a text is not a SMILES; None as a whole for texts that are not SMILES.
-        warnings: per molecule, a list of texts.
         cut: mask `[m]` of the texts that were cut off at the limit.
     """
 
     texts: list[str]
     log_probability: np.ndarray
     canonical: list[str | None] | None
-    warnings: list[list[str]]
     cut: np.ndarray
 
     @property
     def finite(self) -> np.ndarray:
         """Mask `[m]` of the molecules with a text."""
         return np.isfinite(self.log_probability)
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns that `SequenceAnswers.output_columns` names; None and NaN if not `finite`."""
-        finite = self.finite
-        columns = [self._blanked(self.texts), np.where(finite, self.log_probability, np.nan)]
-        if self.canonical is not None:
-            columns.append(self._blanked([smiles is not None for smiles in self.canonical]))
-        return columns
-
-    def _blanked(self, values: Sequence[object]) -> np.ndarray:
-        """Return values `[m]` as objects, None for a molecule that is not `finite`."""
-        column = np.array(values, object)
-        column[~self.finite] = None
-        return column
 
     def right(self, truth: Sequence[str]) -> list[bool]:
         """Compare each text with the true one: as molecules, or, for texts that are not SMILES, as texts."""
@@ -137,19 +121,12 @@ class GeneratedTexts:
     def counts(self, truth: Mapping[int, str]) -> Counter[str]:
         """Count the correct texts, as `scores` takes them; `truth` has the true texts by index of the molecule."""
         rows = list(truth)
-        part = self.subset(rows)
+        part = self.subset(np.array(rows, np.int64))
         counts = Counter(sequences=len(rows), exact_accuracy=sum(part.exact(list(truth.values()))))
         if self.canonical is not None:
             right, canonical = part.right(list(truth.values())), part.canonical or []
             counts.update(molecule_accuracy=sum(right), invalid=canonical.count(None))
         return counts
-
-    def subset(self, rows: Sequence[int] | np.ndarray) -> GeneratedTexts:
-        """Select the molecules `rows`."""
-        rows = list(rows)
-        canonical = None if self.canonical is None else [self.canonical[i] for i in rows]
-        texts, warnings = [self.texts[i] for i in rows], [self.warnings[i] for i in rows]
-        return GeneratedTexts(texts, self.log_probability[rows], canonical, warnings, self.cut[rows])
 
 
 def scores(counts: Counter[str]) -> dict[str, Any]:
@@ -373,8 +350,16 @@ class SequenceAnswers(AnswerRules):
         texts = [self.objective.vocabulary.decode(one.tokens) for one in outputs]
         canonical = canonical_smiles(texts) if self.writes_smiles else None
         log_probability = np.array([one.log_probability for one in outputs], float)
+        table = [np.array(texts, object), log_probability]
+        if canonical is not None:
+            table.append(np.array([smiles is not None for smiles in canonical], object))
         return GeneratedTexts(
-            texts, log_probability, canonical, warnings, np.array([not one.ended for one in outputs], bool)
+            texts=texts,
+            log_probability=log_probability,
+            canonical=canonical,
+            cut=np.array([not one.ended for one in outputs], bool),
+            warnings=warnings,
+            table=tuple(table),
         )
 
     def score(

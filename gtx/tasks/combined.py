@@ -211,28 +211,16 @@ def make_task(name: str, targets: Sequence[str], options: Mapping[str, Any], lev
 # --- Answers and scores, task by task.
 
 
-@dataclass(frozen=True)
-class JointPredictions:
-    """Answers of several tasks for m molecules, with the warnings of each molecule."""
+@dataclass(frozen=True, kw_only=True)
+class JointPredictions(Answers):
+    """Answers of several tasks for m molecules."""
 
     by_task: tuple[Answers, ...]
-    warnings: list[list[str]]
 
     @property
     def finite(self) -> np.ndarray:
         """Mask `[m]` of the molecules with an answer from every task."""
         return np.logical_and.reduce([each.finite for each in self.by_task])
-
-    def subset(self, rows: np.ndarray) -> JointPredictions:
-        """Select the molecules `rows`."""
-        return JointPredictions(tuple(each.subset(rows) for each in self.by_task), [self.warnings[i] for i in rows])
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns of all tasks; blank for a molecule that is not `finite`."""
-        columns = [column.copy() for each in self.by_task for column in each.columns()]
-        for column in columns:
-            column[~self.finite] = np.nan if column.dtype.kind == "f" else None
-        return columns
 
 
 @dataclass(frozen=True)
@@ -415,7 +403,8 @@ class JointAnswers(AnswerRules):
                 own = torch.stack(own) if own else none
             answers.append(task.answers.decode(own, store))
         warnings = [list(chain(*texts)) for texts in zip(*(each.warnings for each in answers), strict=True)]
-        return JointPredictions(tuple(answers), warnings)
+        table = tuple(column for each in answers for column in each.table)
+        return JointPredictions(by_task=tuple(answers), table=table, warnings=warnings)
 
     def score(
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: JointPredictions, rows: np.ndarray

@@ -20,7 +20,7 @@ from gtx.data.rows import Row, find_columns
 from gtx.settings.tasks import WeightOptions
 from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
-from gtx.tasks.task import AnswerRules, Objective, Task, check_task_capability, fresh_columns
+from gtx.tasks.task import AnswerRules, Answers, Objective, Task, check_task_capability, fresh_columns
 
 # --- Numbers, one for each molecule, atom or bond.
 
@@ -178,92 +178,39 @@ class NumericObjective(Objective):
         return evaluate(y, prediction, metrics, self.places)
 
 
-# --- Predicted numbers, and predicted lists of numbers.
+# --- Predictions, and the rules that make them of outputs.
 
 
-@dataclass(frozen=True)
-class Predictions:
+@dataclass(frozen=True, kw_only=True)
+class Predictions(Answers):
     """Predictions for m molecules: values in the targets' units, or class probabilities, with any uncertainty.
 
     Attributes:
         mean: mean prediction of the networks, float64 `[m, P]`, with a column per target, or per class of each
-            target.
+            target; of atoms or bonds `[m]` arrays, `[a, P]` each.
         std: standard deviation from a method of uncertainty, or between networks, float64 `[m, P]`; None for a
             single member without a method.
         low, high: limits of the prediction interval, float64 `[m, T]`, NaN for a target without an interval; or None.
         reach: widths of the interval below and above the mean, up to a factor per target, float64 `[m, T]` each; None
             for intervals of constant width.
-        warnings: list of warnings for each molecule.
         distance: distance to the nearest training molecule (1 - similarity), float64 `[m]`, if the task uses the
             distance; or None.
         vacuity: lack of evidence for the classes of each target, float64 `[m, T]`, from 0 to 1, for evidential
             classification; or None.
-        table: values of the columns that `AnswerRules.output_columns` names, `[m]` each.
     """
 
     mean: np.ndarray
-    std: np.ndarray | None
-    low: np.ndarray | None
-    high: np.ndarray | None
-    warnings: list[list[str]]
-    table: Sequence[np.ndarray] = ()
+    std: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
     reach: tuple[np.ndarray, np.ndarray] | None = None
     distance: np.ndarray | None = None
     vacuity: np.ndarray | None = None
 
     @property
     def finite(self) -> np.ndarray:
-        """Mask `[m]` of the molecules with a number for every target."""
-        return np.isfinite(self.mean).all(axis=1)
-
-    def subset(self, rows: np.ndarray) -> Predictions:
-        """Select the molecules `rows`."""
-        values = {name: each[rows] for name, each in vars(self).items() if isinstance(each, np.ndarray)}
-        reach = None if self.reach is None else (self.reach[0][rows], self.reach[1][rows])
-        warnings, table = [self.warnings[i] for i in rows], [column[rows] for column in self.table]
-        return replace(self, **values, reach=reach, warnings=warnings, table=table)
-
-    def columns(self) -> list[np.ndarray]:
-        """Return the columns that `AnswerRules.output_columns` names; NaN or None for a molecule that is not
-        `finite`.
-        """
-        blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.table)
-        return [np.where(self.finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
-
-
-@dataclass(frozen=True)
-class ListPredictions:
-    """Predictions for each atom or bond of m molecules: numbers in the targets' own units, or probabilities.
-
-    Attributes:
-        mean: for each molecule float64 `[a, P]`, the mean over members.
-        table: the columns that `AnswerRules.output_columns` names, each with `[a]` numbers or texts for each molecule.
-        warnings: per molecule, a list of texts.
-    """
-
-    mean: Sequence[np.ndarray]
-    table: Sequence[Sequence[np.ndarray]]
-    warnings: list[list[str]]
-
-    @cached_property
-    def finite(self) -> np.ndarray:
-        """Mask `[m]` of the molecules with finite numbers for all their atoms or bonds."""
+        """Mask `[m]` of the molecules with a number for every target, atom and bond."""
         return np.array([np.isfinite(each).all() for each in self.mean], bool)
-
-    def subset(self, rows: np.ndarray) -> ListPredictions:
-        """Select the molecules `rows`."""
-        mean, *table = ([each[i] for i in rows] for each in (self.mean, *self.table))
-        return ListPredictions(mean, table, [self.warnings[i] for i in rows])
-
-    def columns(self) -> list[np.ndarray]:
-        """Return JSON lists, `[m]` each, as `AnswerRules.output_columns` names them; None if not `finite`."""
-        return [
-            np.array(
-                [list_text(items) if finite else None for items, finite in zip(column, self.finite, strict=True)],
-                object,
-            )
-            for column in self.table
-        ]
 
 
 class NumericAnswers(AnswerRules):
@@ -299,7 +246,7 @@ class NumericAnswers(AnswerRules):
         """Convert outputs `[R, members, C]` to predictions of R molecules, atoms or bonds, without their table."""
         members = self.objective.unscale(outputs.transpose(0, 1), store).numpy()  # [members, R, P]
         std = members.std(0, ddof=1) if len(members) > 1 else None
-        return Predictions(members.mean(0), std, None, None, [] if store is None else self.warnings(store))
+        return Predictions(mean=members.mean(0), std=std, warnings=[] if store is None else self.warnings(store))
 
     def warnings(self, store: MoleculeStore) -> list[list[str]]:
         """Return warnings about each molecule's answer."""
@@ -311,9 +258,10 @@ class NumericAnswers(AnswerRules):
 
     # what follows from it
 
-    def table(self, answers: Predictions) -> list[np.ndarray]:
+    def table(self, answers: Predictions) -> tuple[np.ndarray, ...]:
         """Return the columns that `output_columns` names."""
-        return [column for t in range(len(self.objective.targets)) for _, column in self.target_columns(t, answers)]
+        targets = range(len(self.objective.targets))
+        return tuple(column for t in targets for _, column in self.target_columns(t, answers))
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         lists, channels = self.objective.level.lists, self.objective.out_channels + self.reads_similarity
@@ -325,22 +273,24 @@ class NumericAnswers(AnswerRules):
         )
         return fresh_columns(taken, wanted)
 
-    def decode(self, outputs: Any, store: MoleculeStore) -> Any:
+    def decode(self, outputs: Any, store: MoleculeStore) -> Predictions:
         if not self.objective.level.lists:
             answers = self.predictions(outputs, store)
             return replace(answers, table=self.table(answers))
         none = torch.zeros(0, 1, self.objective.out_channels, dtype=torch.float64)
         answers = self.predictions(torch.cat(list(outputs)) if len(outputs) else none, None)
         ptr = np.cumsum([0, *map(len, outputs)])
-        table = [lists_of(column, ptr) for column in self.table(answers)]
-        return ListPredictions(lists_of(answers.mean, ptr), table, self.warnings(store))
+        lists = (map(list_text, lists_of(column, ptr)) for column in self.table(answers))
+        table = tuple(np.array(list(texts), object) for texts in lists)
+        mean = np.fromiter(lists_of(answers.mean, ptr), object, len(store))
+        return Predictions(mean=mean, table=table, warnings=self.warnings(store))
 
-    def member_columns(self, members: int) -> dict[str, type] | None:
-        if self.objective.level.lists:
-            return None
+    def member_columns(self, members: int) -> dict[str, type]:
+        """Name the columns of the predictions of single members, prediction by prediction, with their types."""
         return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
 
     def members_apart(self, outputs: Tensor, store: MoleculeStore) -> list[np.ndarray]:
+        """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
         each = self.objective.unscale(outputs.transpose(0, 1), store)  # [members, m, P]
         return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
 
@@ -400,7 +350,7 @@ class TableScores:
         if cells.lists is not None:
             for row, lists, mean in zip(rows, cells.lists, answers.mean, strict=True):
                 self.y.append(self._items(row, lists, len(mean)))
-            self.prediction += answers.mean
+            self.prediction += list(answers.mean)
             return
         large = np.abs(cells.y) > LARGEST
         joined = self.columns.check_rows(np.where(large, np.nan, cells.y))

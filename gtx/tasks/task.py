@@ -167,22 +167,40 @@ class Objective(ABC):
 # --- Answers, and the rules by which outputs become answers.
 
 
-class Answers(Protocol):
-    """Answers of a model for m molecules."""
+@dataclass(frozen=True, kw_only=True)
+class Answers(ABC):
+    """Answers of a model for m molecules; fields of a subclass are `[m, ...]`, tuples of such, or None.
+
+    Attributes:
+        warnings: list of warnings for each molecule.
+        table: values of the columns that `AnswerRules.output_columns` names, `[m]` each.
+    """
+
+    warnings: list[list[str]]
+    table: tuple[np.ndarray, ...] = ()
 
     @property
+    @abstractmethod
     def finite(self) -> np.ndarray:
         """Mask `[m]` of the molecules with an answer."""
 
-    @property
-    def warnings(self) -> list[list[str]]:
-        """Texts per molecule."""
-
-    def subset(self, rows: np.ndarray) -> Answers:
+    def subset(self, rows: np.ndarray) -> Self:
         """Select the molecules `rows`."""
 
+        def select(values: Any) -> Any:
+            if isinstance(values, tuple):
+                return tuple(map(select, values))
+            if isinstance(values, Answers):
+                return values.subset(rows)
+            return [values[i] for i in rows] if isinstance(values, list) else None if values is None else values[rows]
+
+        return replace(self, **{each.name: select(getattr(self, each.name)) for each in fields(self)})
+
     def columns(self) -> list[np.ndarray]:
-        """Return the columns that `AnswerRules.output_columns` names, `[m]` each; NaN or None without an answer."""
+        """Return the columns of the table; NaN or None for a molecule that is not `finite`."""
+        finite = self.finite
+        blanks = (np.array(np.nan if column.dtype.kind == "f" else None) for column in self.table)
+        return [np.where(finite, column, blank) for column, blank in zip(self.table, blanks, strict=True)]
 
 
 class Scores(Protocol):
@@ -216,17 +234,6 @@ class AnswerRules(ABC):
     @abstractmethod
     def decode(self, outputs: Any, store: MoleculeStore) -> Answers:
         """Convert the outputs of `Objective.predict` for all molecules of a store to answers in the user's units."""
-
-    def member_columns(self, members: int) -> dict[str, type] | None:
-        """Name the columns of the predictions of single members, prediction by prediction, with their types.
-
-        None for a task without predictions of single members.
-        """
-        return None
-
-    def members_apart(self, outputs: Any, store: MoleculeStore) -> list[np.ndarray]:
-        """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
-        raise NotImplementedError(f"{type(self).__name__} has no predictions of single members")
 
     def fit(self, answers: Any, y: np.ndarray) -> dict[str, Any]:
         """Calibrate, for example, intervals on the answers for held-out rows and their targets `[n, T]`, and return the

@@ -22,7 +22,6 @@ from gtx.models import build_model
 from gtx.nn import MoleculeModel
 from gtx.settings.training import TrainSettings
 from gtx.tasks import Predictions, Task
-from gtx.tasks.numeric import ListPredictions
 from gtx.training.data import MoleculeDataModule, data_module
 from gtx.training.optimise import adamw, adapt_to_device, freeze, validation_scorer, warmup_cosine
 from gtx.training.run import readable
@@ -159,11 +158,10 @@ class TrainingModule(LightningModule):
         """
         rows = self.data.test.subset(batch.row.cpu())
         answers = self.task.answers.decode(self.task.objective.predict([self.model], batch), rows)
-        if isinstance(answers, Predictions):
-            return torch.from_numpy(answers.mean)
-        if isinstance(answers, ListPredictions):
-            return [torch.from_numpy(values) for values in answers.mean]
-        return answers.columns()
+        if not isinstance(answers, Predictions):
+            return answers.columns()
+        lists = answers.mean.dtype == object
+        return [torch.from_numpy(each) for each in answers.mean] if lists else torch.from_numpy(answers.mean)
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         s = self.settings

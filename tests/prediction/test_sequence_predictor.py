@@ -110,7 +110,10 @@ def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_
 
 
 def written(texts: list[str], canonical: list[str | None]) -> GeneratedTexts:
-    return GeneratedTexts(texts, np.zeros(len(texts)), canonical, [[]] * len(texts), np.zeros(len(texts), bool))
+    zeros = np.zeros(len(texts))
+    return GeneratedTexts(
+        texts=texts, log_probability=zeros, canonical=canonical, cut=zeros > 0, warnings=[[]] * len(texts)
+    )
 
 
 def test_the_same_molecule_is_right_however_it_is_written() -> None:

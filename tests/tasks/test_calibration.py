@@ -64,11 +64,11 @@ def test_sets_of_new_rows_hold_the_true_class(
     task = kind("y", calibration=calibration, sets=True, set_kind=sets, coverage=coverage, classes=(labels,))
     p, y = drawn(8000, classes)
     mean = apply_temperature(p, 0.5)[:, 1:] if classes == 2 else apply_temperature(p, 0.5)
-    told = Predictions(mean[:4000], None, None, None, [[]] * 4000)
+    told = Predictions(mean=mean[:4000], warnings=[[]] * 4000)
     fitted = task.calibrate(told, y[:4000, None].astype(float))
     assert type(task).from_dict(fitted.to_dict()).to_dict() == fitted.to_dict()
     new = fitted.answers.calibrate(mean[4000:])
-    found = fitted.answers.evaluate_uncertainty(y[4000:, None], Predictions(new, None, None, None, []))
+    found = fitted.answers.evaluate_uncertainty(y[4000:, None], Predictions(mean=new, warnings=[]))
     assert found["coverage"] == pytest.approx(coverage, abs=0.02) and found["size"] < classes
     assert any(note.startswith(f"sets of {100 * coverage:g}%: ") for note in fitted.answers.notes())
     assert (found["ece"] > 0.05) == (calibration == "none")
@@ -90,7 +90,7 @@ def test_adaptive_sets_hold_it_for_hard_rows_as_for_easy_ones() -> None:
     gaps, sizes = {}, {}
     for kind in ("smallest", "adaptive"):
         task = MulticlassClassification("y", sets=True, set_kind=kind, classes=(tuple("abcdefghij"),))
-        told = Predictions(p[:10_000], None, None, None, [[]] * 10_000)
+        told = Predictions(mean=p[:10_000], warnings=[[]] * 10_000)
         fitted = task.calibrate(told, y[:10_000, None].astype(float))
         held = fitted.answers.members_of_sets(p[10_000:], 0)
         inside = np.take_along_axis(held, y[10_000:, None], 1)[:, 0]
@@ -110,6 +110,6 @@ def test_adaptive_scores_are_those_of_the_likelier_classes_and_half_of_the_own()
 def test_too_few_rows_leave_probabilities_and_hold_all_classes() -> None:
     task = BinaryClassification("y", calibration="isotonic", sets=True, classes=(("a", "b"),))
     mean = np.linspace(0.1, 0.9, 5)[:, None]
-    fitted = task.calibrate(Predictions(mean, None, None, None, [[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
+    fitted = task.calibrate(Predictions(mean=mean, warnings=[[]] * 5), np.array([[0.0], [0], [1], [1], [np.nan]]))
     np.testing.assert_array_equal(fitted.answers.calibrate(mean), mean)
     assert fitted.answers.set_texts(mean, 0).tolist() == ["a|b"] * 5

@@ -36,7 +36,7 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
     std = None if reach is None else 3 * spread
     scaler = TargetScaler.fit(torch.tensor([[4.0], [6.0]]))
     task = Regression("y", uncertainty=uncertainty, coverage=coverage, scaler=scaler)
-    told = Predictions(mean, std, None, None, [[]] * 8000, reach=reach)
+    told = Predictions(mean=mean, std=std, warnings=[[]] * 8000, reach=reach)
     half = np.arange(8000) < 4000
     fitted = task.calibrate(told.subset(np.flatnonzero(half)), y[half])
     corrected = None if reach is None else tuple(each[~half] * fitted.std_factor for each in reach)
@@ -51,7 +51,7 @@ def test_intervals_of_new_rows_hold_the_share_that_was_asked_for(uncertainty: st
 def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
     y = np.stack([np.arange(18.0), np.arange(18.0)], axis=1)
     y[0, 1] = np.nan
-    told = Predictions(np.zeros((18, 2)), None, None, None, [[]] * 18)
+    told = Predictions(mean=np.zeros((18, 2)), warnings=[[]] * 18)
     scaler = TargetScaler.fit(torch.tensor([[4.0, 4.0], [6.0, 6.0]]))
     for coverage, words in (
         (0.9, "intervals of 90%: a ±17, b ±17"),
@@ -65,7 +65,7 @@ def test_where_values_are_too_few_it_is_said_how_many_a_level_takes() -> None:
         )
         assert (fitted.answers.bounds(told.mean, None)[0] is None) == (coverage == 0.95)
     task = BinaryClassification("y", sets=True, coverage=0.95, classes=(("a", "b"),))
-    fitted = task.calibrate(Predictions(np.full((18, 1), 0.4), None, None, None, [[]] * 18), np.ones((18, 1)))
+    fitted = task.calibrate(Predictions(mean=np.full((18, 1), 0.4), warnings=[[]] * 18), np.ones((18, 1)))
     assert (
         "sets of 95%: " in fitted.answers.notes()[0]
         and "any with fewer than 19 validation values" in fitted.answers.notes()[0]
