@@ -50,25 +50,17 @@ LONGEST_UNIT = 40  # characters
 
 
 @dataclass(frozen=True)
-class DataSettings:
-    """Settings of a data set: the table, its columns, the featuriser and the split.
+class DataSettings(SplitSettings):
+    """Settings of a data set: the table, its columns, the featuriser and the split, unless a column or files define it.
 
     Attributes:
         data: path of the table, or name of a public data set.
         target_columns: names of the target columns, unless `task` names the targets.
         smiles_column: name of the column of molecules; for the default, see `gtx.data.open_table`.
         task: kind of target; default: inferred, see `gtx.tasks.InferredTask`.
-        split: a name of `gtx.data.SPLIT_METHODS`, unless a column or files define the split.
-        split_by: column that the split reads: groups for the split "group", numbers or dates for the split "time".
         split_column: column with the part (train, val, test) of each row.
         val: path of a file with validation rows.
         test: path of a file with test rows.
-        split_sizes: shares of training, validation and test rows, which add up to 1.
-        test_folds: number of folds of a cross-validation, of which one is the test part, and a tenth of the other rows
-            the validation part; None for a split by `split_sizes`.
-        test_fold: fold that is the test part, 1 to `test_folds`; they are those of the first repeat of `gtx benchmark`.
-        seed: seed of the split.
-        group_duplicates: whether a random split puts all rows of a molecule into one part.
         on_error: "report" records the error of a bad row and continues; "fail" stops at the first bad row.
         featuriser: featuriser of the molecules.
         workers: number of processes that read molecules; default: the number of cores.
@@ -86,16 +78,9 @@ class DataSettings:
     target_columns: tuple[str, ...] = ()
     smiles_column: str | None = None
     task: Task | InferredTask | None = None
-    split: str = "random"
-    split_by: str | None = None
     split_column: str | None = None
     val: str | None = None
     test: str | None = None
-    split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    test_folds: int | None = None
-    test_fold: int = 1
-    seed: int = 0
-    group_duplicates: bool = True
     on_error: Literal["report", "fail"] = "report"
     featuriser: Featuriser = field(default_factory=Featuriser)
     workers: int | None = None
@@ -105,7 +90,7 @@ class DataSettings:
     features: FeatureColumns | None = None
 
     def __post_init__(self) -> None:
-        _ = self.split_settings  # raises if it is out of range
+        super().__post_init__()
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
@@ -127,12 +112,6 @@ class DataSettings:
                     f"--units {name}: expected a text of 1 to {LONGEST_UNIT} characters, such as kcal/mol, got {unit!r}"
                 )
 
-    @property
-    def split_settings(self) -> SplitSettings:
-        """Split of the rows, unless a column or files define it."""
-        folds = self.test_folds, self.test_fold
-        return SplitSettings(self.split, self.split_by, self.split_sizes, *folds, self.seed, self.group_duplicates)
-
 
 def collect_data_config(settings: DataSettings) -> dict[str, Any]:
     """Return values that identify the table, featuriser and split, as `config.yaml` of a run records them."""
@@ -143,13 +122,16 @@ def collect_data_config(settings: DataSettings) -> dict[str, Any]:
         path = Path(source)
         return {"file": path.name, "sha256": hash_file(path)} if path.is_file() else None
 
-    marks: dict[str, Any] = settings.split_settings.to_dict()
+    names = ["relation_column", "weight_column"]
     if settings.split_column:
-        marks = {"split_column": settings.split_column}
-    if settings.relation_column:
-        marks["relation_column"] = settings.relation_column
-    if settings.weight_column:
-        marks["weight_column"] = settings.weight_column
+        names.append("split_column")
+        marks: dict[str, Any] = {}
+    else:
+        names += ["split_by", *(["test_folds", "test_fold"] if settings.test_folds is not None else [])]
+        marks = {"split": settings.split, "split_sizes": list(settings.split_sizes), "split_seed": settings.seed}
+        if settings.split == "random" and settings.group_duplicates:
+            marks["group_duplicates"] = True
+    marks |= {name: getattr(settings, name) for name in names if getattr(settings, name)}
     if settings.features:
         marks["features"] = settings.features.to_dict()
     return {
@@ -343,10 +325,10 @@ class Dataset:
         if index is None:
             index = _labelled_in(self, self.files[0]) if self.files else self.with_labels
         rows = RowsToSplit([self.smiles[i] for i in index])
-        if settings.by is not None:
+        if settings.split_by is not None:
             with named(self.files[0]):
                 usable, rows = settings.candidates(
-                    *_column(self, settings.by, index), rows.smiles, self.files[0].row_log
+                    *_column(self, settings.split_by, index), rows.smiles, self.files[0].row_log
                 )
             index = index[usable]
         if self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1:
@@ -492,7 +474,7 @@ def split_table(dataset: Dataset, settings: DataSettings) -> Dataset:
     rows = _labelled_in(dataset, first)
     if len({dataset.smiles[i] for i in rows}) < len(SPLIT_PARTS) and first.row_log.errors:
         raise _too_few_rows(dataset.files, f"only {plural(len(rows), 'row')}")
-    divided = dataset.divide(settings.split_settings.without(fixed))
+    divided = dataset.divide(settings.without(fixed))
     if not fixed:
         return divided
     ((part, source),) = files

@@ -426,17 +426,18 @@ def compute_group_labels(name: str, smiles: Sequence[Any], featuriser: Featurise
 # --- Settings of a split, and the split that follows from them.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SplitSettings:
     """Settings of a split: the method, the sizes of the parts, the seed, and the column that the method reads.
 
     Attributes:
         split: name of the split method in `SPLIT_METHODS`.
-        by: column that the split method reads, if any.
-        sizes: shares of train, val and test, which add up to 1.
+        split_by: column that the split method reads, if any: groups, or numbers or dates.
+        split_sizes: shares of train, val and test, which add up to 1.
         test_folds: number of folds of a cross-validation. One of them has the test rows, and a tenth of the other rows
             are validation rows. None for a split by sizes.
-        test_fold: number of the fold with the test rows, 1 to `test_folds`.
+        test_fold: number of the fold with the test rows, 1 to `test_folds`; the folds are those of the first repeat of
+            `gtx benchmark`.
         seed: seed of random choices.
         group_duplicates: whether a random split puts all rows of a molecule into one part.
 
@@ -445,8 +446,8 @@ class SplitSettings:
     """
 
     split: str = "random"
-    by: str | None = None
-    sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    split_by: str | None = None
+    split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
     test_folds: int | None = None
     test_fold: int = 1
     seed: int = 0
@@ -454,13 +455,13 @@ class SplitSettings:
 
     def __post_init__(self) -> None:
         method = self.method
-        check_split_shares(self.sizes)
+        check_split_shares(self.split_sizes)
         if self.seed < 0:
             raise InputError(f"split_seed: expected a value 0 or more, got {self.seed}")
-        if self.by is not None and method.reads is None:
+        if self.split_by is not None and method.reads is None:
             able = " and ".join(name for name, one in SPLIT_METHODS.items() if one.reads)
             raise InputError(f"split {self.split} reads no column; --split-by goes with {able}")
-        if self.by is None and method.reads is not None:
+        if self.split_by is None and method.reads is not None:
             raise InputError(f"split {self.split} reads a column: say which with --split-by")
         if self.test_folds is not None:
             if self.test_folds < 2:
@@ -478,9 +479,9 @@ class SplitSettings:
 
     def without(self, parts: Collection[str]) -> Self:
         """Return the settings without some parts, such as "test", to which the split then gives no rows."""
-        sizes = [0.0 if part in parts else size for part, size in zip(SPLIT_PARTS, self.sizes, strict=True)]
+        sizes = [0.0 if part in parts else size for part, size in zip(SPLIT_PARTS, self.split_sizes, strict=True)]
         train, val, test = (size / sum(sizes) for size in sizes)
-        return replace(self, sizes=(train, val, test))
+        return replace(self, split_sizes=(train, val, test))
 
     @property
     def method(self) -> SplitMethod:
@@ -492,22 +493,24 @@ class SplitSettings:
     ) -> tuple[np.ndarray, RowsToSplit]:
         """Select the rows that the method can divide: their indices, int64, and their molecules and values.
 
-        The `cells` are those of the column `by`; none if the method reads no column. A row whose cell cannot be used is
-        in no part of the split, and gets a message with its number; it is an `InputError` if too few can be used.
+        The `cells` are those of the column `split_by`; none if the method reads no column. A row whose cell cannot be
+        used is in no part of the split, and gets a message with its number; it is an `InputError` if too few can be
+        used.
         """
         method, rows, values = self.method, np.arange(len(smiles)), np.zeros(0)
         if method.reads is not None:
             values, usable = method.reads(cells)
             unread = np.flatnonzero(~usable).tolist()
             for i in unread:
-                row_log.leave_out(numbers[i], self.by, cells[i], f"is not {method.expects}")
+                row_log.leave_out(numbers[i], self.split_by, cells[i], f"is not {method.expects}")
             if not usable.any():
-                raise InputError(f"split {self.split}: no cell of column {self.by!r} is {method.expects}")
+                raise InputError(f"split {self.split}: no cell of column {self.split_by!r} is {method.expects}")
             rows, values = rows[usable], values[usable]
             bad = [i for i in unread if cells[i].strip()]
             if bad and self.test_folds is None and len(set(values.tolist())) < len(SPLIT_PARTS):
-                first = format_row_message(int(numbers[bad[0]]), self.by, cells[bad[0]], f"is not {method.expects}")
-                few = f"only {len(rows)} of the {len(cells)} cells of column {self.by!r} can be read"
+                number, cell = int(numbers[bad[0]]), cells[bad[0]]
+                first = format_row_message(number, self.split_by, cell, f"is not {method.expects}")
+                few = f"only {len(rows)} of the {len(cells)} cells of column {self.split_by!r} can be read"
                 raise InputError(f"split {self.split}: {few}; the first that cannot: {first}")
         return rows, RowsToSplit([smiles[i] for i in rows.tolist()], values)
 
@@ -516,8 +519,8 @@ class SplitSettings:
         if self.test_folds is not None:
             return self.repeated(rows, self.test_folds, 1)[0][self.test_fold - 1]
         if self.split == "random" and not self.group_duplicates:
-            return random_split(len(rows.smiles), self.sizes, self.seed)
-        return divide_groups(self.method.groups(rows), self.sizes, self.seed, self.method.order, self.method.noun)
+            return random_split(len(rows.smiles), self.split_sizes, self.seed)
+        return divide_groups(self.method.groups(rows), self.split_sizes, self.seed, self.method.order, self.method.noun)
 
     def repeated(self, rows: RowsToSplit, folds: int, repeats: int) -> list[list[Split]]:
         """Cross-validate the rows `repeats` times; all rows of a group, such as a scaffold, are in one fold."""
@@ -536,7 +539,7 @@ class SplitSettings:
 
     def describe(self, smiles: Sequence[str], split: Split, unit: str = "molecule") -> str:
         """Describe how rows with these SMILES, each a `unit`, were divided."""
-        parts = [self.split if self.by is None else f"{self.split} by column {self.by!r}"]
+        parts = [self.split if self.split_by is None else f"{self.split} by column {self.split_by!r}"]
         if self.test_folds is not None:
             parts.append(f"fold {self.test_fold} of {self.test_folds}")
         if self.method.seeded or self.test_folds is not None:
@@ -544,14 +547,3 @@ class SplitSettings:
         if len(set(smiles)) < len(smiles) and not count_shared_molecules(smiles, split):
             parts.append(f"each repeated {unit} in one part")
         return ", ".join(parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values; different splits have different ones."""
-        marks: dict[str, Any] = {"split": self.split, "split_sizes": list(self.sizes), "split_seed": self.seed}
-        if self.split == "random" and self.group_duplicates:
-            marks["group_duplicates"] = True
-        if self.by is not None:
-            marks["split_by"] = self.by
-        if self.test_folds is not None:
-            marks |= {"test_folds": self.test_folds, "test_fold": self.test_fold}
-        return marks

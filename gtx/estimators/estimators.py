@@ -271,7 +271,7 @@ class MoleculeEstimator(BaseEstimator):
         if not 0 <= share < 1:
             raise InputError(f"validation_fraction: expected at least 0 and below 1, got {share}")
         share = share if len({molecules.smiles[i] for i in molecules.with_labels}) > 1 else 0
-        return SplitSettings(sizes=(1 - share, share, 0), seed=seed)
+        return SplitSettings(split_sizes=(1 - share, share, 0), seed=seed)
 
     def _predict(self, X: Any, *names: str, strict: bool = False) -> list[np.ndarray]:
         """Predict arrays of `gtx.tasks.Predictions` by name, `[n, *]` each, and pass on the warnings of answers.

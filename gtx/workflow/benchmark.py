@@ -238,7 +238,7 @@ def benchmark(
     for name, value, least in (("repeats", repeats, 1), ("jobs", jobs, 1), ("test_folds", test_folds, 2)):
         if not least <= value <= MAX_COUNT:
             raise InputError(f"{name}: expected {least} to {MAX_COUNT:,}, got {value}")
-    data.split_settings.check_cross_validation()
+    data.check_cross_validation()
     check_model_settings(settings, data.featuriser, data.features)
     with lock_folder(out):
         claim(out, (*OUTPUTS, "cache", "splits"))
@@ -306,13 +306,13 @@ def _marks(data: DataSettings) -> dict[str, Any]:
 
 def folds_of(dataset: Dataset, data: DataSettings, folds: int, repeats: int) -> list[list[Split]]:
     """Divide the molecules with a label into folds: the indices of each part, by repeat and fold."""
-    index, rows = dataset.rows_to_split(data.split_settings)
-    splits = data.split_settings.repeated(rows, folds, repeats)
+    index, rows = dataset.rows_to_split(data)
+    splits = data.repeated(rows, folds, repeats)
     return [[{part: index[own] for part, own in split.items()} for split in repeat] for repeat in splits]
 
 
 def _notes(dataset: Dataset, data: DataSettings, folds: Sequence[Fold], count: int, repeats: int) -> Iterator[str]:
-    molecules = [fold.molecules.in_folds(fold.settings.folds, data.split_settings) for fold in folds]
+    molecules = [fold.molecules.in_folds(fold.settings.folds, data) for fold in folds]
     leaked, sizes = [each.leaked for each in molecules], [each.counts["test"] for each in molecules]
     for file in dataset.files:
         yield f"{file.source}: {file.row_log.summary()}"

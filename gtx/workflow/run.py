@@ -196,7 +196,7 @@ class Run:
             read = read or partial(_read, out=folder.path, overwrite=overwrite, progress=settings.progress)
             molecules = read(data)
             settings = settings.resolve(molecules.task.epochs, machines())
-            molecules = molecules.in_folds(settings.folds, data.split_settings)
+            molecules = molecules.in_folds(settings.folds, data)
             task = molecules.fit_task() if fine_tuning is None else fine_tuning.adopted(molecules.fit_task())
             check_training_rows_option(task, settings)
             if fine_tuning is None:

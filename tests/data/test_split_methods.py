@@ -28,7 +28,7 @@ def rows_of(name: str) -> RowsToSplit:
 
 def divide(name: str, rows: RowsToSplit | None = None, **settings: object) -> Split:
     by = "a column" if SPLIT_METHODS[name].reads else None
-    return SplitSettings(name, by, **settings).divide(rows_of(name) if rows is None else rows)
+    return SplitSettings(split=name, split_by=by, **settings).divide(rows_of(name) if rows is None else rows)
 
 
 def reordered(rows: RowsToSplit, order: np.ndarray) -> RowsToSplit:
@@ -59,7 +59,7 @@ def test_a_split_is_a_partition_of_nearly_the_sizes_asked_for(name: str, splits:
     ("sizes", "empty"), [((0.9, 0.1, 0), ["test"]), ((0.75, 0, 0.25), ["val"]), ((1, 0, 0), ["val", "test"])]
 )
 def test_a_part_of_size_0_is_empty(name: str, sizes: tuple[float, ...], empty: list[str]) -> None:
-    split = divide(name, sizes=sizes)
+    split = divide(name, split_sizes=sizes)
     assert [part for part in SPLIT_PARTS if not len(split[part])] == empty
     assert np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(SMILES)))
     for rows, size in zip(split.values(), sizes, strict=True):
@@ -133,25 +133,26 @@ def test_cells_that_are_no_times() -> None:
 
 def test_a_row_without_a_usable_cell_gets_a_warning_and_is_in_no_part() -> None:
     row_log, cells = RowLog(), ["2001", "soon", " ", "2003", "2002"]
-    kept, rows = SplitSettings("time", "year").candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], row_log)
+    by_time, by_lab = (SplitSettings(split=name, split_by=by) for name, by in (("time", "year"), ("group", "lab")))
+    kept, rows = by_time.candidates(cells, [1, 2, 3, 4, 9], ["C", "N", "O", "F", "S"], row_log)
     assert kept.tolist() == [0, 3, 4] and rows.smiles == ["C", "F", "S"]
     assert rows.values.tolist() == [2001, 2003, 2002]
     said = 'row 2, column "year", value "soon": is not a number or a date such as 2024-05-17; the row is in no part'
     assert row_log.warnings[2] == [f"{said} of the split"]
     assert row_log.warnings[3][0].endswith("is blank; the row is in no part of the split")
-    kept, rows = SplitSettings("group", "lab").candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], row_log)
+    kept, rows = by_lab.candidates(["a", "", "b "], [1, 2, 3], ["C", "N", "O"], row_log)
     assert kept.tolist() == [0, 2] and rows.values.tolist() == ["a", "b"]
     with pytest.raises(InputError, match="split time: no cell of column 'year' is a number or a date"):
-        SplitSettings("time", "year").candidates(["x", ""], [1, 2], ["C", "N"], row_log)
+        by_time.candidates(["x", ""], [1, 2], ["C", "N"], row_log)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"split": "clusters"}, "split: expected one of random, .*, got 'clusters'; did you mean 'cluster'"),
-        ({"split": "cluster", "by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
+        ({"split": "cluster", "split_by": "lab"}, "split cluster reads no column; --split-by goes with group and time"),
         (
-            {"split": "time", "by": "year", "test_folds": 3},
+            {"split": "time", "split_by": "year", "test_folds": 3},
             "makes no folds; these do: random, scaffold, cluster, group",
         ),
         ({"test_folds": 3, "test_fold": 4}, "test_fold: expected 1 to 3, got 4"),
@@ -163,7 +164,7 @@ def test_what_does_not_go_together(arguments: dict, message: str) -> None:
 
 
 def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
-    settings = SplitSettings("group", "lab", test_folds=4, test_fold=2)
+    settings = SplitSettings(split="group", split_by="lab", test_folds=4, test_fold=2)
     rows = rows_of("group")
     one, other = settings.repeated(rows, 4, 2)
     for repeat in (one, other):

@@ -44,7 +44,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
 
 
 def in_folds(data: DataSettings) -> Dataset:
-    return load_training_table(data).in_folds(FOLDS, data.split_settings)
+    return load_training_table(data).in_folds(FOLDS, data)
 
 
 # --- The division of the rows.
@@ -66,7 +66,7 @@ def test_each_row_is_in_one_fold_together_with_those_of_its_group(split: str, da
     np.testing.assert_array_equal(np.sort(np.concatenate(found.folds)), rows)
     np.testing.assert_array_equal(found.split["test"], plain.split["test"])
     assert len(found.folds) == FOLDS
-    _, values = found.rows_to_split(data.split_settings, np.arange(len(found.smiles)))
+    _, values = found.rows_to_split(data, np.arange(len(found.smiles)))
     labels = LABELS[split](values)
     groups = [{labels[i] for i in fold} for fold in found.folds]
     assert not set.intersection(groups[0], groups[1]) | set.intersection(groups[1], groups[2])
