@@ -132,8 +132,7 @@ def load_command(name: str) -> Command:
         about = module.ABOUT
     else:
         raise InputError(f"there is no command {name!r}{did_you_mean(name, list_commands())} (gtx --help)")
-    about = f"{about[0].upper()}{about[1:]}."
-    return Command(f"gtx {name}", about, module.OPTIONS, module.USAGE, module.EXAMPLES, module.NOTES, module.run)
+    return Command(f"gtx {name}", f"{about[0].upper()}{about[1:]}.", module)
 
 
 def list_commands() -> dict[str, str]:
@@ -157,7 +156,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     arguments = command.parse(words)
     set_quiet(arguments.quiet)
     try:
-        return command.run(arguments)
+        return command.module.run(arguments)
     except InputError as reason:  # "top: ..." of a function is "--top: ..." on the command line
         name, colon, rest = str(reason).partition(":")
         flags = {option.entry: option.flag for option in command.options if option.flag}

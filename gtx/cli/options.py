@@ -174,13 +174,19 @@ class MoleculeOptions:
 
 TABLE = options_of(TableOptions, "table")
 RUN = options_of(RunOptions, "results")
-PARTS = [
-    *options_of(SplitOptions, "training, validation and test rows"),
-    *options_of(PartOptions, "training, validation and test rows"),
-]
+DIVISION = options_of(PartOptions, "training, validation and test rows")
+PARTS = [*options_of(SplitOptions, "training, validation and test rows"), *DIVISION]
 MOLECULES = options_of(MoleculeOptions, "molecules")
 SECTIONS = {"model": "model", "epochs": "training", "precision": "CPU and GPU", "logger": "logging and progress"}
 """The first field of `TrainSettings` in each group of options."""
+TASK_OPTIONS = {name: {field.name for field in option_fields(entry.options)} for name, entry in TASKS.items()}
+COLUMNS = {
+    "atoms": "atom_target_columns",
+    "bonds": "bond_target_columns",
+    "atom-classes": "atom_class_columns",
+    "bond-classes": "bond_class_columns",
+}
+"""The option that names the columns of a task of atoms or bonds."""
 
 
 def training_options() -> list[Option]:
@@ -196,23 +202,13 @@ def task_options(names: Sequence[str]) -> list[Option]:
     """List `--task` and the options of these tasks."""
     text = f"{', '.join(names)}; default: classification if all targets have two different values, else regression"
     options = {"task": Option("task", Literal[tuple(names)], None, text, "task", "--task", common=True)}
-    known = {name: {field.name for field in option_fields(TASKS[name].options)} for name in names}
     for each in itertools.chain(*(options_of(TASKS[name].options, "task") for name in names)):
-        having = [name for name in names if each.name in known[name]]
-        tasks = " and ".join(filter(None, (", ".join(having[:-1]), having[-1])))
-        options.setdefault(each.name, replace(each, text=f"for {tasks}: {each.text}", tasks=having))
+        tasks = [name for name in names if each.name in TASK_OPTIONS[name]]
+        options.setdefault(each.name, replace(each, text=f"for {', '.join(tasks)}: {each.text}", tasks=tasks))
     return list(options.values())
 
 
 # --- Settings of the options.
-
-COLUMNS = {
-    "atoms": "atom_target_columns",
-    "bonds": "bond_target_columns",
-    "atom-classes": "atom_class_columns",
-    "bond-classes": "bond_class_columns",
-}
-"""The option that names the columns of a task of atoms or bonds."""
 
 
 def molecule_columns(values: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
@@ -247,7 +243,7 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
     has_lists = of_atoms or of_bonds or (task is not None and (task.level != "molecule" or hasattr(task, "tasks")))
     if values["atom_order"] and not (values.get("start") or has_lists):
         raise InputError("--atom-order is for lists of values of atoms or bonds, and this model has none: leave it out")
-    same = ("split_by", "on_error", "workers", "relation_column", "weight_column", *(each.name for each in PARTS[3:]))
+    same = ("split_by", "on_error", "workers", "relation_column", "weight_column", *(each.name for each in DIVISION))
     options = {name: values[name] for name in same if name in values}
     if known and "split_column" in values and not {each.name for each in PARTS} & values["chosen"]:
         options["split_column"] = known.default_split
@@ -271,15 +267,14 @@ def settings_from(values: Mapping[str, Any]) -> tuple[DataSettings, TrainSetting
 
 def task_from(values: Mapping[str, Any], targets: Sequence[str]) -> Task | InferredTask | None:
     """Make the task of the options; `InferredTask` if only options of tasks are set, None if nothing is."""
-    from gtx import tasks
+    from gtx.tasks import InferredTask, TaskList, make_task
 
-    of_tasks = {name: {field.name for field in option_fields(entry.options)} for name, entry in TASKS.items()}
-    options = {name: values[name] for name in sorted(set().union(*of_tasks.values()) & values["chosen"])}
+    options = {name: values[name] for name in sorted(set().union(*TASK_OPTIONS.values()) & values["chosen"])}
     name = values["task"]
     columns = {part: values[option] for part, option in COLUMNS.items() if values[option]}
     if not columns:
-        inferred = tasks.InferredTask(targets, "molecule", **options) if options else None
-        return tasks.make_task(name, targets, options) if name else inferred
+        inferred = InferredTask(targets, "molecule", **options) if options else None
+        return make_task(name, targets, options) if name else inferred
     if targets:
         columns = {"regression": targets, **columns}
     if name and list(columns) != [name]:
@@ -287,13 +282,11 @@ def task_from(values: Mapping[str, Any], targets: Sequence[str]) -> Task | Infer
         if name in ("classification", "multiclass"):
             message += "; classes of atoms are --atom-class-columns, of bonds --bond-class-columns"
         raise InputError(message)
-    if unknown := options.keys() - set().union(*(of_tasks[part] for part in columns)):
+    if unknown := options.keys() - set().union(*(TASK_OPTIONS[part] for part in columns)):
         raise InputError(f"{min(unknown)}: {' and '.join(columns)} have no such option; leave it out")
-    made = []
-    for part, names in columns.items():
-        own = {option: value for option, value in options.items() if option in of_tasks[part]}
-        made.append(tasks.make_task(part, names, own))
-    return made[0] if len(made) == 1 else tasks.TaskList(tasks=tuple(made))
+    own = {part: {option: options[option] for option in options.keys() & TASK_OPTIONS[part]} for part in columns}
+    made = [make_task(part, names, own[part]) for part, names in columns.items()]
+    return made[0] if len(made) == 1 else TaskList(tasks=tuple(made))
 
 
 def resolve(name: str) -> PublicDataset | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import shutil
 import textwrap
-from argparse import SUPPRESS, BooleanOptionalAction, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, BooleanOptionalAction, Namespace, RawTextHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -21,7 +20,10 @@ from gtx.base.errors import InputError, did_you_mean, printable
 from gtx.base.schema import check
 from gtx.settings import option, option_fields
 
-# --- Options, and how their values are read.
+LONGEST_HELP = 60
+"""Number of lines of a help that shows all options."""
+COLUMN = 28
+"""Where the help texts of options begin."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,6 @@ class Option:
     tasks: Sequence[str] = ()
 
     @property
-    def spellings(self) -> list[str]:
-        """The flag and, of a switch that is on or that gtx decides, the one that turns it off."""
-        return [self.flag, f"--no-{self.flag[2:]}"] if self.shape is bool and self.default is not False else [self.flag]
-
-    @property
     def entry(self) -> str:
         """Name in a file of options: `target_columns` for `--target-columns`, `table` for `TABLE`."""
         return (self.flag[2:] or self.metavar.lower()).replace("-", "_")
@@ -65,35 +62,29 @@ class Option:
         """Type of the value without parameters, such as `list`."""
         return get_origin(first_type(self.kind)) or first_type(self.kind)
 
-    def invocation(self) -> str:
-        """Return the spellings and what follows them, such as `--epochs N`."""
-        kind = first_type(self.kind)
-        item = first_type(get_args(kind)[0]) if self.shape is list else kind
+    def add_to(self, add_argument: Callable[..., Action], width: int) -> Sequence[str]:
+        """Add the option to a parser of texts, with its help in lines of a width; return its spellings."""
+        kind, text, default = first_type(self.kind), self.text, self.default
+        if "default" not in text and default not in (None, False, MISSING, {}, [], 0):
+            shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+            text = f"{text} (default: {self.flag if default is True else shown})"
+        item = first_type(get_args(kind)[0]) if self.shape in (list, tuple) else kind
         choices = f"{{{','.join(get_args(item))}}}" if get_origin(item) is Literal else ""
-        usual = {bool: "", int: "N", float: "X", dict: "NAME=VALUE"}.get(get_origin(item) or item, "NAME")
+        usual = {int: "N", float: "X", dict: "NAME=VALUE"}.get(get_origin(item) or item, "NAME")
         value = self.metavar or (choices if 0 < len(choices) <= 32 else usual)
-        several = "..." if self.shape in (list, dict) else ""
-        return " ".join(filter(None, (", ".join(self.spellings), value, several)))
-
-    def about(self) -> str:
-        """Return the help text, with the default if the text does not give one."""
-        if "default" in self.text or self.default in (None, False, MISSING, {}, [], 0):
-            return self.text
-        default = " ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
-        return f"{self.text} (default: {self.flag if default is True else default})"
-
-    def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add the option to a parser of argparse that collects texts."""
-        if not self.flag:
-            parser.add_argument(self.name, nargs="*" if self.shape is list else "?", default=SUPPRESS)
-            return
-        more: dict[Any, dict[str, Any]] = {
-            bool: {"action": "store_true" if self.default is False else BooleanOptionalAction},
-            dict: {"action": "extend", "nargs": "+"},
-            list: {"nargs": "+"},
-            tuple: {"nargs": len(get_args(first_type(self.kind)))},
-        }
-        parser.add_argument(self.flag, dest=self.name, default=SUPPRESS, **more.get(self.shape, {}))
+        more: dict[str, Any] = {"metavar": tuple(value.split()) if " " in value else value}
+        if self.shape is bool:
+            more = {"action": "store_true" if default is False else BooleanOptionalAction}
+        elif self.shape is dict:
+            more |= {"action": "extend", "nargs": "+"}
+        elif self.shape is tuple:
+            more["nargs"] = len(get_args(kind))
+        elif self.shape is list:
+            more["nargs"] = "+" if self.flag else "*"
+        elif not self.flag:
+            more["nargs"] = "?"
+        flags, text = filter(None, [self.flag]), fill(text, width).replace("%", "%%")
+        return add_argument(*flags, dest=self.name, help=text, **more).option_strings
 
     def read(self, value: Any, entry: str) -> Any:
         """Convert a text, or a list or mapping of texts, to the type of the option.
@@ -152,26 +143,11 @@ def plain_value(text: str) -> Any:
         return value if isinstance(value, (bool, int, float, str, list, dict, type(None))) else text  # not a date
 
 
-def read_config(file: str) -> Mapping[str, Any]:
-    """Read a file of options; every value is a text as on a command line, or a list or a mapping of such.
-
-    Raises:
-        InputError: it cannot be read, or it is no mapping, or what `gtx train` notes of a run.
-    """
-    try:
-        config = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader) or {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"--config {file} is no YAML: {printable(' '.join(str(error).split()), 200)}") from None
-    if not isinstance(config, Mapping):
-        raise InputError(f"--config {file}: expected options by name, such as epochs: 40")
-    if {"settings", "featuriser"} <= config.keys():
-        raise InputError(
-            f"--config {file}: this is what gtx train notes of a run to know it again, not a file of options; "
-            "write those that you need, such as epochs: 40, into a file of your own"
-        )
-    return config
+def fill(text: str, width: int) -> str:
+    """Break paragraphs into lines between words; a paragraph with indented lines stays as it is."""
+    wrap = partial(textwrap.fill, width=width, break_on_hyphens=False, break_long_words=False)
+    paragraphs = text.strip("\n").split("\n\n")
+    return "\n\n".join(each if "\n  " in f"\n{each}" else wrap(" ".join(each.split())) for each in paragraphs)
 
 
 # --- Commands.
@@ -191,7 +167,7 @@ class GeneralOptions:
     quiet: bool = option(False, "print results and errors: no notes, no progress")
 
 
-class WordParser(argparse.ArgumentParser):
+class WordParser(ArgumentParser):
     """Parser of argparse that raises an `InputError` where argparse prints all options and exits."""
 
     def error(self, message: str) -> NoReturn:
@@ -205,25 +181,17 @@ class Command:
     Attributes:
         name: name on the command line, such as "gtx train".
         about: what the command does.
-        own_options: its options, without those of every command.
-        usage: first line of the help.
-        examples: text of the help before the options.
-        notes: text of the help after the options.
-        run: carries it out, and returns the exit status.
+        module: module with `USAGE`, `EXAMPLES`, `NOTES`, `OPTIONS` and `run`, see `gtx.cli`.
     """
 
     name: str
     about: str
-    own_options: Sequence[Option]
-    usage: str
-    examples: str
-    notes: str
-    run: Callable[[Namespace], int]
+    module: Any
 
     @property
     def options(self) -> list[Option]:
-        """All options and words."""
-        return [*options_of(GeneralOptions, "options"), *self.own_options]
+        """Options and words, also those of every command."""
+        return [*self.module.OPTIONS, *options_of(GeneralOptions, "options")]
 
     def parse(self, words: Sequence[str]) -> Namespace:
         """Parse the words; `chosen` of the result names the options that the words or their `--config` set.
@@ -232,7 +200,7 @@ class Command:
             InputError: an option is unknown, missing, or has an unusable value.
         """
         if {"-h", "--help"} & set(words[: words.index("--")] if "--" in words else words):
-            print(self.help(words))
+            print(self.help(words), end="")
             raise SystemExit(0)
         options = {each.name: each for each in self.options}
         try:
@@ -257,12 +225,9 @@ class Command:
         Raises:
             InputError: an option is unknown, or has no value.
         """
-        parser = WordParser(usage=self.usage, add_help=False, allow_abbrev=False)
-        for each in self.options:
-            each.add_to(parser)
+        parser, spellings = self._parser({"options": self.options})
         namespace, unknown = parser.parse_known_intermixed_args(words)
         if names := [word.partition("=")[0] for word in unknown if word.startswith("-")]:
-            spellings = list(itertools.chain(*(each.spellings for each in self.options if each.flag)))
             longer = [spelling for spelling in spellings if spelling.startswith(names[0].rstrip("s"))]
             hint = did_you_mean(names[0], longer[:1], str) or did_you_mean(names[0], spellings, str)
             raise InputError(f"unknown option {names[0]}{hint}")
@@ -270,17 +235,51 @@ class Command:
             raise InputError(f"unexpected: {' '.join(unknown)}")
         return vars(namespace)
 
-    def _read_config(self, file: str) -> dict[str, Any]:
-        """Read a file of options, whose entries have the names of options, words those of the help: `table: a.csv`.
+    def _parser(self, groups: Mapping[str, Sequence[Option]], end: str = "") -> tuple[ArgumentParser, list[str]]:
+        """Make a parser of some options, whose help ends with a text, and list the spellings of the options."""
+        width = shutil.get_terminal_size().columns - 2  # as argparse has it
+        parser = WordParser(
+            usage=self.module.USAGE,
+            description=fill(f"{self.about}\n\n{self.module.EXAMPLES.strip()}", width),
+            epilog=fill(end, width),
+            formatter_class=partial(RawTextHelpFormatter, max_help_position=COLUMN),
+            argument_default=SUPPRESS,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        spellings: list[str] = []
+        for title, options in groups.items():
+            group = parser.add_argument_group(title)
+            for each in options:
+                spellings += each.add_to(group.add_argument, width - COLUMN)
+        return parser, spellings
 
-        Options that take `name=value` are mappings. An entry without a value is left out.
+    def _read_config(self, file: str) -> dict[str, Any]:
+        """Read a YAML file of options by name, words by their names in the help, such as `table: a.csv`.
+
+        Every value is a text as on the command line, or a list or a mapping of such, as of options that take
+        `name=value`. An entry without a value is left out.
 
         Raises:
-            InputError: the file cannot be read, or an entry is no option of the command or has an unusable value.
+            InputError: the file cannot be read, or is what `gtx train` notes of a run, or an entry is no option of the
+                command or has an unusable value.
         """
+        try:
+            config = yaml.load(Path(file).read_text(encoding="utf-8"), yaml.BaseLoader) or {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"--config {file}: {getattr(error, 'strerror', None) or error}") from None
+        except yaml.YAMLError as error:
+            raise InputError(f"--config {file} is no YAML: {printable(' '.join(str(error).split()), 200)}") from None
+        if not isinstance(config, Mapping):
+            raise InputError(f"--config {file}: expected options by name, such as epochs: 40")
+        if {"settings", "featuriser"} <= config.keys():
+            raise InputError(
+                f"--config {file}: this is what gtx train notes of a run to know it again, not a file of options; "
+                "write those that you need, such as epochs: 40, into a file of your own"
+            )
         options = {each.entry: each for each in self.options if each.name not in ("help", "config")}
         values = {}
-        for entry, value in read_config(file).items():
+        for entry, value in config.items():
             if (each := options.get(entry.replace("-", "_"))) is None:
                 raise InputError(f"{file}: {self.name} has no option {entry!r}{did_you_mean(entry, options)}")
             if value not in ("", "null"):
@@ -292,51 +291,19 @@ class Command:
 
         Where all options fit `LONGEST_HELP` lines, they are shown.
         """
-        following = dict(itertools.pairwise(words))
+        following, end = dict(itertools.pairwise(words)), f"{self.name} --help all shows every option, and notes"
+        groups: dict[str, list[Option]] = {}
         if task := following.get("--task"):
-            entry = next(each for each in self.options if each.name == "task")
-            entry.read(task, "--task")
+            next(each for each in self.options if each.name == "task").read(task, "--task")
             own = [each for each in self.options if task in each.tasks]
             groups = {f"options of --task {task}" if own else f"--task {task} has no options": own}
-            return self._format(groups, f"{self.name} --help all shows every option, and notes")
-        by_group: dict[str, list[Option]] = {}
-        for each in self.options:
-            title = "words" if each.group == "options" and not each.flag else each.group
-            by_group.setdefault(title, []).append(each)
-        every = self._format(by_group, self.notes)
-        if following.get("--help") == "all" or every.count("\n") < LONGEST_HELP:
-            return every
-        end = f"{self.name} --help all shows every option, and notes"
-        if any(each.tasks for each in self.options):
-            end += "; --task NAME --help, the options of a task"
-        return self._format({"common options": [each for each in self.options if each.common]}, end)
-
-    def _format(self, groups: Mapping[str, Sequence[Option]], end: str) -> str:
-        width = shutil.get_terminal_size().columns - 2
-        parts = [f"usage: {self.usage}", fill(self.about, width), fill(self.examples, width)]
-        for title, options in groups.items():
-            parts.append("\n".join([f"{title}:", *(_describe(each, width) for each in options)]))
-        return "\n\n".join(filter(None, [*parts, fill(end, width)]))
-
-
-LONGEST_HELP = 60
-"""Number of lines of a help that shows all options."""
-COLUMN = 28
-"""Where the help texts of options begin."""
-
-
-def _describe(each: Option, width: int) -> str:
-    """Format an option and its help text, which begins in a column of its own."""
-    left, indent = f"  {each.invocation()}", " " * COLUMN
-    start = left.ljust(COLUMN) if len(left) < COLUMN - 1 else f"{left}\n{indent}"
-    return start + f"\n{indent}".join(_lines(each.about(), width - COLUMN))
-
-
-def fill(text: str, width: int) -> str:
-    """Break paragraphs into lines between words; a paragraph with indented lines stays as it is."""
-    paragraphs = text.strip("\n").split("\n\n")
-    return "\n\n".join(each if "\n  " in f"\n{each}" else "\n".join(_lines(each, width)) for each in paragraphs)
-
-
-def _lines(text: str, width: int) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+        else:
+            for each in self.options:
+                groups.setdefault(each.group, []).append(each)
+            every = self._parser(groups, self.module.NOTES)[0].format_help()
+            if following.get("--help") == "all" or every.count("\n") <= LONGEST_HELP:
+                return every
+            if any(each.tasks for each in self.options):
+                end += "; --task NAME --help, the options of a task"
+            groups = {"common options": [each for each in self.options if each.common]}
+        return self._parser(groups, end)[0].format_help()

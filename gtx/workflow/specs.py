@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import signature
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from gtx.base.errors import InputError, did_you_mean
 from gtx.data import FeatureColumns
 from gtx.data.rows import listed
 from gtx.kernel import KernelRidge
-from gtx.models import ARCHITECTURES, build_model, graph_transformer
+from gtx.models import ARCHITECTURES, build_model
 from gtx.models.catalogue import CLOSED_FORM_MODELS
 from gtx.molecules import Featuriser
 from gtx.prediction.foundation_embedding import foundation_spec
@@ -52,13 +51,10 @@ def check_model_settings(
         names = [*ARCHITECTURES, *CLOSED_FORM_MODELS]
         hint = did_you_mean(name, names)
         raise InputError(f"there is no model {name!r}{hint or '; gtx has ' + ', '.join(names)}")
-    arguments = {*signature(ARCHITECTURES[name].make).parameters, *signature(graph_transformer).parameters}
     for argument, value in settings.model_arguments.items():
         if isinstance(value, nn.Module):
             own = f"{argument} is a {type(value).__name__}, and a model file holds plain values alone"
             raise InputError(f"model_arguments: {own}: make the model yourself, and train it by gtx.training.fit")
-        if argument not in arguments and (hint := did_you_mean(argument, arguments)):
-            raise InputError(f"model {name} has no argument {argument!r}{hint}")
     use = ARCHITECTURES[name].coordinates
     if use == "needed" and not featuriser.coordinates:
         ways = "give a file that has them with --coordinates, or --conformers to make them"

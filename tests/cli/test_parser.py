@@ -3,13 +3,14 @@
 import re
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
 
 from gtx.base.errors import InputError
 from gtx.cli import list_commands, load_command, main
-from gtx.cli.parser import Command, Option
+from gtx.cli.parser import Command, Option, first_type
 from gtx.settings import option_fields
 from gtx.settings.tasks import TASKS
 from gtx.settings.training import Arguments
@@ -22,7 +23,8 @@ TRAIN = ["train", "data.csv", "--target-columns", "y", "--out", "run"]
 def read(kind: Any, *words: str) -> Any:
     """What an option `--it` of a type makes of words."""
     it = Option("it", kind, None, "an option", "options", "--it")
-    return Command("gtx test", "", [it], "", "", "", lambda arguments: 0).parse(["--it", *words]).it
+    module = SimpleNamespace(OPTIONS=[it], USAGE="", EXAMPLES="", NOTES="")
+    return Command("gtx test", "", module).parse(["--it", *words]).it
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
         ),
         (
             [*TRAIN, "--model-arguments", "momentz=8"],
-            "model standard has no argument 'momentz'; did you mean 'moments'?",
+            "the model cannot be made: the model standard has no argument 'momentz'; did you mean 'moments'? Expected",
         ),
         ([*TRAIN, "--model", "bert"], "there is no model 'bert'; gtx has standard, transformer, gat, "),
     ],
@@ -119,7 +121,7 @@ def test_help_fits_a_page_and_all_of_it_names_every_option(
     assert len(short) <= 60 and max(map(len, short + full)) <= 80
     assert "example" in "".join(short[:6])  # before the options
     for option in load_command(command).options:
-        for name in option.spellings if option.flag else [option.metavar]:
+        for name in [option.flag or option.metavar, *off(option)]:
             assert re.search(rf"(?<![\w-]){name}(?![\w-])", "\n".join(full)), name
     assert (short != full) == any("--help all" in line for line in short[-2:]) == (len(full) > 60)
     monkeypatch.setenv("COLUMNS", "1000")
@@ -132,6 +134,11 @@ def test_a_task_has_a_help_of_its_own(task: str, capsys: pytest.CaptureFixture[s
     every = {field.name for entry in TASKS.values() for field in option_fields(entry.options)}
     own = {field.name for field in option_fields(TASKS[task].options)}
     assert {name for name in every if re.search(rf"  --{name.replace('_', '-')}[ ,]", text)} == own
+
+
+def off(option: Option) -> list[str]:
+    """The spelling that turns off a switch that is on, or that gtx decides."""
+    return [f"--no-{option.flag[2:]}"] if first_type(option.kind) is bool and option.default is not False else []
 
 
 def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
