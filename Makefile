@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports: all 13,000 files of the packages would take 40 seconds
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
+# Empty, whatever the environment says: each of many processes would compile anew what it imports
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test suite bench docs lint format clean
 .DEFAULT_GOAL := help
@@ -37,7 +39,12 @@ lint: $(VENV)/tested  ## style, format, plain code and types (a minute; with a c
 test: $(VENV)/tested  ## lint and the whole test suite, side by side
 	$(MAKE) --no-print-directory --jobs=2 lint suite
 
-suite: $(VENV)/tested  ## the whole test suite
+# imports and loops are compiled once, and not in each of two workers
+$(VENV)/warm: $(VENV)/tested
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.training.warm
+	@touch $@
+
+suite: $(VENV)/warm  ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/tested  ## measure speed, write experiments/results/speed.md (hours; BENCH='--device cuda': a GPU, 10 minutes)
