@@ -1,12 +1,16 @@
 """Modules of attention layers, such as scores and normalisers, and attention over all pairs of atoms."""
 
-from gtx.attention.complete import HeadMerge, LearnedSumOverHeads, LinearHeadMerge, MaxOverHeads
+from gtx.attention.complete import attend
 from gtx.attention.definition import AttentionResult, AttentionRule, attend_edges
 from gtx.attention.normalisers import (
     DistanceAdjacencyBlend,
     GatedSoftmax,
     Hardmax,
     HeadGate,
+    HeadMerge,
+    LearnedSumOverHeads,
+    LinearHeadMerge,
+    MaxOverHeads,
     NoNormalisation,
     Normaliser,
     Sigmoid,
@@ -25,7 +29,6 @@ from gtx.attention.scores import (
     ScaledDotScore,
     Score,
 )
-from gtx.attention.sums import attend
 
 __all__ = [
     "AdditiveScore",

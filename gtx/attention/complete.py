@@ -1,80 +1,90 @@
-"""Attention over complete graphs as matrix products, in buckets of like sizes."""
+"""Attention over the pairs of a complete graph: by compiled code, or by matrix products in buckets of like sizes.
+
+Read next: `gtx/attention/definition.py`, the equation edge by edge.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from torch_geometric.nn.inits import glorot
+from torch import Tensor
 
 from gtx.attention.definition import AttentionResult, AttentionRule, weigh_edges
+from gtx.attention.fast import compiled
 from gtx.attention.normalisers import CompleteGraphAggregator
 from gtx.attention.scores import required
 from gtx.graph import BipartiteGraph, CompleteGraph
 
-# --- How the heads become one vector.
 
+def attend(
+    graph: CompleteGraph,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rule: AttentionRule,
+    return_weights: bool = False,
+    return_states: bool = False,
+) -> AttentionResult:
+    r"""Compute attention: for each receiver, the sum of the senders' values, weighted by the normalised scores.
 
-class HeadMerge(nn.Module):
-    """Base class of modules that merge the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
+    \[ s_{rs} = \mathrm{score}(q_r,\, k_s + W_K e_{rs},\, e_{rs}) + w_b \cdot e_{rs} + b_{rs}, \quad
+       w_{r\cdot} = \mathrm{normalise}(s_{r\cdot}), \quad
+       o_r = \sum_s w_{rs} (v_s + W_V e_{rs} + W_S \hat e_{rs}) \]
 
-    def width(self, heads: int, channels: int) -> int:
-        """Channels of the output: by default those of one head."""
-        return channels
-
-
-class MaxOverHeads(HeadMerge):
-    """Merge of the heads by their maximum, channel by channel."""
-
-    def forward(self, heads: Tensor) -> Tensor:
-        return heads.amax(1)
-
-
-class LearnedSumOverHeads(HeadMerge):
-    r"""Merge of the heads by a learned weight each, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), initialised to the mean.
+    Edge features never become keys or values of their own where that can be avoided: for a bilinear score
+    \(q \cdot W_K e = (W_K^\top q) \cdot e\), and always \(\sum_s w_{rs} W_V e_{rs} = W_V \sum_s w_{rs} e_{rs}\).
 
     Args:
-        heads: number H of attention heads.
+        graph: graph that defines the edges; for M senders and N receivers of two sets, a `BipartiteGraph`.
+        query: `[N, H, C]`.
+        key: `[N, H, C]`, or `[M, H, C]`.
+        value: `[N, H, D]`, or `[M, H, D]`.
+        rule: score, normaliser, edge features `[num_pairs, K]` and dropout.
+        return_weights: whether the attention weights are also returned.
+        return_states: whether the states of the score are also returned.
+
+    Raises:
+        ValueError: a shape does not fit, or dropout is not from 0 to below 1.
     """
+    _check(graph, query, key, value, rule)
+    if graph.num_nodes == 0:
+        weights = value.new_zeros(0, value.shape[1]) if return_weights else None
+        states = value.new_zeros(0, value.shape[1], rule.score.state_channels) if return_states else None
+        return AttentionResult(value[:0], weights, states)
+    if not (return_weights or return_states):
+        if query.device.type != "cpu" or os.environ.get("TRITON_INTERPRET") == "1":
+            from gtx.attention.fast import ragged  # with torch's compiler, which takes a second to import
 
-    def __init__(self, heads: int) -> None:
-        super().__init__()
-        self.weight: nn.Parameter = nn.Parameter(torch.empty(heads))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        nn.init.constant_(self.weight, 1 / len(self.weight))
-
-    def forward(self, heads: Tensor) -> Tensor:
-        return torch.einsum("nhj,h->nj", heads, self.weight)
+            if ragged.can_run(graph, query, value, rule):
+                prepared = rule.score.prepare(query)
+                if ragged.why_not(graph, prepared, key, value, rule.edges, rule.dropout) is None:
+                    return AttentionResult(ragged.attention(graph, prepared, key, value, rule.edges, rule.dropout))
+        elif compiled.can_run(graph, query, key, value, rule):
+            prepared = rule.score.prepare(query)
+            return AttentionResult(compiled.attention(graph, prepared, key, value, rule.edges, rule.dropout))
+    return attend_pairs(graph, query, key, value, rule, return_weights, return_states)
 
 
-class LinearHeadMerge(HeadMerge):
-    r"""Merge of the heads by a learned weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
-
-    The merge equals concatenation followed by the matrix \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
-
-    Args:
-        heads: number H of attention heads.
-        channels: number of channels of a head (index j).
-        out_channels: number of output channels (index l).
-    """
-
-    def __init__(self, heads: int, channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.weight: nn.Parameter = nn.Parameter(torch.empty(channels, heads, out_channels))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        glorot(self.weight)
-
-    def width(self, heads: int, channels: int) -> int:
-        return self.weight.shape[-1]
-
-    def forward(self, heads: Tensor) -> Tensor:
-        return torch.einsum("nhj,jhl->nl", heads, self.weight)
+def _check(graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, rule: AttentionRule) -> None:
+    """Check the shapes, since compiled code reads whatever lies in memory."""
+    (N, H, C), M, D, edges = query.shape, graph.num_senders, value.shape[-1], rule.edges
+    if graph.num_nodes != N or key.shape != (M, H, C) or value.shape != (M, H, D):
+        raise ValueError(
+            f"expected query [{graph.num_nodes}, H, C], key [{M}, H, C] and value [{M}, H, D], "
+            f"got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
+        )
+    K = 0 if edges.features is None else edges.features.shape[-1]
+    shapes = {"features": [graph.num_pairs, K], "bias": [graph.num_pairs, H]}
+    shapes |= {"score": [H, K], "key": [H, C, K], "value": [H, D, K]}
+    for name, shape in shapes.items():
+        given = getattr(edges, name)
+        if given is not None and list(given.shape) != shape:
+            raise ValueError(f"expected edges with {name} {shape}, got {list(given.shape)}")
+    if not 0.0 <= rule.dropout < 1.0:
+        raise ValueError(f"expected 0 <= dropout < 1, got {rule.dropout}")
 
 
 # --- Attention over the pairs of a complete graph in plain torch: matrix products in size buckets.

@@ -1,4 +1,4 @@
-"""Normalisers, blends and gates: from scores to weights, and factors on what a head yields."""
+"""Normalisers, from scores to weights; gates, factors on what a head yields; merges, from heads to one vector."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import glorot
 from torch_geometric.utils import scatter, softmax
 
 from gtx.attention.scores import required
@@ -358,3 +359,66 @@ class HeadGate(nn.Module):
 
     def __repr__(self) -> str:
         return f"HeadGate({self.lin_gate.in_channels}, {self.lin_gate.out_channels})"
+
+
+# --- How the heads become one vector.
+
+
+class HeadMerge(nn.Module):
+    """Base class of modules that merge the outputs of the heads, `[N, H, C]`, into `[N, width]`."""
+
+    def width(self, heads: int, channels: int) -> int:
+        """Channels of the output: by default those of one head."""
+        return channels
+
+
+class MaxOverHeads(HeadMerge):
+    """Merge of the heads by their maximum, channel by channel."""
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return heads.amax(1)
+
+
+class LearnedSumOverHeads(HeadMerge):
+    r"""Merge of the heads by a learned weight each, \(\bar e_{ij} = \sum_h w_h \bar e_{ihj}\), initialised to the mean.
+
+    Args:
+        heads: number H of attention heads.
+    """
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.weight, 1 / len(self.weight))
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return torch.einsum("nhj,h->nj", heads, self.weight)
+
+
+class LinearHeadMerge(HeadMerge):
+    r"""Merge of the heads by a learned weight tensor, \(\bar e_{il} = \sum_{jh} \bar e_{ihj}\, w_{jhl}\).
+
+    The merge equals concatenation followed by the matrix \(W_o\): row \((h, j)\) of \(W_o\) is \(w_{jh\cdot}\).
+
+    Args:
+        heads: number H of attention heads.
+        channels: number of channels of a head (index j).
+        out_channels: number of output channels (index l).
+    """
+
+    def __init__(self, heads: int, channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight: nn.Parameter = nn.Parameter(torch.empty(channels, heads, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.weight)
+
+    def width(self, heads: int, channels: int) -> int:
+        return self.weight.shape[-1]
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return torch.einsum("nhj,jhl->nl", heads, self.weight)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import Linear
-from torch_geometric.nn.inits import glorot
+from torch_geometric.nn.inits import glorot, reset
 
 # --- Scores: how well the query of a receiver fits the key of a sender (phi^e, first half).
 #
@@ -18,22 +18,24 @@ from torch_geometric.nn.inits import glorot
 class Score(nn.Module):
     """Base class of scores, each an equation of a query, a key and edge features, written once for all layouts.
 
-    Subclasses must define `forward`, which is then computed pair by pair for groups of receivers. A subclass may also
-    define faster forms, which tests compare with `forward`:
+    A score that is bilinear in query and key defines `prepare`. Any other defines `forward`, which is then computed
+    pair by pair for groups of receivers, and may also define
 
-    * `prepare`, if the score is bilinear in query and key, or else `pairs`: a matrix form over all pairs;
+    * `pairs`: a faster, matrix form over all pairs, which tests compare with `forward`;
     * `state` and `weigh`, with `forward(q, k, e) = weigh(state(q, k, e))` and `state_channels`: a vector behind the
       score, from which an edge state can be updated. For other scores the state is the score itself.
 
     A subclass that overrides `forward` inherits no matrix form of its base class.
+
+    Args:
+        heads: number H of heads for which the score has weights; None for any number.
+        channels: number C of channels of query and key per head for which the score has weights; None for any number.
 
     Attributes:
         bilinear: whether score(query, key) = prepare(query) · key; determined from the methods of the class.
         matrix_form: whether the class has a method `pairs` that is faster than `forward`; determined from the methods
             of the class.
         state_channels: number of channels of the edge state per head.
-        heads: number H of heads for which the score has weights; None for any number.
-        channels: number C of channels of query and key per head for which the score has weights; None for any number.
 
     Raises:
         TypeError: where a subclass is defined, if it overrides `forward` of a score whose state is a vector, but
@@ -43,14 +45,20 @@ class Score(nn.Module):
     bilinear: bool = False
     matrix_form: bool = False
     state_channels: int = 1
-    heads: int | None = None
-    channels: int | None = None
+
+    def __init__(self, heads: int | None = None, channels: int | None = None) -> None:
+        super().__init__()
+        self.heads = heads
+        self.channels = channels
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        order = {name: _inheritance_depth(cls, name) for name in ("forward", "prepare", "pairs", "state", "weigh")}
+        order = {  # how far up the inheritance each is defined: 0 for the class itself
+            name: next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
+            for name in ("forward", "prepare", "pairs", "state", "weigh")
+        }
         last = cls.__mro__.index(Score)  # methods of this class are of no equation
-        cls.bilinear = order["prepare"] <= order["forward"] < last
+        cls.bilinear = order["prepare"] <= order["forward"] and order["prepare"] < last
         cls.matrix_form = cls.bilinear or order["pairs"] <= order["forward"] < last
         if order["forward"] < min(order["state"], order["weigh"]) < last:
             raise TypeError(
@@ -62,7 +70,7 @@ class Score(nn.Module):
         """Score queries `[..., H, C]` and keys `[..., H, C]` with edge features `[..., K]`: `[..., H]`, by
         broadcasting.
         """
-        raise TypeError(f"{type(self).__name__} does not say how to score a query and a key")
+        return (self.prepare(query) * key).sum(-1)
 
     def state(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         """Compute the values from which an edge state is updated, `[..., H, state_channels]`."""
@@ -74,7 +82,7 @@ class Score(nn.Module):
 
     def prepare(self, query: Tensor) -> Tensor:
         """Map the query to query' `[..., H, C]` with score(query, key) = query' · key, for a bilinear score."""
-        raise TypeError(f"{type(self).__name__} is not bilinear, so it has no matrix form")
+        raise TypeError(f"{type(self).__name__} does not say how to score: expected forward, or prepare if bilinear")
 
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         """Score all pairs at once: `[b, r, H, C]`, `[b, s, H, C]` and `[b, r, s, K]` to `[b, r, s, H]`."""
@@ -83,10 +91,9 @@ class Score(nn.Module):
     def reset_parameters(self) -> None:
         """Draw new initial weights."""
 
-
-def _inheritance_depth(cls: type, name: str) -> int:
-    """Return how far up the inheritance `name` is defined: 0 for `cls` itself."""
-    return next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
+    def __repr__(self) -> str:
+        sizes = {"heads": self.heads, "channels": self.channels}
+        return f"{type(self).__name__}({', '.join(f'{name}={size}' for name, size in sizes.items() if size)})"
 
 
 def required(edge: Tensor | None) -> Tensor:
@@ -119,9 +126,6 @@ class ScaledDotScore(Score):
         super().__init__()
         self.scale = scale
 
-    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        return (self.prepare(query) * key).sum(-1)
-
     def prepare(self, query: Tensor) -> Tensor:
         return query * (query.shape[-1] ** -0.5 if self.scale is None else self.scale)
 
@@ -141,9 +145,7 @@ class BilinearScore(Score):
     """
 
     def __init__(self, heads: int, channels: int) -> None:
-        super().__init__()
-        self.heads: int = heads
-        self.channels: int = channels
+        super().__init__(heads, channels)
         self.weight: nn.Parameter = nn.Parameter(torch.empty(heads, channels, channels))
         self.reset_parameters()
 
@@ -152,34 +154,30 @@ class BilinearScore(Score):
         with torch.no_grad():
             self.weight.copy_(torch.eye(channels) * channels**-0.5)
 
-    def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
-        return (self.prepare(query) * key).sum(-1)
-
     def prepare(self, query: Tensor) -> Tensor:
         return torch.einsum("...hc,hcd->...hd", query, self.weight)
 
-    def __repr__(self) -> str:
-        return f"BilinearScore({self.weight.shape[0]}, {self.weight.shape[1]})"
+
+class _LearnedScore(Score):
+    """Score with weights, drawn by Glorot's rule, and linear maps."""
+
+    def reset_parameters(self) -> None:
+        for module in self.children():
+            reset(module)
+        for parameter in self.parameters(recurse=False):
+            glorot(parameter)
 
 
 # --- Additive scores: query and key are added, not multiplied, and one learned vector reads the sum.
 
 
-class _Additive(Score):
+class _Additive(_LearnedScore):
     """A learned vector a per head, `[H, C]`."""
 
     def __init__(self, heads: int, channels: int) -> None:
-        super().__init__()
-        self.heads: int = heads
-        self.channels: int = channels
+        super().__init__(heads, channels)
         self.vector: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        glorot(self.vector)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.vector.shape[0]}, {self.vector.shape[1]})"
 
 
 class AdditiveScore(_Additive):
@@ -219,7 +217,7 @@ class GATv2Score(_Additive):
         return (F.leaky_relu(query + key, self.slope) * self.vector).sum(-1)
 
 
-class GATScore(Score):
+class GATScore(_LearnedScore):
     r"""Score of graph attention networks (GAT), \(\mathrm{LeakyReLU}(a_r \cdot q + a_s \cdot k)\).
 
     With one projection shared by query, key and value, \(q = W v_r\) and \(k = W v_s\), the score equals
@@ -235,17 +233,11 @@ class GATScore(Score):
     """
 
     def __init__(self, heads: int, channels: int, slope: float = 0.2) -> None:
-        super().__init__()
-        self.heads: int = heads
-        self.channels: int = channels
+        super().__init__(heads, channels)
         self.receiver: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.sender: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.slope = slope
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        glorot(self.receiver)
-        glorot(self.sender)
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         of_receiver, of_sender = (query * self.receiver).sum(-1), (key * self.sender).sum(-1)
@@ -254,14 +246,11 @@ class GATScore(Score):
     def pairs(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return self(query[:, :, None], key[:, None])  # one number each: nothing of width C per pair
 
-    def __repr__(self) -> str:
-        return f"GATScore({self.receiver.shape[0]}, {self.receiver.shape[1]})"
-
 
 # --- R-MAT's score: relative embeddings of a pair beside query and key.
 
 
-class RMATScore(Score):
+class RMATScore(_LearnedScore):
     r"""Score of R-MAT (Relative Molecule Attention Transformer), with a relative embedding of each pair of atoms.
 
     The score sums dot products of query, key and the embedding \(b_{rs} = W e_{rs}\), and two global terms.
@@ -284,17 +273,11 @@ class RMATScore(Score):
     """
 
     def __init__(self, heads: int, channels: int, edge_dim: int) -> None:
-        super().__init__()
-        self.heads: int = heads
-        self.channels: int = channels
+        super().__init__(heads, channels)
         self.edge: nn.Parameter = nn.Parameter(torch.empty(heads, channels, edge_dim))  # W
         self.content: nn.Parameter = nn.Parameter(torch.empty(heads, channels))  # u
         self.position: nn.Parameter = nn.Parameter(torch.empty(heads, channels))  # w
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        for parameter in (self.edge, self.content, self.position):
-            glorot(parameter)
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         relative = torch.einsum("...k,hck->...hc", required(edge), self.edge)
@@ -310,14 +293,11 @@ class RMATScore(Score):
         of_sender = (edge.transpose(1, 2) @ by_sender.transpose(2, 3)).transpose(1, 2)
         return dots(query / root + self.content, key) + of_receiver + of_sender
 
-    def __repr__(self) -> str:
-        return f"RMATScore({', '.join(map(str, self.edge.shape))})"
-
 
 # --- A score in which the edge scales every channel of query and key.
 
 
-class EdgeModulatedDotScore(Score):
+class EdgeModulatedDotScore(_LearnedScore):
     r"""Dot product of query and key in which each channel is multiplied by a projection of the edge features.
 
     \[ s_{rs} = \sum_c q_{rc}\, k_{sc}\, a(W_e e_{rs})_c \cdot f \]
@@ -344,16 +324,11 @@ class EdgeModulatedDotScore(Score):
         activation: nn.Module | None = None,
         clip: float | None = None,
     ) -> None:
-        super().__init__()
-        self.heads: int = heads
-        self.channels: int = channels
+        super().__init__(heads, channels)
         self.clip = clip
         self.scale: float = channels**-0.5 if scale is None else scale
         self.lin_edge: Linear = Linear(edge_dim, heads * channels)
         self.activation = activation
-
-    def reset_parameters(self) -> None:
-        self.lin_edge.reset_parameters()
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         factor = self.lin_edge(required(edge)).unflatten(-1, (self.heads, self.channels))
@@ -361,14 +336,11 @@ class EdgeModulatedDotScore(Score):
         score = self.scale * (query * key * factor).sum(-1)
         return score if self.clip is None else score.clamp(-self.clip, self.clip)
 
-    def __repr__(self) -> str:
-        return f"EdgeModulatedDotScore({self.heads}, {self.channels}, {self.lin_edge.in_channels})"
-
 
 # --- Scores with an edge state: the edge enters the score, and what the score was made from goes back into the edge.
 
 
-class ClippedDotScore(Score):
+class ClippedDotScore(_LearnedScore):
     r"""EGT's score (Edge-augmented Graph Transformer): the clipped scaled dot product plus a bias from the edge state.
 
     \[ s_{rs} = \mathrm{clip}(q_r \cdot k_s / \sqrt{C},\, -c,\, c) + W_e e_{rs} \]
@@ -385,13 +357,9 @@ class ClippedDotScore(Score):
     """
 
     def __init__(self, heads: int, edge_dim: int, clip: float = 5.0) -> None:
-        super().__init__()
-        self.heads: int = heads
+        super().__init__(heads)
         self.clip = clip
         self.lin_edge: Linear = Linear(edge_dim, heads)
-
-    def reset_parameters(self) -> None:
-        self.lin_edge.reset_parameters()
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return self._bounded((query * key).sum(-1), query, edge)
@@ -402,11 +370,8 @@ class ClippedDotScore(Score):
     def _bounded(self, dot: Tensor, query: Tensor, edge: Tensor | None) -> Tensor:
         return (dot * query.shape[-1] ** -0.5).clamp(-self.clip, self.clip) + self.lin_edge(required(edge))
 
-    def __repr__(self) -> str:
-        return f"ClippedDotScore({self.lin_edge.out_channels}, {self.lin_edge.in_channels}, clip={self.clip})"
 
-
-class GRITScore(Score):
+class GRITScore(_LearnedScore):
     r"""Score of GRIT (Graph Inductive bias Transformer), from a vector per head that also becomes the new edge state.
 
     The vector is computed from query, key and edge state.
@@ -429,20 +394,13 @@ class GRITScore(Score):
     """
 
     def __init__(self, heads: int, channels: int, edge_dim: int, clip: float = 5.0) -> None:
-        super().__init__()
-        self.heads: int = heads
-        self.channels: int = channels
+        super().__init__(heads, channels)
         self.clip = clip
         self.state_channels = channels
         self.lin_weight: Linear = Linear(edge_dim, heads * channels)
         self.lin_bias: Linear = Linear(edge_dim, heads * channels)
         self.vector: nn.Parameter = nn.Parameter(torch.empty(heads, channels))
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        self.lin_weight.reset_parameters()
-        self.lin_bias.reset_parameters()
-        glorot(self.vector)
 
     def forward(self, query: Tensor, key: Tensor, edge: Tensor | None = None) -> Tensor:
         return self.weigh(self.state(query, key, edge))
@@ -454,9 +412,6 @@ class GRITScore(Score):
 
     def weigh(self, state: Tensor) -> Tensor:
         return (state * self.vector).sum(-1).clamp(-self.clip, self.clip)
-
-    def __repr__(self) -> str:
-        return f"GRITScore({', '.join(map(str, self.vector.shape))}, {self.lin_weight.in_channels})"
 
 
 def signed_root(x: Tensor, epsilon: float = 1e-6) -> Tensor:

@@ -13,8 +13,8 @@ from gtx.encodings import ContinuousFeatureSpec, Encoding
 from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.nn import AddBondNodes, AddVirtualNodes, CategoricalEmbedding, PairEmbedding
 from gtx.nn.bonds import LazyBondEmbedding, OriginalAndVirtualNodes
+from gtx.nn.compiled import can_sum
 from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, as_real, make_embedding
-from gtx.nn.fast.bonds import can_sum
 from gtx.nn.features import TrainingMolecules, UserFeatureProjection
 
 # --- Codes of atoms and bonds, of which training shows some.

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
 from gtx.graph import CompleteGraph, add_virtual_nodes
+from gtx.nn.compiled import sum_messages
 from gtx.nn.embedding import CategoricalEmbedding
-from gtx.nn.fast.bonds import sum_messages
 from gtx.nn.mlp import MLP
 
 # --- Message passing over the bonds, beside the attention.
@@ -38,7 +38,7 @@ class BondMessagePassing(GINEConv):
     \[ v'_r = \mathrm{MLP}\Bigl((1 + \epsilon) v_r + \sum_{s \to r} \mathrm{ReLU}(v_s + W b_{sr} + c)\Bigr) \]
 
     The layer equals PyG's `GINEConv`, and also accepts bond codes. For codes in single precision on a CPU, W is applied
-    to the table of codes instead of every bond, and one compiled loop computes the sums (`gtx/nn/fast/bonds.c`).
+    to the table of codes instead of every bond, and one compiled loop computes the sums (`gtx/nn/bonds.c`).
 
     Source: Hu et al. 2020 (arXiv:1905.12265).
 

@@ -14,7 +14,7 @@ from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encodin
 from gtx.encodings.encoding import Feature
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.complete import split_by_receivers
-from gtx.nn.fast.features import embed_features
+from gtx.nn.compiled import embed_features
 from gtx.nn.mlp import GELU
 
 # --- Embeddings of codes and values.
@@ -126,7 +126,7 @@ class PairEmbedding(nn.Module):
     \[ e_{rs} = \mathrm{MLP}\Bigl( \sum_f W_f\, f_{rs} \Bigr), \qquad \mathrm{MLP} = \mathrm{GELU} \circ W \circ
        \mathrm{GELU} \]
 
-    In single precision on a CPU, one compiled loop computes the embedding (`gtx/nn/fast/features.c`).
+    In single precision on a CPU, one compiled loop computes the embedding (`gtx/nn/features.c`).
 
     Args:
         features: kinds of the pair features that the encodings yield.

@@ -345,9 +345,9 @@ def test_a_score_that_is_a_function_or_a_class_is_refused() -> None:
 
 
 def test_a_score_of_another_width_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected modules for 4 heads, got GATv2Score\(2, 8\)"):
+    with pytest.raises(ValueError, match=r"expected modules for 4 heads, got GATv2Score\(heads=2, channels=8\)"):
         EdgeAttention(32, 8, heads=4, score=GATv2Score(2, 8))
-    with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GATScore\(4, 16\)"):
+    with pytest.raises(ValueError, match=r"expected a score for 8 channels, got GATScore\(heads=4, channels=16\)"):
         EdgeAttention(32, 8, heads=4, score=GATScore(4, 16))
 
 

@@ -58,14 +58,14 @@ def build(source: Path, signatures: tuple[tuple[str, str], ...] = (), **macros: 
 
 
 def run(library: ctypes.CDLL | None, name: str, *arguments: object) -> int:
-    """Call a function of a library that `build` returned: 0, or what went wrong.
+    """Call a function of a library that `build` returned, with tensors by their addresses: 0, or what went wrong.
 
     Raises:
         RuntimeError: the library could not be compiled.
     """
     if library is None:
         raise RuntimeError("expected a C compiler, which the caller is to ask for first; there is none")
-    return getattr(library, name)(*arguments)
+    return getattr(library, name)(*(x.data_ptr() if isinstance(x, Tensor) else x for x in arguments))
 
 
 def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
@@ -75,7 +75,8 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
     words = [*_FLAGS, *(f"-D{name}={value}" for name, value in macros.items())]
     files = [source, *sorted(source.parent.glob("*.h"))]
     text = " ".join([*(file.read_text() for file in files), *words, _processor()])
-    kept = _folder() / f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so"
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    kept = Path(cache, "gtx", "compiled", f"{source.stem}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.so")
     try:
         if _is_own(kept.parent):
             return ctypes.CDLL(str(kept))
@@ -93,12 +94,6 @@ def _load(source: Path, macros: dict[str, int]) -> ctypes.CDLL | None:
         reason = str(error)
     logging.getLogger(__name__).warning("%s cannot be compiled, so the plain form runs: %s", source.name, reason)
     return None
-
-
-def _folder() -> Path:
-    """Return the folder of compiled libraries in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home, "gtx", "compiled")
 
 
 def _is_own(folder: Path) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_edges
 from gtx.attention.fast.building import are_plain, build, plain_gradients, run
 from gtx.base.loops import split_work
-from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.graph import CompleteGraph
 
 _SOURCE = Path(__file__).with_name("ragged.c")
 _MOST = 64  # channels per head for which the loops were written
@@ -128,9 +128,8 @@ def _run(
     (_, H, C), D = query.shape, value.shape[2]
     library = _library(query.dtype, H, C, D, _channels(features))
     strided = [part for x in nodes for part in (x, x.stride(0))]
-    source_ptr = graph.source_ptr if isinstance(graph, BipartiteGraph) else graph.ptr
-    arguments = [_pointer(x) for x in (graph.ptr, source_ptr, graph.pair_ptr, *strided, features, *more)]
-    if run(library, name, len(cuts) - 1, cuts.ctypes.data, *arguments):
+    ptr = graph.ptr, graph.sender_ptr, graph.pair_ptr
+    if run(library, name, len(cuts) - 1, cuts.ctypes.data, *ptr, *strided, features, *more):
         raise MemoryError(f"attention: no memory for the keys and values of {graph.num_graphs} molecules")
 
 
@@ -144,10 +143,6 @@ def _library(dtype: torch.dtype, heads: int, key: int, value: int, features: int
     first = "np" + "ppp" + 3 * "pn" + "pppp"
     macros = {"SIZE": dtype.itemsize, "H": heads, "C": key, "D": value, "K": features}
     return build(_SOURCE, (("forward", first + 6 * "p"), ("backward", first + 12 * "p")), **macros)
-
-
-def _pointer(x: Tensor | int | None) -> int | None:
-    return x.data_ptr() if isinstance(x, Tensor) else x
 
 
 def _channels(features: Tensor | None) -> int:

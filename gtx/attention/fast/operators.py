@@ -14,8 +14,86 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gtx.attention.fast.size_classes import Plan, SizeClass, power_of_two
 from gtx.attention.scores import required
+from gtx.graph import CompleteGraph
+from gtx.graph.packing import MoleculesBySize, SizeBucket
+
+# --- Molecules by classes of size, a launch each, and who is too large for a tile.
+
+TILES = (16, 32, 64, 128, 256)  # a molecule of n atoms takes the smallest T >= n
+LARGEST = 64  # of these are launched; larger ones spill registers, and were never measured against matrix products
+_ON_CHIP = 131_072  # bytes of shared memory that are used at most
+_COPIES = 8  # so many tiles [T, channels] the compiler lays into shared memory at most
+
+
+def power_of_two(channels: int) -> int:
+    """Return the smallest power of two that is not below, at least 16, as matrix units need."""
+    return max(16, 1 << (channels - 1).bit_length())
+
+
+def limit(channels: int, dtype: torch.dtype, device: torch.device) -> int:
+    """Atoms of the largest molecule that fits, by the shared memory of the card.
+
+    By channels per head in bfloat16 and float16: 64 up to 128, above that 0. In float32: 64 up to 64, 32 up to 128; on
+    a card with 99 KiB 64 up to 32, 32 up to 64, 16 up to 128.
+    """
+    row = _COPIES * power_of_two(channels) * min(dtype.itemsize, 4)
+    fits = [tile for tile in TILES if tile <= LARGEST and channels <= 128 and tile * row <= shared_memory(device)]
+    return max([0, *fits])
+
+
+@torch.compiler.assume_constant_result
+def shared_memory(device: torch.device) -> int:
+    """Bytes that a program may lay out on chip."""
+    if device.type != "cuda":
+        return _ON_CHIP  # under the interpreter
+    card = torch.cuda.get_device_properties(device)
+    return min(_ON_CHIP, getattr(card, "shared_memory_per_block_optin", 0) or card.shared_memory_per_block)
+
+
+def fits(graph: CompleteGraph, largest: int) -> bool:
+    """Return whether a plan exists: some molecule is small enough, and either all are or the others can be selected.
+
+    To select them, the host reads from the device. Compiled code cannot do so, nor a graph that is not `whole`.
+    """
+    order = graph.size_order
+    apart = order.whole and not torch.compiler.is_compiling()
+    return 0 < order.least <= largest and (order.most <= largest or apart)
+
+
+LargeMolecules = tuple[Tensor, Tensor, CompleteGraph]
+"""Nodes and pairs of the molecules above the largest tile, int64, and their graph."""
+
+
+def plan(graph: CompleteGraph, largest: int) -> tuple[MoleculesBySize, LargeMolecules | None]:
+    """Return the molecules by tile, a launch each, and those above the largest tile, or None; made once per graph.
+
+    A range that straddles two tiles is launched in both; there a program of the other tile ends at once. The host
+    knows the ranges, so it waits for nothing but large molecules.
+    """
+    name, order = f"plan up to {largest}", graph.size_order
+    if name not in graph.shared:
+        launches = []
+        for least, tile in zip((0, *TILES), TILES, strict=False):
+            inside = [r for r in order.ranges if r.most > least and r.least <= tile <= largest]
+            if inside:
+                launches.append(SizeBucket(inside[0].first, inside[-1].stop, least + 1, tile))
+        large = _large(graph, largest) if order.most > largest else None
+        work = MoleculesBySize(order.molecules, tuple(launches), order.whole and large is None)
+        graph.shared[name] = work, large
+    return graph.shared[name]
+
+
+def _large(graph: CompleteGraph, largest: int) -> LargeMolecules:
+    sizes = graph.ptr.diff()
+    of_node = sizes[graph.batch]
+    nodes = (of_node > largest).nonzero().squeeze(1)
+    pairs = (torch.repeat_interleave(of_node, of_node) > largest).nonzero().squeeze(1)
+    sizes = sizes[sizes > largest]
+    return nodes, pairs, CompleteGraph.from_ptr(torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+
+
+# --- The operator.
 
 # by the size T of the tile: rows of a strip R, warps. Not yet measured on a GPU for pair features.
 _SHAPES = {16: (16, 1), 32: (32, 2), 64: (16, 4), 128: (16, 8), 256: (16, 8)}
@@ -31,12 +109,12 @@ def attention(
     spread: Tensor | None,
     mask: Tensor | None,
     seed: Tensor | None,
-    work: Plan,
+    work: MoleculesBySize,
     num_pairs: int,
     collect: bool,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
-    r"""Compute the attention of the molecules that are in a class of the plan; other nodes get zeros.
+    r"""Compute the attention of the molecules that are in a range of `work`; other nodes get zeros.
 
     \[ p_{r\cdot} = \mathrm{softmax}_s(q_r \cdot k_s + a_r \cdot e_{rs} + b_{rs}), \quad
        \tilde p_{rs} = m_{rs} p_{rs}, \quad o_r = \sum_s \tilde p_{rs} v_s, \quad c_r = \sum_s \tilde p_{rs} e_{rs} \]
@@ -48,7 +126,7 @@ def attention(
         spread: a, `[N, H, K]`, or None.
         mask: bool `[P]`, the pairs that are edges, or None.
         seed: int64 `[1]`, of the dropout factors m, 0 or \(1 / (1 - \text{dropout})\); None without dropout.
-        work: the molecules, and how they are launched.
+        work: the molecules, and the ranges of them that are launched, as `plan` gives them.
         num_pairs: P.
         collect: whether c is wanted.
         dropout: share of the weights set to zero.
@@ -56,9 +134,9 @@ def attention(
     Returns:
         o, `[N, H, D]`, and c, `[N, H, K]`, or `[0]` where it is not wanted.
     """
-    classes = [number for each in work.classes for number in each]
-    plan = (work.molecules, classes, work.whole, num_pairs)
-    return _forward(q, k, v, bias, features, spread, mask, seed, *plan, collect, dropout)
+    ranges = [number for each in work.ranges for number in each]
+    molecules = (work.molecules, ranges, work.whole, num_pairs)
+    return _forward(q, k, v, bias, features, spread, mask, seed, *molecules, collect, dropout)
 
 
 @torch.library.custom_op("gtx::ragged_attention", mutates_args=())
@@ -72,14 +150,14 @@ def _forward(
     mask: Tensor | None,
     seed: Tensor | None,
     molecules: Tensor,
-    classes: Sequence[int],
+    ranges: Sequence[int],
     whole: bool,
     num_pairs: int,
     collect: bool,
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
-    launches = _Launches(q, k, v, features, molecules, classes, num_pairs)
+    launches = _Launches(q, k, v, features, molecules, ranges, num_pairs)
     out, collected = _outputs(torch.empty if whole else torch.zeros, q, v, features, collect)
     weights = launches.per_head(q.dtype) if collect else None
     launches.forward(launches.scores(spread, bias), mask, seed, out, weights, dropout=dropout)
@@ -101,7 +179,7 @@ def _backward(
     mask: Tensor | None,
     seed: Tensor | None,
     molecules: Tensor,
-    classes: Sequence[int],
+    ranges: Sequence[int],
     whole: bool,
     num_pairs: int,
     collect: bool,
@@ -113,7 +191,7 @@ def _backward(
     Those of the last three that are not `wanted` are `[0]`.
     """
     features, spread = (None if x is None else x.contiguous() for x in (features, spread))
-    launches = _Launches(q, k, v, features, molecules, classes, num_pairs)
+    launches = _Launches(q, k, v, features, molecules, ranges, num_pairs)
     make = torch.empty if whole else torch.zeros
     grads = _gradients(make, q, k, v, bias, features, spread, wanted)
     *of_nodes, d_bias, d_features, d_spread = grads
@@ -194,7 +272,7 @@ _backward.register_autograd(_refuse)
 
 
 class _Launches:
-    """The kernels on one batch, each once per class of sizes; what lies per pair and head in between is `[H, P]`."""
+    """The kernels on one batch, each once per range of sizes; what lies per pair and head in between is `[H, P]`."""
 
     def __init__(
         self,
@@ -203,7 +281,7 @@ class _Launches:
         v: Tensor,
         features: Tensor | None,
         molecules: Tensor,
-        classes: Sequence[int],
+        ranges: Sequence[int],
         num_pairs: int,
     ) -> None:
         from gtx.attention.fast import triton_kernels
@@ -212,7 +290,7 @@ class _Launches:
         self.nodes = [x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v)]
         self.features = features
         self.molecules, self.num_pairs = molecules, num_pairs
-        self.classes = [SizeClass(*classes[at : at + 4]) for at in range(0, len(classes), 4)]
+        self.ranges = [SizeBucket(*ranges[at : at + 4]) for at in range(0, len(ranges), 4)]
         self.sums = torch.float64 if q.dtype == torch.float64 else torch.float32
 
     def per_head(self, dtype: torch.dtype, make: Callable = torch.empty) -> Tensor:
@@ -250,29 +328,29 @@ class _Launches:
         tensors = (*self.nodes, bias, None if mask is None else mask.view(torch.uint8), *others)
         numbers = (dropout, *(stride for x in self.nodes for stride in x.stride()[:2]), *_strides(bias))
         widths = {"H": H, "C": C, "D": D, "C_TILE": power_of_two(C), "D_TILE": power_of_two(D)}
-        for each in self.classes:
-            self._launch(kernel, each, H, _SHAPES[each.tile][0], tensors, numbers, widths)
+        for each in self.ranges:
+            self._launch(kernel, each, H, _SHAPES[each.most][0], tensors, numbers, widths)
 
     def _per_receiver(self, kernel: Any, *tensors: Tensor | None, numbers: tuple = ()) -> None:
         """Launch a program per few receivers, for all heads."""
         H, K = self.nodes[0].shape[1], required(self.features).shape[1]
         widths = {"H": H, "K": K, "H_TILE": power_of_two(H), "K_TILE": power_of_two(K)}
-        for each in self.classes:
-            self._launch(kernel, each, each.tile // _ROWS, _ROWS, tensors, numbers, widths)
+        for each in self.ranges:
+            self._launch(kernel, each, each.most // _ROWS, _ROWS, tensors, numbers, widths)
 
     def _launch(
-        self, kernel: Any, each: SizeClass, programs: int, rows: int, tensors: tuple, numbers: tuple, widths: dict
+        self, kernel: Any, each: SizeBucket, programs: int, rows: int, tensors: tuple, numbers: tuple, widths: dict
     ) -> None:
-        """Launch `programs` programs per molecule of a size class, each with `rows` receivers at a time."""
+        """Launch `programs` programs per molecule of a range, each with `rows` receivers at a time."""
         precision = "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
         if torch.version.hip:  # has neither
             precision = "ieee"
         molecules = self.molecules
         with torch.cuda.device(molecules.device) if molecules.is_cuda else nullcontext():
             kernel[((each.stop - each.first) * programs,)](
-                *tensors, molecules, each.first, each.least, molecules.shape[1], self.num_pairs, *numbers, **widths,
-                T=each.tile, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION=precision,
-                num_warps=_SHAPES[each.tile][1], num_stages=1,
+                *tensors, molecules, each.first, each.least - 1, molecules.shape[1], self.num_pairs, *numbers, **widths,
+                T=each.most, R=rows, SUMS=self.kernels.SUMS[self.sums], PRECISION=precision,
+                num_warps=_SHAPES[each.most][1], num_stages=1,
             )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from gtx.attention.complete import attend_pairs
 from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.building import are_transformed
-from gtx.attention.fast.size_classes import Plan, fits, limit, plan
+from gtx.attention.fast.operators import fits, limit, plan
 from gtx.attention.scores import required
 from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.graph.packing import MoleculesBySize
 
 _TRITON = importlib.util.find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # triton, too, reads it when it is imported
@@ -27,28 +28,20 @@ _MOST = 64  # pair features, or heads that read them, whose tiles stay on chip
 _LEAST_PAIRS = 0  # pairs of a batch from which on the kernels are quicker than matrix products: NOT YET MEASURED
 
 
-def wanted() -> bool:
-    """Return whether `attend` shall use the kernels where it can: not if the environment has `GTX_COMPILED=0`."""
-    return available() and os.environ.get("GTX_COMPILED") != "0"
-
-
-def available() -> bool:
-    """Return whether there are triton and a CUDA device, or triton's interpreter (`TRITON_INTERPRET=1`)."""
-    return _TRITON and (_INTERPRETED or torch.cuda.is_available())
-
-
 def can_run(graph: CompleteGraph, query: Tensor, value: Tensor, rule: AttentionRule) -> bool:
     """Return whether `attention` can compute this attention, on this device.
 
-    It can for one set of nodes, a score bilinear in query and key, a softmax at temperature 1, edge features in bias,
-    key and value, up to 64 of them where they enter key or value, and up to 64 heads then; on a GPU (or where the
-    interpreter is on) in float32, bfloat16 or float16, if any molecule is small enough (`size_classes.limit`). Under
-    `torch.func` it cannot. Under `torch.compile` all molecules must be small enough, as in a graph of constant shape.
+    It can with triton, unless the environment has `GTX_COMPILED=0`, for one set of nodes, a score bilinear in query and
+    key, a softmax at temperature 1, edge features in bias, key and value, up to 64 of them where they enter key or
+    value, and up to 64 heads then; on a GPU (or where the interpreter is on) in float32, bfloat16 or float16, if any
+    molecule is small enough (`operators.limit`). Under `torch.func` it cannot. Under `torch.compile` all molecules must
+    be small enough, as in a graph of constant shape.
     """
     edges = rule.edges
     return (
         query.device.type in _DEVICES
-        and available()
+        and _TRITON
+        and os.environ.get("GTX_COMPILED") != "0"
         and query.dtype in _DTYPES
         and rule.is_dot_softmax
         and (not edges.in_key_or_value or max(edges.used_channels, query.shape[1]) <= _MOST)
@@ -85,7 +78,7 @@ def attention(
     derivatives only.
 
     A molecule has a tile of 16, 32 or 64 rows, the smallest that holds it; a class of tiles is one launch,
-    known from `graph.size_order`, so the host waits for nothing. Molecules beyond `size_classes.limit` go through
+    known from `graph.size_order`, so the host waits for nothing. Molecules beyond `operators.limit` go through
     `attend_pairs` in size buckets of their own, which reads from the device once per graph.
 
     Source: the recomputing backward pass, Dao et al. 2022 (arXiv:2205.14135), here with whole rows on chip.
@@ -100,18 +93,15 @@ def attention(
         o, `[N, H, D]`.
     """
     edges = ProjectedEdgeFeatures() if edges is None else edges
-    _check(graph, query, key, value, edges, dropout)
-    if not available():
-        raise RuntimeError("expected triton and a CUDA device (or TRITON_INTERPRET=1)")
     dtype = _dtype(query, key, value)
     if dtype not in _DTYPES:
         raise ValueError(f"expected float32, bfloat16 or float16, got {dtype}")
     q, k, v = (x.to(dtype) for x in (query, key, value))
-    work = plan(graph, _limit(q, v, dtype))
+    work, others = plan(graph, _limit(q, v, dtype))
     out = _small(graph, work, q, k, v, edges, dropout)
-    if work.large is None:
+    if others is None:
         return out
-    nodes, pairs, rest = work.large
+    nodes, pairs, rest = others
     rest = rest if graph.mask is None else rest.masked(graph.mask[pairs])
     chosen = edges._replace(
         features=None if edges.features is None else edges.features[pairs],
@@ -133,7 +123,8 @@ def why_not(
     widths = (query.shape[1], query.shape[2], value.shape[2], 0 if features is None else features.shape[1])
     spread = features is not None and (edges.key is not None or edges.score is not None)
     parts = (spread, edges.value is not None, graph.mask is not None, dropout > 0)
-    tiles = tuple(each.tile for each in plan(graph, _limit(query, value, dtype)).classes)
+    work, _ = plan(graph, _limit(query, value, dtype))
+    tiles = tuple(each.most for each in work.ranges)
     return verification.verify(query.device, dtypes, widths, parts, torch.is_grad_enabled(), tiles)
 
 
@@ -149,7 +140,13 @@ def _limit(query: Tensor, value: Tensor, dtype: torch.dtype) -> int:
 
 
 def _small(
-    graph: CompleteGraph, work: Plan, q: Tensor, k: Tensor, v: Tensor, edges: ProjectedEdgeFeatures, dropout: float
+    graph: CompleteGraph,
+    work: MoleculesBySize,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    edges: ProjectedEdgeFeatures,
+    dropout: float,
 ) -> Tensor:
     """Return the molecules that have a tile; nodes of others get zeros."""
     bias, features, spread = edges.whole_bias, None, None
@@ -165,23 +162,3 @@ def _small(
     collect, P = edges.value is not None, graph.num_pairs
     out, collected = operators.attention(q, k, v, bias, features, spread, graph.mask, seed, work, P, collect, dropout)
     return out if edges.value is None else out + torch.einsum("nhk,hdk->nhd", collected, edges.value)
-
-
-def _check(
-    graph: CompleteGraph, query: Tensor, key: Tensor, value: Tensor, edges: ProjectedEdgeFeatures, dropout: float
-) -> None:
-    (N, H, C), D = query.shape, value.shape[-1]
-    if key.shape != (N, H, C) or value.shape != (N, H, D) or graph.num_nodes != N:
-        raise ValueError(
-            f"expected query and key [{graph.num_nodes}, H, C] and value [{graph.num_nodes}, H, D], "
-            f"got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
-        )
-    K = 0 if edges.features is None else edges.features.shape[-1]
-    shapes = {"features": [graph.num_pairs, K], "bias": [graph.num_pairs, H]}
-    shapes |= {"score": [H, K], "key": [H, C, K], "value": [H, D, K]}
-    for name, shape in shapes.items():
-        given = getattr(edges, name)
-        if given is not None and list(given.shape) != shape:
-            raise ValueError(f"expected edges with {name} {shape}, got {list(given.shape)}")
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"expected 0 <= dropout < 1, got {dropout}")

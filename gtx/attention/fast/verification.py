@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gtx.attention.definition import DOT_SOFTMAX, ProjectedEdgeFeatures, attend_edges
-from gtx.attention.fast import operators, size_classes
+from gtx.attention.fast import operators
 from gtx.graph import CompleteGraph
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 3e-3, torch.bfloat16: 2e-2}
@@ -114,7 +114,7 @@ def _compare(
         features = None if of_features is None else draw(P, K, dtype=of_features)
         a = draw(N, H, K, scale=K**-0.5) if spread else None
         seed = torch.tensor([7], device=device) if dropped else None
-        work = size_classes.plan(graph, tile)
+        work, _ = operators.plan(graph, tile)
         dropout = _ALL_KEPT if dropped else 0.0
         found: tuple[Tensor, ...] = operators.attention(
             q, k, v, bias, features, a, mask, seed, work, P, collect, dropout

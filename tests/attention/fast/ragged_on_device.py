@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_map_only
 
 from gtx.attention import AttentionRule, BilinearScore, Hardmax, ScaledDotScore, Softmax, attend
 from gtx.attention.definition import ProjectedEdgeFeatures
-from gtx.attention.fast import compiled, operators, ragged, size_classes, triton_kernels, verification
+from gtx.attention.fast import compiled, operators, ragged, triton_kernels, verification
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.graph.packing import MoleculesBySize, SizeBucket
@@ -127,12 +127,12 @@ def test_molecules_of_all_tiles() -> None:
 
 
 def test_large_molecules_beside_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size_classes, "shared_memory", lambda device: 8 * 16 * C * 4)  # nothing above 16 atoms
+    monkeypatch.setattr(operators, "shared_memory", lambda device: 8 * 16 * C * 4)  # nothing above 16 atoms
     graph = made([3, 17, 0, 5, 18, 20], masked=True)
     given = inputs(graph)
     agree(graph, given, run(graph, given))
-    assert size_classes.plan(graph, 16).large[2].num_graphs == 3
-    monkeypatch.setattr(size_classes, "shared_memory", lambda device: 0)  # nothing at all
+    assert operators.plan(graph, 16)[1][2].num_graphs == 3
+    monkeypatch.setattr(operators, "shared_memory", lambda device: 0)  # nothing at all
     agree(graph, given, run(graph, given))
 
 
@@ -271,8 +271,8 @@ def test_a_graph_of_constant_shape_has_a_plan_of_its_own_and_a_ghost() -> None:
         assert one[len(other) :].eq(0).all()
     assert "packed" not in graph.shared  # no bucket is needed
     large = MoleculesBySize(graph.size_order.molecules, (SizeBucket(0, 1, 0, 300), SizeBucket(1, 4, 0, 6)), whole=False)
-    assert not size_classes.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
-    assert size_classes.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
+    assert not operators.fits(SimpleNamespace(size_order=large), 256)  # they cannot be picked out
+    assert operators.fits(SimpleNamespace(size_order=large._replace(whole=True)), 256)
 
 
 def test_each_tensor_is_read_by_strides_of_its_own() -> None:
@@ -298,7 +298,7 @@ def test_pairs_are_numbered_beyond_32_bits(tmp_path: Path) -> None:
     mask[pair + 1 : pair + n] = False  # the first atom hears itself alone
     q, k, v = (torch.randn(n, H, C, device=DEVICE) for _ in range(3))
     molecules = torch.tensor([[0], [pair], [n]], device=DEVICE)
-    work = size_classes.Plan(molecules, (size_classes.SizeClass(16, 0, 0, 1),), True, None)
+    work = MoleculesBySize(molecules, (SizeBucket(0, 1, 1, 16),))
     nothing = (None, None, None)
     out, _ = operators.attention(q, k, v, *nothing, mask.to(DEVICE), None, work, len(mask), False, 0.0)
     small = complete([n]).to(DEVICE).masked(mask[pair:].to(DEVICE))
@@ -401,18 +401,3 @@ def test_autocast_is_followed() -> None:
     assert out.dtype == torch.bfloat16
     leaves = given[:-1]
     assert [g.dtype for g in torch.autograd.grad(out.float().sum(), leaves)] == [torch.float32] * len(leaves)
-
-
-def test_shapes_that_do_not_fit_are_named() -> None:
-    graph = made([4])
-    q, k, v, e, bias, *_ = inputs(graph)
-    with pytest.raises(ValueError, match=r"expected query and key \[4, H, C\] and value \[4, H, D\], got \[4, 2, 16\]"):
-        ragged.attention(graph, q, k[:, :1], v)
-    with pytest.raises(ValueError, match=r"expected edges with bias \[16, 2\], got \[15, 2\]"):
-        ragged.attention(graph, q, k, v, ProjectedEdgeFeatures(bias=bias[1:]))
-    with pytest.raises(ValueError, match=r"expected edges with value \[2, 12, 5\], got \[2, 3, 5\]"):
-        ragged.attention(graph, q, k, v, ProjectedEdgeFeatures(e, value=torch.zeros(2, 3, 5)))
-    with pytest.raises(ValueError, match=r"expected 0 <= dropout < 1, got 1\.0"):
-        ragged.attention(graph, q, k, v, dropout=1.0)
-    with pytest.raises(ValueError, match=r"expected float32, bfloat16 or float16, got torch.int32"):
-        ragged.attention(graph, q.int(), k.int(), v.int())

@@ -166,6 +166,25 @@ def test_what_it_declines_goes_the_plain_way() -> None:
     torch.testing.assert_close(plain, ours, rtol=1e-4, atol=1e-5)
 
 
+def test_shapes_that_do_not_fit_are_named_before_memory_is_read() -> None:
+    graph = graph_of([4])
+    q, k, v, e, _, value, _, bias = (x.detach() for x in inputs(graph, 2, 16, 12, 5))
+    wrong = [
+        (
+            (q, k[:, :1], v),
+            {},
+            r"query \[4, H, C\], key \[4, H, C\] and value \[4, H, D\], got \[4, 2, 16\], \[4, 1, 16\]",
+        ),
+        ((q, k, v), {"bias": bias[1:]}, r"expected edges with bias \[16, 2\], got \[15, 2\]"),
+        ((q, k, v), {"features": e, "value": value[:, :3]}, r"expected edges with value \[2, 12, 5\], got \[2, 3, 5\]"),
+    ]
+    for tensors, edges, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            attend(graph, *tensors, RULE._replace(edges=ProjectedEdgeFeatures(**edges)))
+    with pytest.raises(ValueError, match=r"expected 0 <= dropout < 1, got 1\.0"):
+        attend(graph, q, k, v, RULE._replace(dropout=1.0))
+
+
 def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5)

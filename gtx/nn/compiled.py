@@ -1,4 +1,7 @@
-"""The embedding of features in one compiled loop: codes and values in, vectors out."""
+"""Embedding of features and messages over bonds as loops in C on a CPU, forward and backward.
+
+Without a C compiler, or with `GTX_COMPILED=0`, the plain forms in `gtx/nn/embedding.py` and `gtx/nn/bonds.py` run.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from torch.nn.functional import gelu, linear
 
 from gtx.attention.fast.building import are_learned, are_plain, build, plain_gradients, run
 
-_SOURCE = Path(__file__).with_name("features.c")
-_CHANNELS = range(16, 129, 16)  # whole registers, and few enough that the tables stay in the cache
+# --- The embedding of features: codes and values in, vectors out.
 
+_EMBEDDED = range(16, 129, 16)  # channels: whole registers, and few enough that the tables stay in the cache
 
 Read = list[tuple[Tensor, Tensor | None]]
 """Features, each as its values, or as its codes with the offsets of each column's rows in the embedding table."""
@@ -35,7 +38,12 @@ def embed_features(
     weights = [weight for module in (*modules, mlp or nn.Identity()) for weight in module.parameters()]
     values = [x for x in features if x.is_floating_point()]
     width = weights[-1].shape[-1]
-    if width not in _CHANNELS or not are_plain(*weights, *values) or are_learned(*values) or _library(width) is None:
+    if (
+        width not in _EMBEDDED
+        or not are_plain(*weights, *values)
+        or are_learned(*values)
+        or _embedding_library(width) is None
+    ):
         return None
     base = sum((module.bias for module in modules if isinstance(module, nn.Linear)), weights[0].new_zeros(width))
     weight, bias = (None, None) if mlp is None else (mlp[1].weight, mlp[1].bias)
@@ -51,7 +59,9 @@ def embed_features(
     return _Embedding.apply(read, are_learned(*weights), base, weight, bias, *tables)
 
 
-def definition(read: Read, base: Tensor, weight: Tensor | None, bias: Tensor | None, *tables: Tensor) -> Tensor:
+def embed_by_definition(
+    read: Read, base: Tensor, weight: Tensor | None, bias: Tensor | None, *tables: Tensor
+) -> Tensor:
     """Compute the same in plain torch."""
     x = base
     for (feature, first), table in zip(read, tables, strict=True):
@@ -68,8 +78,8 @@ class _Embedding(torch.autograd.Function):
         out = base.new_empty(len(read[0][0]), len(base))
         kept = [torch.empty_like(out) if learned and weight is not None else None for _ in range(3)]
         parts = (_Part * len(read))(*(_part(*each, table) for each, table in zip(read, tables, strict=True)))
-        given = map(_pointer, (base, turned, bias, out, *kept))
-        if run(_library(len(base)), "forward", _threads(out), len(out), len(read), parts, *given):
+        given = base, turned, bias, out, *kept
+        if run(_embedding_library(len(base)), "forward", _threads(out), len(out), len(read), parts, *given):
             return None
         ctx.save_for_backward(base, weight, bias, *tables, *kept)
         ctx.read = read
@@ -79,7 +89,11 @@ class _Embedding(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor) -> tuple:
         *tensors, inner, slope, outer_slope = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody will differentiate these gradients
-            return None, None, *plain_gradients(partial(definition, ctx.read), tensors, ctx.needs_input_grad[2:], d_out)
+            return (
+                None,
+                None,
+                *plain_gradients(partial(embed_by_definition, ctx.read), tensors, ctx.needs_input_grad[2:], d_out),
+            )
         base, weight, _, *tables = tensors
         d_x = d_out = d_out.contiguous()
         d_y = d_weight = d_bias = None
@@ -93,8 +107,8 @@ class _Embedding(torch.autograd.Function):
         parts = (_Part * len(tables))(
             *(_part(*each, *both) for each, *both in zip(ctx.read, tables, d_tables, strict=True))
         )
-        given = map(_pointer, (weight, slope, outer_slope, d_out, d_y, d_x))
-        run(_library(len(base)), "backward", threads, len(d_out), len(parts), parts, *given)
+        given = weight, slope, outer_slope, d_out, d_y, d_x
+        run(_embedding_library(len(base)), "backward", threads, len(d_out), len(parts), parts, *given)
         if d_y is not None:
             d_weight, d_bias = d_y.t() @ inner, d_y.sum(0)
         d_tables = [
@@ -115,17 +129,78 @@ class _Part(ctypes.Structure):
 def _part(feature: Tensor, first: Tensor | None, table: Tensor, d_table: Tensor | None = None) -> _Part:
     """Return a feature as the loops read it."""
     codes, values = (None, feature) if first is None else (feature, None)
-    pointers = _pointer(first), table.data_ptr(), _pointer(d_table)
-    return _Part(_pointer(codes), _pointer(values), *feature.stride(), feature.shape[1], *pointers)
-
-
-def _pointer(x: Tensor | None) -> int | None:
-    return None if x is None else x.data_ptr()
+    addresses = [None if x is None else x.data_ptr() for x in (codes, values, first, table, d_table)]
+    return _Part(*addresses[:2], *feature.stride(), feature.shape[1], *addresses[2:])
 
 
 def _threads(rows: Tensor) -> int:
     return torch.get_num_threads() if len(rows) > 5000 else 1
 
 
-def _library(channels: int) -> ctypes.CDLL | None:
-    return build(_SOURCE, (("forward", "nnnp" + 7 * "p"), ("backward", "nnnp" + 6 * "p")), K=channels)
+def _embedding_library(channels: int) -> ctypes.CDLL | None:
+    source = Path(__file__).with_name("features.c")
+    return build(source, (("forward", "nnnp" + 7 * "p"), ("backward", "nnnp" + 6 * "p")), K=channels)
+
+
+# --- Messages over the bonds, by the codes of the bonds.
+
+
+def can_sum(*tensors: Tensor) -> bool:
+    """Return whether `sum_messages` can read these: `[*, C]`, in single precision, where there is a C compiler."""
+    channels = tensors[0].shape[-1]
+    return channels in range(16, 513, 16) and are_plain(*tensors) and _message_library(channels) is not None
+
+
+def sum_messages(
+    x: Tensor, edge_index: Tensor, codes: Tensor, offsets: Tensor, table: Tensor, bias: Tensor, scale: float
+) -> Tensor | None:
+    r"""\((1 + \epsilon) x_r + \sum_{s \to r} \mathrm{ReLU}(x_s + b + \sum_c T_c[\mathrm{code}_c])\).
+
+    The backward pass is compiled too. None where it cannot run (see `can_sum`), and where there is no such code or
+    node. Nodes x are `[N, C]`, edge_index int64 `[2, E]`, codes of the bonds int64 `[E, F]`, T `[*, C]`, b `[C]`, and
+    the scale 1 + epsilon; offsets, int64 `[F + 1]`, are where each column's rows begin in the table, and the end.
+    """
+    if not can_sum(x, table, bias):
+        return None
+    bonds = *edge_index.contiguous(), codes.long().contiguous(), offsets
+    return _Messages.apply(bonds, scale, x.contiguous(), table.contiguous(), bias)
+
+
+def sum_by_definition(bonds: tuple[Tensor, ...], scale: float, x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
+    """Compute the same in plain torch; `bonds` are senders, receivers, codes and offsets."""
+    sender, receiver, codes, first = bonds
+    message = x[sender] + bias + table[codes + first[:-1]].sum(1)
+    return (scale * x).index_add(0, receiver, message.relu())
+
+
+class _Messages(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, bonds: tuple[Tensor, ...], scale: float, x: Tensor, table: Tensor, bias: Tensor
+    ) -> Tensor | None:
+        ctx.save_for_backward(x, table, bias)
+        ctx.bonds, ctx.scale, out = bonds, scale, torch.empty_like(x)
+        return None if _run("forward", bonds, x, table, bias, scale, out) else out
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> tuple:
+        tensors = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody will differentiate these gradients
+            plain = partial(sum_by_definition, ctx.bonds, ctx.scale)
+            return None, None, *plain_gradients(plain, tensors, ctx.needs_input_grad[2:], d_out)
+        grads = [torch.empty_like(tensors[0]), *map(torch.zeros_like, tensors[1:])]
+        _run("backward", ctx.bonds, *tensors, ctx.scale, d_out.contiguous(), *grads)
+        return None, None, *grads
+
+
+def _run(
+    name: str, bonds: tuple[Tensor, ...], x: Tensor, table: Tensor, bias: Tensor, scale: float, *more: Tensor
+) -> int:
+    """Call the compiled function: not 0 where there is no such code or node."""
+    library = _message_library(x.shape[1])
+    return run(library, name, len(x), *bonds[2].shape, *bonds, table, bias, x, scale, *more)
+
+
+def _message_library(channels: int) -> ctypes.CDLL | None:
+    source, first = Path(__file__).with_name("bonds.c"), "nnn" + 7 * "p" + "f"
+    return build(source, (("forward", first + "p"), ("backward", first + 4 * "p")), K=channels)

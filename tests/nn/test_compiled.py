@@ -8,9 +8,8 @@ from torch_geometric.nn import GINEConv
 from gtx.attention.fast import building
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec
 from gtx.molecules import Featuriser
-from gtx.nn import BondMessagePassing, CategoricalEmbedding, PairEmbedding
+from gtx.nn import BondMessagePassing, CategoricalEmbedding, PairEmbedding, compiled
 from gtx.nn.bonds import LazyBondEmbedding
-from gtx.nn.fast import features as compiled
 from tests.molecules_for_tests import featurised
 
 # --- The compiled embedding of features against the plain one.
