@@ -327,9 +327,8 @@ class Dataset:
         rows = RowsToSplit([self.smiles[i] for i in index])
         if settings.split_by is not None:
             with named(self.files[0]):
-                usable, rows = settings.candidates(
-                    *_column(self, settings.split_by, index), rows.smiles, self.files[0].row_log
-                )
+                cells, numbers = _column(self, settings.split_by, index)
+                usable, rows = settings.candidates(cells, numbers, rows.smiles, self.files[0].row_log)
             index = index[usable]
         if self.task.discrete and self.task.level == "molecule" and self.y.shape[1] == 1:
             rows = replace(rows, classes=self.y[index, 0].astype(int))

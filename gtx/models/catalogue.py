@@ -82,31 +82,22 @@ def build_model(spec: Mapping[str, Any]) -> nn.Module:
     """
     check(spec, SPEC, "model")
     name, arguments = spec["name"], spec["arguments"]
-    closed = {name: Architecture(make) for name, make in CLOSED_FORM_MODELS.items()}
-    known = ARCHITECTURES | closed
+    known = ARCHITECTURES | {name: Architecture(make) for name, make in CLOSED_FORM_MODELS.items()}
     if name not in known:
         known |= additions("models")
     if name not in known:
         raise InputError(f"its model {name!r} is unknown; gtx has {', '.join(known)}")
     make, further = known[name]
-    _check(make, further, arguments, "model.arguments")
+    sections = {"model.arguments": (make, further, arguments)}
+    if isinstance(arguments.get("encoder"), Mapping):
+        sections["model.arguments.encoder"] = standard, graph_transformer, arguments["encoder"]
+    for entry, (function, others, values) in sections.items():
+        takes: Callable[..., Any] = others.__init__ if isinstance(others, type) else others  # type: ignore[misc]
+        kinds = {**kinds_of(takes), **kinds_of(function)}
+        check(values, entries({}, {name: kinds[name] for name in values if name in kinds}), entry)
+        if isinstance(values.get("substructures"), Mapping):
+            kinds = entries({}, kinds_of(SubstructureCountEmbedding.__init__))
+            check(values["substructures"], kinds, f"{entry}.substructures")
     if "components" in spec:
         return MultiComponentModel(partial(make, **arguments), **spec["components"])
     return make(**arguments)
-
-
-def _check(
-    make: Callable[..., nn.Module], further: Callable[..., nn.Module], arguments: Mapping[str, Any], entry: str
-) -> None:
-    """Check the type of each argument of an `Architecture`; the model itself refuses an unknown one.
-
-    `entry` names the section of the arguments in the file, for messages.
-    """
-    takes: Callable[..., Any] = further.__init__ if isinstance(further, type) else further  # type: ignore[misc]
-    kinds = {**kinds_of(takes), **kinds_of(make)}
-    check(arguments, entries({}, {name: kinds[name] for name in arguments if name in kinds}), entry)
-    if isinstance(arguments.get("substructures"), Mapping):
-        kinds = entries({}, kinds_of(SubstructureCountEmbedding.__init__))
-        check(arguments["substructures"], kinds, f"{entry}.substructures")
-    if isinstance(arguments.get("encoder"), Mapping):
-        _check(standard, graph_transformer, arguments["encoder"], f"{entry}.encoder")

@@ -26,7 +26,7 @@ from gtx.tasks import Answers, NumericTask, Predictions, Task
 from gtx.tasks.closed_form import fit_closed_form, outputs_of, why_no_closed_form
 from gtx.tasks.numeric import is_numeric
 from gtx.training import TrainedMember, TrainSettings
-from gtx.workflow.specs import add_learned_arguments, kernel_spec
+from gtx.workflow.specs import add_learned_arguments, make_model_spec
 
 MIN_ROWS = 10
 """Smallest number of validation rows of a target on which a weight is fitted."""
@@ -211,7 +211,7 @@ def blend_with_kernel(
     if settings.blend == "no" or reason is not None or not is_numeric(task):
         usual = settings.blend == "no" or task.writes or task.level != "molecule"
         return calibrated(predictor, network, note=None if usual else f"the network alone: {reason}")
-    spec = kernel_spec(settings, header.featuriser, task, header.features)
+    spec = kernel_spec(settings, header)
     kernels = in_threads(partial(fitted_kernel, spec, task), trained)
     kernel_held_out = torch.zeros(len(store), task.objective.num_predictions, dtype=torch.float64)
     for kernel, rows in zip(kernels, networks, strict=True):
@@ -254,7 +254,13 @@ def kernel_baseline(
     task = header.task
     if blended.kernel is not None or why_no_closed_form(task, rows) is not None:
         return blended.kernel
-    return fitted_kernel(kernel_spec(settings, header.featuriser, task, header.features), task, rows)
+    return fitted_kernel(kernel_spec(settings, header), task, rows)
+
+
+def kernel_spec(settings: TrainSettings, header: ModelFileHeader) -> dict[str, Any]:
+    """Make the specification of the kernel that is blended with a network."""
+    settings = replace(settings, model="kernel", model_arguments={})
+    return make_model_spec(settings, header.featuriser, header.task, 0, header.features)
 
 
 def fitted_kernel(spec: Mapping[str, Any], task: Task, molecules: MoleculeStore) -> KernelRidge:

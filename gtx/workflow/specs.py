@@ -124,32 +124,40 @@ def make_model_spec(
 ) -> dict[str, Any]:
     """Make the specification of a model, `{"name": ..., "arguments": ...}`, from the settings and the data.
 
-    The task is fitted; the number of training rows sets the default width.
+    The task is fitted; the number of training rows sets the default width. A kernel reads the descriptors of all
+    molecules of a row side by side.
     """
-    sizes = input_sizes(featuriser) | {"coordinates": featuriser.coordinates}
-    chosen = dict(settings.model_arguments)
+    arguments: dict[str, Any]
+    sizes = input_sizes(featuriser)
     if task.network:
-        return {"name": task.network, "arguments": {"size": task.objective.out_channels, **sizes, **chosen}}
-    if settings.model in CLOSED_FORM_MODELS:
-        spec = kernel_spec(settings, featuriser, task, features, settings.model)
-        return spec | {"arguments": spec["arguments"] | chosen}
-    arguments: dict[str, Any] = {
-        "out_channels": task.objective.out_channels,
-        **sizes,
-        "num_descriptors": num_descriptors(featuriser, features),
-        "channels": default_width(rows),
-        **(features.widths if features else {}),
-    }
-    if task.also:
-        arguments["also"] = dict(task.also)
-    if task.level != "molecule":
-        arguments["per"] = task.level
-    elif settings.model == "standard":
-        arguments["substructures"] = featuriser.constitution
-        if "foundation" in kernel_parts(settings, featuriser):
-            arguments["foundation"] = _foundation(featuriser)
-    spec = {"name": settings.model, "arguments": arguments | chosen}
-    if featuriser.components:
+        arguments = {"size": task.objective.out_channels, **sizes, "coordinates": featuriser.coordinates}
+        return {"name": task.network, "arguments": arguments | settings.model_arguments}
+    parts, closed = kernel_parts(settings, featuriser), settings.model in CLOSED_FORM_MODELS
+    if closed:
+        arguments = {"out_channels": task.objective.num_predictions, **sizes}
+        if "descriptors" in parts:
+            count, width = max(1, len(featuriser.components)), features.width if features else 0
+            arguments["num_descriptors"] = featuriser.num_descriptors * count + width
+    else:
+        arguments = {
+            "out_channels": task.objective.out_channels,
+            **sizes,
+            "coordinates": featuriser.coordinates,
+            "num_descriptors": num_descriptors(featuriser, features),
+            "channels": default_width(rows),
+            **(features.widths if features else {}),
+        }
+        if task.also:
+            arguments["also"] = dict(task.also)
+        if task.level != "molecule":
+            arguments["per"] = task.level
+        elif settings.model == "standard":
+            arguments["substructures"] = featuriser.constitution
+    if "foundation" in parts and (closed or "substructures" in arguments):
+        codes = [sizes["atom_sizes"], sizes["bond_sizes"]]
+        arguments["foundation"] = foundation_spec(codes if featuriser.reaction else None)
+    spec: dict[str, Any] = {"name": settings.model, "arguments": arguments | settings.model_arguments}
+    if featuriser.components and not closed:
         count, width = len(featuriser.components), features.width if features else 0
         spec["components"] = {"count": count, "separate": settings.separate_encoders, "further": width}
     return spec
@@ -184,25 +192,6 @@ def kernel_parts(settings: TrainSettings, featuriser: Featuriser) -> tuple[str, 
     if "foundation" in parts and not readable:
         raise InputError(f"--kernel-parts: the foundation does not read {unread}: leave out foundation")
     return tuple(parts)
-
-
-def kernel_spec(
-    settings: TrainSettings, featuriser: Featuriser, task: Task, features: FeatureColumns | None, name: str = "kernel"
-) -> dict[str, Any]:
-    """Make the specification of a kernel, which reads the descriptors of all molecules of a row side by side."""
-    sizes, parts = input_sizes(featuriser), kernel_parts(settings, featuriser)
-    if "foundation" in parts:
-        sizes["foundation"] = _foundation(featuriser)
-    if name == "kernel" and "descriptors" in parts:
-        descriptors = featuriser.num_descriptors * max(1, len(featuriser.components))
-        sizes["num_descriptors"] = descriptors + (features.width if features else 0)
-    return {"name": name, "arguments": {"out_channels": task.objective.num_predictions, **sizes}}
-
-
-def _foundation(featuriser: Featuriser) -> dict[str, Any]:
-    """Return the argument `foundation` of a model: it reads molecules, or both sides of reactions."""
-    sizes = [list(featuriser.atom_sizes), list(featuriser.bond_sizes)]
-    return foundation_spec(sizes if featuriser.reaction else None)
 
 
 def add_learned_arguments(spec: dict[str, Any], model: nn.Module) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from gtx.tasks import BinaryClassification, MulticlassClassification, Regression
 from gtx.training import TrainSettings
 from gtx.training_data import DataSettings
 from gtx.workflow import train_model
-from gtx.workflow.blending import blend_weights, fitted_kernel, obstacle_to_blend
-from gtx.workflow.specs import kernel_spec
+from gtx.workflow.blending import blend_weights, fitted_kernel, kernel_spec, obstacle_to_blend
 from tests.molecules_for_tests import store
 from tests.tables import ALONE, TINY, molecules, read, write
 
@@ -125,7 +124,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     y = torch.tensor([[float(row["solvation_water"])] for row in rows], dtype=torch.float64)
     done = store([row["smiles"] for row in rows]).with_targets(y)
     part = np.array([row["split"] for row in rows])
-    spec = kernel_spec(TrainSettings(), both.header.featuriser, both.task, None)
+    spec = kernel_spec(TrainSettings(), both.header)
     first, whole = (
         fitted_kernel(spec, both.task, done.subset(np.flatnonzero(of))) for of in (part == "train", part != "test")
     )
