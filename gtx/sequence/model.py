@@ -13,17 +13,19 @@ from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import Architecture, GraphTransformer, LevelReadout, standard
 from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
+from gtx.nn.features import TrainingMolecules
 from gtx.nn.mlp import GELU
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 
 
 class TokenTransformer(nn.Module):
-    """Transformer over tokens and their positions, with self-attention and, if there is a source, cross-attention.
+    """Transformer decoder over tokens and their positions, with self-attention and cross-attention to a source.
 
     Source: Vaswani et al. 2017, section 3 (arXiv:1706.03762).
 
     Args:
         size: number V of tokens, including start and end.
+        source_channels: width of the source that the tokens attend to.
         channels: width d of the tokens, even.
         layers: number of layers.
         heads: number of attention heads, a divisor of `channels`.
@@ -32,7 +34,6 @@ class TokenTransformer(nn.Module):
         attention_dropout: dropout rate of the attention weights, in training.
         norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
         activation: activation function of the MLPs, "relu" or "gelu".
-        source_channels: width of the source that the tokens also attend to; None for no source.
 
     Raises:
         ValueError: sizes that do not fit, or an unknown activation.
@@ -43,6 +44,7 @@ class TokenTransformer(nn.Module):
     def __init__(
         self,
         size: int,
+        source_channels: int,
         channels: int = 256,
         layers: int = 4,
         heads: int = 8,
@@ -51,7 +53,6 @@ class TokenTransformer(nn.Module):
         attention_dropout: float = 0.1,
         norm_first: bool = True,
         activation: Literal["relu", "gelu"] = "relu",
-        source_channels: int | None = None,
     ) -> None:
         super().__init__()
         for name, value in {"channels": channels, "layers": layers, "heads": heads}.items():
@@ -66,8 +67,8 @@ class TokenTransformer(nn.Module):
             return EdgeAttention(inputs, channels // heads, heads, dropout=attention_dropout, project=True)
 
         def layer() -> DecoderLayer:
-            cross = None if source_channels is None else attention((source_channels, channels))
             function = nn.ReLU() if activation == "relu" else GELU()
+            cross = attention((source_channels, channels))
             return DecoderLayer(attention(channels), cross, channels, hidden, dropout, norm_first, function)
 
         self.embedding: TokenEmbedding = TokenEmbedding(size, channels)
@@ -80,11 +81,11 @@ class TokenTransformer(nn.Module):
         self,
         tokens: SequenceBatch,
         graph: CompleteGraph,
-        source: Tensor | None = None,
-        cross_edges: Tensor | BipartiteGraph | None = None,
+        source: Tensor,
+        cross_edges: BipartiteGraph,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """Return the tokens after the last layer, `[N, channels]`.
+        """Compute the logits of the next token after each token, `[N, V]`.
 
         Args:
             tokens: N tokens.
@@ -94,17 +95,7 @@ class TokenTransformer(nn.Module):
         x = self.dropout(self.embedding(tokens.items, tokens.place))
         for layer in self.layers:
             x = layer(x, graph, source, cross_edges, weights)
-        return self.norm(x)
-
-    def step(self, tokens: Tensor, past: list[KeyValueCache], source: list[KeyValueCache]) -> Tensor:
-        """Compute `forward` for the next token of each row (int64 `[R]`): `[R, channels]`.
-
-        `past` and `source` have the keys and values of each layer; those of the new tokens are appended to `past`.
-        """
-        x = self.embedding(tokens, torch.full_like(tokens, past[0].length))
-        for layer, own, read in zip(self.layers, past, source, strict=True):
-            x = layer.step(x, own, read)
-        return self.norm(x)
+        return self.embedding.scores(self.norm(x))
 
 
 class IncrementalDecoder:
@@ -127,7 +118,11 @@ class IncrementalDecoder:
 
     def step(self, tokens: Tensor) -> Tensor:
         """Add a token to every row (int64 `[R]`): logits of the next, `[R, V]`."""
-        return self.decoder.embedding.scores(self.decoder.step(tokens, self.past, self.source))
+        decoder = self.decoder
+        x = decoder.embedding(tokens, torch.full_like(tokens, self.past[0].length))
+        for layer, past, source in zip(decoder.layers, self.past, self.source, strict=True):
+            x = layer.step(x, past, source)
+        return decoder.embedding.scores(decoder.norm(x))
 
     def select(self, rows: Tensor) -> None:
         """Go on with these rows (int64 `[R']`), any number of times each."""
@@ -145,23 +140,12 @@ def _project_memory(attention: EdgeAttention | None, memory: SequenceBatch) -> K
     return KeyValueCache(key.transpose(1, 2).contiguous(), value.transpose(1, 2).contiguous(), absent)
 
 
-class TokenSequenceEncoder(TokenTransformer):
-    """Transformer encoder of sequences: every token attends to every token of its sequence.
-
-    The arguments are those of `TokenTransformer`.
-    """
-
-    def nodes(self, source: SequenceBatch) -> Tensor:
-        """Return the tokens after the last layer, `[N, channels]`."""
-        return self(source, CompleteGraph.from_ptr(source.ptr, pack=False))
-
-
 class CrossAttentionMaps(NamedTuple):
     """Result of a forward pass with the weights of the cross-attention.
 
     Attributes:
         logits: logits of the next tokens, as from `MoleculeToSequenceModel.forward`, `[N, V]`.
-        edge_index: int64 `[2, E]`, atoms (or whatever was read) and tokens.
+        edge_index: int64 `[2, E]`, atoms and tokens.
         weights: weights of the cross-attention of each layer, `[E, H]`, before dropout; `logits` can be differentiated
             with respect to the weights.
     """
@@ -178,41 +162,30 @@ class MoleculeToSequenceModel(MoleculeModel):
 
     \[ p(y_1, \ldots, y_n, \mathrm{end} \mid G) = \prod_t p(y_t \mid y_1, \ldots, y_{t-1}, G) \]
 
-    With a `TokenSequenceEncoder`, the model is the Transformer from sequences to sequences.
-
     Source: Vaswani et al. 2017 (arXiv:1706.03762).
 
     Args:
-        encoder: a `GraphTransformer`, a `TokenSequenceEncoder`, or anything with `nodes(source) -> [M, *]` whose
-            sources have a `ptr` `[B + 1]`.
+        encoder: a `GraphTransformer`, of which the nodes are read.
         size: number V of tokens, including start and end.
-        source_channels: width of the output of the encoder; by default the width of the decoder.
-        setting: arguments of `TokenTransformer`, such as the width of the decoder, by name.
+        setting: further arguments of `TokenTransformer`, such as the width of the decoder, by name.
     """
 
-    def __init__(
-        self,
-        encoder: GraphTransformer | TokenSequenceEncoder,
-        size: int,
-        source_channels: int | None = None,
-        **setting: Any,
-    ) -> None:
+    def __init__(self, encoder: GraphTransformer, size: int, **setting: Any) -> None:
         super().__init__()
         self.encoder = encoder
-        width = source_channels or setting.get("channels", 256)
-        self.decoder: TokenTransformer = TokenTransformer(size, source_channels=width, **setting)
+        self.decoder: TokenTransformer = TokenTransformer(size, encoder.embedding.channels, **setting)
 
-    def forward(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> Tensor:
+    def forward(self, source: Batch, tokens: SequenceBatch) -> Tensor:
         """Compute the logits of the next token after each token, `[N, V]`.
 
         Args:
-            source: B molecules or sequences.
+            source: B molecules.
             tokens: B sequences of the tokens so far, each with the start token first.
         """
         return self.write(tokens, self.read(source))
 
-    def read(self, source: Batch | SequenceBatch) -> SequenceBatch:
-        """Encode the source that the tokens attend to, such as the atoms of each molecule."""
+    def read(self, source: Batch) -> SequenceBatch:
+        """Encode the atoms of each molecule, to which the tokens attend."""
         return SequenceBatch(self.encoder.nodes(source), source.ptr)
 
     def write(self, tokens: SequenceBatch, memory: SequenceBatch, weights: list[Tensor] | None = None) -> Tensor:
@@ -220,22 +193,21 @@ class MoleculeToSequenceModel(MoleculeModel):
         graph = CompleteGraph.from_ptr(tokens.ptr, pack=False)
         graph = graph.masked(CausalEdges()(None, graph))
         cross = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
-        return self.decoder.embedding.scores(self.decoder(tokens, graph, memory.items, cross, weights))
+        return self.decoder(tokens, graph, memory.items, cross, weights)
 
-    def observe(self, data: Any, more: bool = False) -> None:
-        """Learn from training molecules (or examples of them) which codes there are, as the encoder does."""
-        if isinstance(self.encoder, MoleculeModel):
-            self.encoder.observe(getattr(data, "source", data), more)
+    def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
+        """Record which codes occur in the TRAINING molecules, as the encoder does."""
+        self.encoder.observe(molecules, more)
 
-    def attention(self, source: Batch | SequenceBatch, tokens: SequenceBatch) -> CrossAttentionMaps:
-        """Compute the logits, and the weights from the source to the tokens in every layer."""
+    def attention(self, source: Batch, tokens: SequenceBatch) -> CrossAttentionMaps:
+        """Compute the logits, and the weights from the atoms to the tokens in every layer."""
         memory, weights = self.read(source), list[Tensor]()
         logits = self.write(tokens, memory, weights)
         edges = BipartiteGraph.between(memory.ptr, tokens.ptr, pack=False)
         return CrossAttentionMaps(logits, edges.edge_index, weights)
 
-    def begin(self, source: Batch | SequenceBatch, limit: int) -> IncrementalDecoder:
-        """Begin a sequence for each source, of at most `limit` tokens, with the start token."""
+    def begin(self, source: Batch, limit: int) -> IncrementalDecoder:
+        """Begin a sequence for each molecule, of at most `limit` tokens, with the start token."""
         return IncrementalDecoder(self.decoder, self.read(source), limit)
 
 
@@ -273,7 +245,7 @@ def molecule_to_sequence(
     without = GraphTransformer(
         reader.embedding, reader.layers, LevelReadout("atom", reader.embedding.channels), nn.Identity(), reader.norm
     )
-    return MoleculeToSequenceModel(without, size, without.width, **{**both, **decoder})
+    return MoleculeToSequenceModel(without, size, **{**both, **decoder})
 
 
 ARCHITECTURE = Architecture(molecule_to_sequence, TokenTransformer)
@@ -299,8 +271,8 @@ class GeneratedSequence(NamedTuple):
 
 
 @torch.inference_mode()
-def greedy_search(model: MoleculeToSequenceModel, source: Any, limit: int) -> list[GeneratedSequence]:
-    """Generate one sequence per source, of at most `limit` tokens, by the most probable token at every step."""
+def greedy_search(model: MoleculeToSequenceModel, source: Batch, limit: int) -> list[GeneratedSequence]:
+    """Generate one sequence per molecule, of at most `limit` tokens, by the most probable token at every step."""
     state = model.begin(source, limit + 1)
     device, count = state.device, state.rows
     tokens = torch.full((count, limit + 1), END_TOKEN, device=device)
@@ -338,7 +310,7 @@ def next_token(logits: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def beam_search(
-    model: MoleculeToSequenceModel, source: Any, limit: int, width: int = 4, penalty: float = 0.6
+    model: MoleculeToSequenceModel, source: Batch, limit: int, width: int = 4, penalty: float = 0.6
 ) -> list[list[GeneratedSequence]]:
     r"""Generate sequences by beam search, which keeps the `width` most probable prefixes at every step.
 
@@ -355,7 +327,7 @@ def beam_search(
 
     Args:
         model: model in evaluation mode.
-        source: molecules or sequences.
+        source: the molecules.
         limit: largest number of tokens, without the end token.
         width: number k of prefixes that are kept and of sequences that are returned. With k = 1 and no penalty, beam
             search equals greedy search.

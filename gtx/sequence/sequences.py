@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, entries, list_of
+from gtx.data import MoleculeStore
 
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 
@@ -59,10 +61,6 @@ class SequenceBatch:
         """int64 `[N]`: the place of each item within its sequence, from 0."""
         return torch.arange(len(self.items), device=self.ptr.device) - self.ptr[self.owner]
 
-    def batch(self, index: Tensor) -> SequenceBatch:
-        """Select the sequences `index` as a batch; the same as `subset`."""
-        return self.subset(index)
-
     def subset(self, index: Tensor) -> SequenceBatch:
         """Select the sequences `index` (int64 `[b]`), in that order."""
         index = torch.as_tensor(index, device=self.ptr.device)
@@ -104,10 +102,10 @@ def _offsets(counts: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SequenceDataset:
-    """Training examples of sequence generation: M inputs (molecules or sequences), each with the sequence to generate.
+    """Training examples of sequence generation: M molecules, each with the sequence to generate.
 
     Attributes:
-        source: input molecules (`gtx.data.MoleculeStore`) or sequences (`SequenceBatch`).
+        source: the molecules.
         targets: sequences to generate, without start and end.
         row: index of each example in the data set, int64 `[M]`.
 
@@ -115,12 +113,12 @@ class SequenceDataset:
         ValueError: not as many sources as targets.
     """
 
-    source: Any
+    source: MoleculeStore | Batch
     targets: SequenceBatch
     row: Tensor
 
     @classmethod
-    def of(cls, source: Any, targets: SequenceBatch) -> SequenceDataset:
+    def of(cls, source: MoleculeStore, targets: SequenceBatch) -> SequenceDataset:
         """Make examples of sources and their targets, numbered from 0."""
         if len(source) != len(targets):
             raise ValueError(f"expected a target for each source, got {len(source)} sources and {len(targets)} targets")
@@ -139,12 +137,8 @@ class SequenceDataset:
         return torch.maximum(self.targets.sizes + 1, self.source.sizes)
 
     def batch(self, index: Tensor) -> SequenceDataset:
-        """Return the examples `index` (int64 `[b]`), the sources as a model reads them."""
-        return SequenceDataset(self.source.batch(index), self.targets.batch(index), self.row[index])
-
-    def subset(self, index: Tensor) -> SequenceDataset:
-        """Return the examples `index` (int64 `[b]`) as a set of their own."""
-        return SequenceDataset.of(self.source.subset(index), self.targets.subset(index))
+        """Return the examples `index` (int64 `[b]`), the molecules as a model reads them."""
+        return SequenceDataset(self.source.batch(index), self.targets.subset(index), self.row[index])
 
     def to(self, device: torch.device | str) -> SequenceDataset:
         """Move the tensors to `device`."""

@@ -60,7 +60,7 @@ def count_all(model: nn.Module, examples: SequenceDataset) -> Tensor:
     """Call `count` for every example, `[M, 3]`, on the model's device and in evaluation mode."""
     device = next(model.parameters()).device
     examples, counts = examples.to(device), torch.zeros(len(examples), 3, dtype=torch.float64)
-    for rows in PairBudgetSampler(examples.sizes.cpu(), PAIRS, shuffle=False).batches():
+    for rows in PairBudgetSampler(examples.sizes, PAIRS, shuffle=False).batches():
         batch = examples.batch(rows.to(device))
         read, labels = batch.targets.teacher_forced()
         counts[rows] = count(model(batch.source, read), labels, read.ptr).cpu()
@@ -282,15 +282,15 @@ class SequenceObjective(Objective):
         logits, labels, ptr = output
         return count(logits.float(), labels, ptr)
 
-    def validation_scorer(self, val: MoleculeStore | SequenceDataset) -> Callable[[Tensor], dict[str, float]]:
+    def validation_scorer(self, val: MoleculeStore) -> Callable[[Tensor], dict[str, float]]:
         def scores(counts: Tensor) -> dict[str, float]:
             logged = {f"val_{name}": value for name, value in metrics(counts).items() if value is not None}
             return {**logged, "val_score": logged.get("val_loss", math.nan)}
 
         return scores
 
-    def fit(self, train: MoleculeStore | SequenceDataset) -> dict[str, Any]:
-        if self.vocabulary is not None or isinstance(train, SequenceDataset):
+    def fit(self, train: MoleculeStore) -> dict[str, Any]:
+        if self.vocabulary is not None:
             return {}
         vocabulary = TokenVocabulary.of(self.columns.texts_of(train), self.columns.tokenizer)
         longest = int(replace(self, vocabulary=vocabulary).examples(train).targets.sizes.max())
@@ -298,10 +298,8 @@ class SequenceObjective(Objective):
         limit = min(self.columns.max_tokens, longest + max(10, longest // 2))
         return {"vocabulary": vocabulary, "limit": limit}
 
-    def examples(self, store: MoleculeStore | SequenceDataset) -> SequenceDataset:
+    def examples(self, store: MoleculeStore) -> SequenceDataset:
         """Select the molecules whose text has no token that is missing in training."""
-        if isinstance(store, SequenceDataset):
-            return store
         encoded = self.vocabulary.encode_all(self.columns.texts_of(store))
         return SequenceDataset.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
 
@@ -441,9 +439,6 @@ class SequenceGenerationTask(Task, SequenceOptions):
     @cached_property
     def answers(self) -> SequenceAnswers:
         return SequenceAnswers(self.columns, self.objective)
-
-    def drop_blanks(self, store: MoleculeStore | SequenceDataset) -> Any:
-        return store if isinstance(store, SequenceDataset) else super().drop_blanks(store)
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.columns.texts_of(store)).errors

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from gtx.models import GraphTransformer, standard
 from gtx.molecules import Featuriser
-from gtx.sequence.model import MoleculeToSequenceModel, TokenSequenceEncoder, greedy_search
+from gtx.sequence.model import MoleculeToSequenceModel, greedy_search
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch, TokenVocabulary
 from tests.molecules_for_tests import SMILES, renumbered, whole_batch
 
@@ -21,32 +21,20 @@ def encoder() -> GraphTransformer:
     return standard(1, **SIZES, channels=12, layers=1, heads=2, pair_channels=4)
 
 
-def model(kind: str = "molecules", **setting: object) -> MoleculeToSequenceModel:
+def model(**setting: object) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    first = encoder() if kind == "molecules" else TokenSequenceEncoder(9, **SMALL)
-    width = 12 if kind == "molecules" else None
-    made = MoleculeToSequenceModel(first, len(VOCABULARY), width, **{**SMALL, **setting}).double().eval()
+    made = MoleculeToSequenceModel(encoder(), len(VOCABULARY), **{**SMALL, **setting}).double().eval()
     for p in made.decoder.parameters():
         nn.init.normal_(p, std=0.3)  # so that what is written varies
     made.decoder.embedding.bias.data[END_TOKEN] = -2.0
     return made
 
 
-def source(kind: str) -> object:
-    if kind == "molecules":
-        return whole_batch()
-    return SequenceBatch.of([[2 + (i * n) % 7 for i in range(n)] for n in (3, 1, 5, 2, 7, 1, 4, 2, 6)])
-
-
-KINDS = ("molecules", "sequences")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradients_from_the_future_and_from_others_are_exactly_zero(kind: str) -> None:
-    made = model(kind)
+def test_gradients_from_the_future_and_from_others_are_exactly_zero() -> None:
+    made = model()
     embedded: list[Tensor] = []
     made.decoder.embedding.register_forward_hook(lambda module, inputs, out: embedded.append(out))
-    logits = made(source(kind), READ)
+    logits = made(whole_batch(), READ)
     for t in range(0, len(logits), 7):
         (grad,) = torch.autograd.grad(logits[t].square().sum(), embedded[0], retain_graph=True)
         start = int(READ.ptr[READ.owner[t]])
@@ -74,15 +62,14 @@ class Rereading:
 
     def select(self, rows: Tensor) -> None:
         self.tokens = None if self.tokens is None else self.tokens[rows]
-        self.memory = self.memory.batch(rows)
+        self.memory = self.memory.subset(rows)
         self.rows = len(rows)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_token_by_token_the_cache_gives_what_reading_again_gives(kind: str, norm_first: bool) -> None:
-    made = model(kind, norm_first=norm_first)
-    kept, again = (each.begin(source(kind), 9) for each in (made, Rereading(made)))
+def test_token_by_token_the_cache_gives_what_reading_again_gives(norm_first: bool) -> None:
+    made = model(norm_first=norm_first)
+    kept, again = (each.begin(whole_batch(), 9) for each in (made, Rereading(made)))
     assert kept.rows == again.rows == 9
     tokens = torch.full((kept.rows,), START_TOKEN)
     for step in range(9):
@@ -96,7 +83,7 @@ def test_token_by_token_the_cache_gives_what_reading_again_gives(kind: str, norm
 
 def test_written_as_taught() -> None:
     made = model()
-    for i, one in enumerate(greedy_search(made, source("molecules"), 12)):
+    for i, one in enumerate(greedy_search(made, whole_batch(), 12)):
         read, labels = SequenceBatch.of([one.tokens]).teacher_forced()
         log_p = (
             made(whole_batch([SMILES[i]]), read).index_fill(1, torch.tensor([START_TOKEN]), -torch.inf).log_softmax(-1)
@@ -110,7 +97,7 @@ def test_batch_mates_do_not_matter() -> None:
     made = model()
     together = made(whole_batch(), READ)
     for i, smiles in enumerate(SMILES):
-        alone = made(whole_batch([smiles]), READ.batch(torch.tensor([i])))
+        alone = made(whole_batch([smiles]), READ.subset(torch.tensor([i])))
         torch.testing.assert_close(alone, together[READ.ptr[i] : READ.ptr[i + 1]], rtol=0, atol=1e-10)
         assert (
             greedy_search(made, whole_batch([smiles]), 8)[0].tokens == greedy_search(made, whole_batch(), 8)[i].tokens
@@ -127,8 +114,8 @@ def test_the_molecule_and_the_order_of_read_tokens_matter() -> None:
     made = model()
     swapped = whole_batch([SMILES[1], SMILES[0], *SMILES[2:]])
     assert not torch.allclose(made(swapped, READ)[: READ.ptr[2]], made(whole_batch(), READ)[: READ.ptr[2]])
-    made = model("sequences")
-    one, two = (made(SequenceBatch.of([order]), READ.batch(torch.tensor([0]))) for order in ([2, 3, 4], [4, 3, 2]))
+    methanol, orders = whole_batch(["CO"]), ([START_TOKEN, 2, 3, 4], [START_TOKEN, 3, 2, 4])
+    one, two = (made(methanol, SequenceBatch.of([order]))[-1] for order in orders)
     assert not torch.allclose(one, two)
 
 
@@ -160,7 +147,7 @@ def test_state_dict_round_trip_and_dropout_in_training_alone() -> None:
 
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match="as many graphs, got"):
-        model()(whole_batch(), READ.batch(torch.tensor([0])))
+        model()(whole_batch(), READ.subset(torch.tensor([0])))
     with pytest.raises(ValueError, match="3 heads and 16 channels"):
         model(heads=3)
     with pytest.raises(ValueError, match="'relu' or 'gelu', got 'swish'"):

@@ -1,19 +1,22 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gtx.data import featurise
 from gtx.molecules import Featuriser
-from gtx.sequence.report import SequenceReport, write_sequence_report
-from gtx.sequence.task import SequenceObjective
+from gtx.report.context import RunReport
+from gtx.sequence.report import write_run_report
+from gtx.sequence.sequences import TokenVocabulary
+from gtx.sequence.task import GeneratedTexts, SequenceGenerationTask
 
 from .test_page import Page
 
 SMILES = ["CCO", "CCN", "CCC", "CO", "CN", "CC"]
 
 
-def page(folder: Path, **changes: object) -> Page:
+def page(folder: Path, smiles: bool = True, **changes: object) -> Page:
     scores = {"molecule_accuracy": 0.5, "exact_accuracy": 0.25, "token_accuracy": 0.9, "perplexity": 1.5, "invalid": 1}
     history = [{"epoch": i, "lr": 1e-3, "train_loss": 2 / (i + 1), "val_loss": 1 / (i + 1)} for i in range(4)]
     history = [row | {"val_perplexity": 3 / (row["epoch"] + 1), "val_token_accuracy": 0.5} for row in history]
@@ -32,16 +35,13 @@ def page(folder: Path, **changes: object) -> Page:
         "settings": {"training": {"epochs": 4}},
         "versions": {"gtx": "0.1.0"},
         "model_file": "run/model.gtx",
-        "metrics": SequenceObjective.metrics,
-        "target": "product",
-        "truth": SMILES,
-        "written": ["CCO", "CCN", "CCC", "CO", "CO", "C("],
-        "canonical": ["CCO", "CCN", "CCC", "CO", "CO", None],
-        "right": [True, True, True, True, False, False],
-        "tokens": 3,
         **changes,
     }
-    write_sequence_report(folder / "report.html", SequenceReport(**described))
+    task = SequenceGenerationTask("product", texts=SMILES, vocabulary=TokenVocabulary.of(SMILES))
+    written, right = ["CCO", "CCN", "CCC", "CO", "CO", "C("], ["CCO", "CCN", "CCC", "CO", "CO", None]
+    answers = GeneratedTexts(written, np.zeros(6), right if smiles else None, [[]] * 6, np.zeros(6, bool))
+    dataset = SimpleNamespace(store=described["store"].with_targets(np.arange(6.0)[:, None]))
+    write_run_report(task, folder / "report.html", dataset, answers, RunReport(**described))
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
@@ -66,6 +66,6 @@ def test_says_what_cannot_be_drawn(tmp_path: Path, undrawable: None) -> None:
 @pytest.mark.parametrize("empty", [True, False])
 def test_texts_that_are_no_smiles_are_not_drawn(empty: bool, tmp_path: Path) -> None:
     scores = {"exact_accuracy": None if empty else 0.5, "token_accuracy": 0.9, "perplexity": 1.5}
-    made = page(tmp_path, canonical=None, scores=dict.fromkeys(("train", "val", "test"), scores))
+    made = page(tmp_path, smiles=False, scores=dict.fromkeys(("train", "val", "test"), scores))
     assert made.tags.count("svg") == 1 + 5 and "product_valid" not in made.text
     assert "Test sequences, right text " + ("–" if empty else "0.500") in made.text

@@ -2,21 +2,21 @@
 
 import csv
 from dataclasses import replace
-from itertools import product
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from gtx.base.errors import InputError
-from gtx.data import featurise
+from gtx.data import MoleculeStore, featurise
 from gtx.models import standard
 from gtx.sequence.model import (
     GeneratedSequence,
     MoleculeToSequenceModel,
-    TokenSequenceEncoder,
     beam_search,
     greedy_search,
 )
@@ -51,8 +51,8 @@ def lists(batch: SequenceBatch) -> list[list[int]]:
 
 
 def test_a_batch_takes_any_in_any_order() -> None:
-    assert lists(MADE.batch(torch.tensor([3, 0, 1, 0]))) == [LISTS[i] for i in (3, 0, 1, 0)]
-    assert lists(SequenceBatch.of([]).batch(torch.tensor([], dtype=torch.long))) == []
+    assert lists(MADE.subset(torch.tensor([3, 0, 1, 0]))) == [LISTS[i] for i in (3, 0, 1, 0)]
+    assert lists(SequenceBatch.of([]).subset(torch.tensor([], dtype=torch.long))) == []
 
 
 def test_teaching_shifts_by_one() -> None:
@@ -239,31 +239,33 @@ def test_no_source_no_sequence() -> None:
 
 SETTINGS = TrainSettings(epochs=8, lr=1e-2, batch_molecules=16, threads=1, progress=False, accelerator="cpu", ema=0.9)
 SMALL = {"channels": 16, "layers": 1, "heads": 2, "dropout": 0.0, "attention_dropout": 0.0}
+PAIRS = ["".join(pair) for pair in combinations_with_replacement("FNOS", 2)]
 
 
-def last_first(start: int, stop: int) -> SequenceDataset:
-    """Read four tokens, write the last and the first."""
-    tokens = torch.randint(2, 6, (400, 4), generator=torch.Generator().manual_seed(0)).tolist()[start:stop]
-    return SequenceDataset.of(SequenceBatch.of(tokens), SequenceBatch.of([[one[-1], one[0]] for one in tokens]))
+def numbered(smiles: list[str], texts: list[str], targets: list[str]) -> MoleculeStore:
+    """Molecules whose targets are numbers of texts."""
+    store = featurise(FEATURISER, smiles, workers=0).store
+    return store.with_targets(np.array([[texts.index(target)] for target in targets], float))
 
 
-TASK = SequenceGenerationTask("text")
-TRAIN, VAL = last_first(0, 300), last_first(300, 400)
-
-
-def model() -> MoleculeToSequenceModel:
+def model(size: int) -> MoleculeToSequenceModel:
     torch.manual_seed(0)
-    return MoleculeToSequenceModel(TokenSequenceEncoder(6, **SMALL), 6, **SMALL)
+    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
+    return MoleculeToSequenceModel(standard(1, **sizes, **SMALL), size, **SMALL)
 
 
 @pytest.mark.slow
 def test_learns_and_says_so(tmp_path: Path) -> None:
-    made = model()
-    (done,) = fit(made, TASK, TRAIN, VAL, SETTINGS, tmp_path)
+    """The two atoms that a carbon atom joins, sorted."""
+    val = numbered([f"{one}C{other}" for one, other in PAIRS], PAIRS, PAIRS)
+    train = val.subset(torch.arange(len(val)).repeat(30))
+    task = SequenceGenerationTask("text", texts=PAIRS).fit(train)
+    made = model(task.objective.out_channels)
+    (done,) = fit(made, task, train, val, SETTINGS, tmp_path)
     last = done.history[-1]
     assert done.model is made
-    written = [one.tokens for one in greedy_search(made, VAL.source, 3)]
-    right = sum(a == b for a, b in zip(written, VAL.targets.items.view(-1, 2).tolist(), strict=True)) / len(VAL)
+    written = [task.vocabulary.decode(one.tokens) for one in greedy_search(made, val.batch(torch.arange(len(val))), 3)]
+    right = sum(a == b for a, b in zip(written, PAIRS, strict=True)) / len(val)
     assert right > 0.9 and not made.training
     assert last["val_sequence_accuracy"] == pytest.approx(right, abs=0.05)
     assert last["val_loss"] < done.history[0]["val_loss"] and last["val_perplexity"] < 1.5
@@ -272,8 +274,9 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
 
 
 def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    targets = SequenceBatch.of([[2] * (1 + i % 7) for i in range(60)])
-    examples, losses, plain = SequenceDataset.of(targets, targets), [], []
+    texts, losses, plain = ["C" * (1 + i) for i in range(7)], [], []
+    targets = [texts[i % 7] for i in range(60)]
+    train = numbered(targets, texts, targets)
 
     def step(self: TrainingModule, batch: SequenceDataset, index: int) -> torch.Tensor:
         losses.append(original(self, batch, index))
@@ -283,33 +286,31 @@ def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.Monkey
 
     original = TrainingModule.training_step
     monkeypatch.setattr(TrainingModule, "training_step", step)
-    torch.manual_seed(0)
     settings = TrainSettings(epochs=1, batch_molecules=17, threads=1, progress=False, accelerator="cpu")
-    made = MoleculeToSequenceModel(TokenSequenceEncoder(4, **SMALL), 4, **SMALL)
-    fit(made, TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
+    task = SequenceGenerationTask("text", texts=texts).fit(train)
+    fit(model(3), task, train, train.subset(torch.arange(0)), settings, tmp_path)
     total = sum(n for _, n in plain)
-    assert total == len(targets.items) + 60 and len(losses) == 4
+    assert total == sum(map(len, targets)) + 60 and len(losses) == 4
     expected = sum(loss * n for loss, n in plain) / total
     torch.testing.assert_close(sum(loss.detach() for loss in losses) / 4, expected)
 
 
-def test_molecules_teach_too_and_codes_are_observed(tmp_path: Path) -> None:
-    store, vocabulary = featurise(FEATURISER, TAUGHT, workers=0).store, TokenVocabulary.of(TAUGHT)
-    examples = SequenceDataset.of(store, vocabulary.encode_all(TAUGHT).sequences)
-    sizes = {"atom_sizes": FEATURISER.atom_sizes, "bond_sizes": FEATURISER.bond_sizes}
-    encoder = standard(1, **sizes, channels=16, layers=1, heads=2)
-    made = MoleculeToSequenceModel(encoder, len(vocabulary), **SMALL)
-    settings = replace(SETTINGS, epochs=2, batch_pairs=2000)
-    (done,) = fit(made, TASK, examples, examples.subset(torch.arange(0)), settings, tmp_path)
+def test_training_observes_the_codes_of_atoms(tmp_path: Path) -> None:
+    train = numbered(TAUGHT, TAUGHT, TAUGHT)
+    task = SequenceGenerationTask("text", texts=TAUGHT).fit(train)
+    made, settings = model(task.objective.out_channels), replace(SETTINGS, epochs=2, batch_pairs=2000)
+    (done,) = fit(made, task, train, train.subset(torch.arange(0)), settings, tmp_path)
     assert done.history[1]["train_loss"] < done.history[0]["train_loss"]
-    assert not encoder.embedding.vocabularies.atoms.seen.all()
+    assert not made.encoder.embedding.vocabularies.atoms.seen.all()
 
 
 def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
+    store = numbered(["C", "CC"], ["C", "CC"], ["C", "CC"])
+    task = SequenceGenerationTask("text", texts=["C", "CC"]).fit(store)
     with pytest.raises(InputError, match="no training molecules"):
-        fit(model(), TASK, last_first(0, 0), VAL, SETTINGS, tmp_path)
-    with pytest.raises(ValueError, match="got 1 sources and 2 targets"):
-        SequenceDataset.of(SequenceBatch.of([[2]]), SequenceBatch.of([[2], [3]]))
+        fit(model(3), task, store.subset(torch.arange(0)), store, SETTINGS, tmp_path)
+    with pytest.raises(ValueError, match="got 2 sources and 1 targets"):
+        SequenceDataset.of(store, SequenceBatch.of([[2]]))
 
 
 # --- Perplexity and accuracies, by hand and by adding up.
