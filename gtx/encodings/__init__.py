@@ -1,19 +1,20 @@
 """Position and distance encodings: features of atoms or pairs, computed from a batch on the device of the batch."""
 
 from gtx.encodings.atoms_and_bonds import AtomTypes, BondFeatures, BothSides, NodeDegree
-from gtx.encodings.distance import (
+from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
+from gtx.encodings.paths import SameRing, ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
+from gtx.encodings.positions import LaplacianEigenvectors, RandomWalkProbabilities, SinusoidalPosition
+from gtx.encodings.space import (
     BesselDistance,
     ExpNormDistance,
     FourierDistance,
     GaussianDistance,
     MATDistanceAndAdjacency,
+    NeighbourAtomTypes,
+    NeighbourDistancesAndAngles,
+    PairUnitVector,
     TransformerM3DEncoding,
 )
-from gtx.encodings.encoding import AddEncodingToData, CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
-from gtx.encodings.paths import SameRing, ShortestPathBonds, ShortestPathLength, ShortestPathOneHot, SimplePathCounts
-from gtx.encodings.sinusoidal import SinusoidalPosition
-from gtx.encodings.space import NeighbourAtomTypes, NeighbourDistancesAndAngles, PairUnitVector
-from gtx.encodings.spectral import LaplacianEigenvectors, RandomWalkProbabilities
 
 __all__ = [
     "AddEncodingToData",

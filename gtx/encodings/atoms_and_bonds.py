@@ -38,13 +38,11 @@ class AtomTypes(Encoding):
         super().__init__()
         if size < 1:
             raise ValueError(f"expected at least one code, got {size}")
+        self.size = size
         self.node = CategoricalFeatureSpec((size,))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
         return data.x[:, :1], None
-
-    def __repr__(self) -> str:
-        return f"AtomTypes({self.node.sizes[0]})"
 
 
 # --- Degree: how many neighbours an atom has.
@@ -71,9 +69,6 @@ class NodeDegree(Encoding):
         degree = receiver.new_zeros(graph.num_nodes).index_add_(0, receiver, torch.ones_like(receiver))
         return degree.clamp_(max=self.largest + 1).unsqueeze(1), None
 
-    def __repr__(self) -> str:
-        return f"NodeDegree({self.largest})"
-
 
 # --- Bonds, as features of pairs.
 
@@ -97,18 +92,16 @@ class BondFeatures(Encoding):
 
     def __init__(self, sizes: Sequence[int]) -> None:
         super().__init__()
+        self.sizes = tuple(sizes)
         self.pair = CategoricalFeatureSpec(tuple(size + 1 for size in sizes))
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
-        shape = (data.edge_index.shape[1], len(self.pair.sizes))
+        shape = (data.edge_index.shape[1], len(self.sizes))
         if data.edge_attr.shape != shape:
             raise ValueError(f"expected edge_attr {list(shape)}, got {list(data.edge_attr.shape)}")
         marked = data.edge_index.new_zeros(graph.num_pairs, shape[1], dtype=torch.long)
         marked[graph.pair_of(data.edge_index)] = data.edge_attr.long() + 1
         return None, marked
-
-    def __repr__(self) -> str:
-        return f"BondFeatures({[size - 1 for size in self.pair.sizes]})"
 
 
 # --- Both sides of a reaction, each by an encoding of molecules.
@@ -139,9 +132,6 @@ class BothSides(Encoding):
             for one, other in zip(first, second, strict=True)
         )
         return node, pair
-
-    def __repr__(self) -> str:
-        return f"BothSides({self.encoding})"
 
 
 def _twice(feature: Feature | None) -> Feature | None:

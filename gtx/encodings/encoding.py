@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import NamedTuple
 
 import torch
@@ -57,6 +58,11 @@ class Encoding(nn.Module):
             graph: complete graph of the molecules of the batch.
         """
         raise TypeError(f"{type(self).__name__} does not say what it computes")
+
+    def __repr__(self) -> str:
+        """Write the class and the arguments that are attributes of the same name; equal texts, equal features."""
+        values = {name: getattr(self, name) for name in signature(type(self)).parameters if hasattr(self, name)}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
 class AddEncodingToData(BaseTransform):

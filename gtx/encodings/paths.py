@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gtx.base.loops import run_in_threads
+from gtx.encodings import kernels
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
@@ -91,9 +92,6 @@ class ShortestPathLength(Encoding):
             connected, steps = (connected @ connected).clamp_(max=1.0), 2 * steps
         return torch.where(reached > 0, distance, self.largest + 2 - connected)
 
-    def __repr__(self) -> str:
-        return f"ShortestPathLength({self.largest})"
-
 
 # --- Hop masks: for every number of bonds, which pairs are so far apart.
 
@@ -119,16 +117,14 @@ class ShortestPathOneHot(Encoding):
 
     def __init__(self, largest: int = 3) -> None:
         super().__init__()
+        self.largest = largest
         self.distance: ShortestPathLength = ShortestPathLength(largest)
         self.pair = ContinuousFeatureSpec(largest + 1)
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         _, distance = self.distance(data, graph)
-        hops = torch.arange(self.pair.channels, device=distance.device).unsqueeze(1)
+        hops = torch.arange(self.largest + 1, device=distance.device).unsqueeze(1)
         return None, (hops == distance.T).float().T
-
-    def __repr__(self) -> str:
-        return f"ShortestPathOneHot({self.pair.channels - 1})"
 
 
 # --- All simple paths between two atoms, by their length.
@@ -166,20 +162,19 @@ class SimplePathCounts(Encoding):
         super().__init__()
         if longest < 1:
             raise ValueError(f"expected paths of at least 1 bond, got {longest}")
+        self.longest = longest
         self.pair: ContinuousFeatureSpec = ContinuousFeatureSpec(longest)
 
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         sender, receiver = graph.pair_index[:, graph.pair_of(data.edge_index).unique()]  # each neighbour once
-        counts = torch.zeros(graph.num_pairs, self.pair.channels, device=sender.device)
+        counts = torch.zeros(graph.num_pairs, self.longest, device=sender.device)
         count = self._search if compiled(data.edge_index, graph) else self._extend
         count(receiver, sender, graph, counts)
         return None, counts.log1p()
 
     def _search(self, receiver: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
         """Count by compiled loops, depth first."""
-        from gtx.encodings import kernels
-
         start = _starts(receiver, graph)
         ptr, pair_ptr, paths = graph.ptr.numpy(), graph.pair_ptr.numpy(), np.zeros(graph.num_graphs, np.int64)
         bonds, work = (start.numpy(), sender.numpy()), pair_ptr * 50
@@ -191,7 +186,7 @@ class SimplePathCounts(Encoding):
         start = _starts(receiver, graph)
         bonds = start.diff()
         paths = torch.arange(graph.num_nodes, device=start.device).unsqueeze(1)  # from the receiver on
-        for k in range(self.pair.channels):
+        for k in range(self.longest):
             path, place = ragged(bonds[paths[:, -1]])
             node = sender[start[paths[path, -1]] + place]
             new = (paths[path] != node.unsqueeze(1)).all(1)
@@ -203,11 +198,8 @@ class SimplePathCounts(Encoding):
     def _check(self, paths: int) -> None:
         if paths > MOST_PATHS:
             raise ValueError(
-                f"more than {MOST_PATHS:,} simple paths of up to {self.pair.channels} bonds: `longest` must be smaller"
+                f"more than {MOST_PATHS:,} simple paths of up to {self.longest} bonds: `longest` must be smaller"
             )
-
-    def __repr__(self) -> str:
-        return f"SimplePathCounts({self.pair.channels})"
 
 
 # --- The bonds along the shortest path between two atoms.
@@ -270,8 +262,6 @@ class ShortestPathBonds(Encoding):
 
     def _counted(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
         """Compute the values by compiled loops."""
-        from gtx.encodings import kernels
-
         (sender, receiver), bond = data.edge_index.long(), data.edge_attr[:, 0].long()
         if len(bond) != len(sender) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
             raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(sender)} edges")
@@ -301,9 +291,6 @@ class ShortestPathBonds(Encoding):
                 counts.index_put_((a, torch.full_like(a, n - 1), bond[step]), paths[b], accumulate=True)
         bonds = (paths * distance.clamp(max=self.length)).clamp(min=1.0)
         return counts / bonds[:, None, None]
-
-    def __repr__(self) -> str:
-        return f"ShortestPathBonds({self.bond_size}, {self.length}, farthest={self.farthest})"
 
 
 def _starts(receiver: Tensor, graph: CompleteGraph) -> Tensor:
@@ -406,9 +393,6 @@ class SameRing(Encoding):
         for n in range(self.largest - 1, 0, -1):  # back from the goal
             on[tail[on[head] & (level[head] == n)]] = True
         return on.nonzero().squeeze(1), torch.stack([tail, head])[:, on[head]]
-
-    def __repr__(self) -> str:
-        return f"SameRing({self.largest})"
 
 
 def _connected(group: Tensor, rows: Tensor, steps: Tensor, most_steps: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Encodings of the surroundings in space: directions, moments and neighbouring atom types."""
+"""Encodings of space: distances and their sums, directions, and the surroundings of an atom."""
 
 from __future__ import annotations
 
@@ -8,9 +8,370 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from gtx.encodings.distance import RadialBasis, check_basis, pair_direction, sum_over_others
 from gtx.encodings.encoding import ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
+
+# --- A polynomial that leads to zero smoothly.
+
+
+def envelope(x: Tensor, exponent: int) -> Tensor:
+    r"""1 at x = 0, and 0 with its first two derivatives from x = 1 on.
+
+    \[ u(x) = 1 - \frac{(p+1)(p+2)}{2} x^p + p(p+2) x^{p+1} - \frac{p(p+1)}{2} x^{p+2} \]
+
+    Source: Gasteiger et al. 2020, DimeNet (arXiv:2003.03123), eq. 8; with p = 3 it is the cutoff function of PhysNet,
+    Unke & Meuwly 2019 (arXiv:1902.08408).
+
+    Args:
+        x: distance over cutoff, `[*]`, not negative.
+        exponent: p, at least 1.
+    """
+    p = exponent
+    inside = 1 - (p + 1) * (p + 2) / 2 * x**p + p * (p + 2) * x ** (p + 1) - p * (p + 1) / 2 * x ** (p + 2)
+    return torch.where(x < 1, inside, 0.0)
+
+
+# --- The distance in space, and the base class of its radial bases.
+
+
+def pair_distance(data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+    r"""Return the distance \(d_{rs} = |x_r - x_s|\) of every pair, and whether it is known.
+
+    A node whose coordinates are unknown has NaN in its row of `pos`; its pairs have distance 0 and are not known. The
+    derivative with respect to `pos` is finite everywhere: where two nodes coincide, as a node does with itself, it is
+    set to zero.
+
+    The encoding reads `pos` `[N, 3]`, Å.
+
+    Returns:
+        Distances `[num_pairs]`, Å, and known, bool `[num_pairs]`.
+
+    Raises:
+        ValueError: if there are no coordinates.
+    """
+    if data.pos is None:
+        raise ValueError("this encoding needs coordinates: expected pos [N, 3] in Å, got None")
+    sender, receiver = graph.pair_index
+    placed = data.pos.isfinite().all(-1)
+    pos = torch.where(placed[:, None], data.pos, 0.0)
+    square = (pos[sender] - pos[receiver]).square().sum(-1)
+    known = placed[sender] & placed[receiver]
+    apart = known & (square > 0)
+    return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0), known
+
+
+def pair_direction(data: Data, graph: CompleteGraph, cutoff: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the unit vector from receiver to sender of every pair, the `envelope` (p = 3) of its distance over the
+    cutoff, and whether the distance is known: `[num_pairs, 3]`, `[num_pairs]` and bool `[num_pairs]`.
+
+    The vector is 0 where the distance is 0 or not known.
+    """
+    distance, known = pair_distance(data, graph)
+    sender, receiver = graph.pair_index
+    apart = known & (distance > 0)
+    along = torch.where(apart[:, None], data.pos[sender] - data.pos[receiver], 0.0)
+    return along / torch.where(apart, distance, 1.0)[:, None], envelope(distance / cutoff, 3), known
+
+
+def sum_over_others(values: Tensor, graph: CompleteGraph) -> Tensor:
+    """Sum values of pairs `[num_pairs, C]` over the edges into each node from other nodes, `[N, C]`."""
+    sender, receiver = graph.pair_index
+    edges = sender != receiver if graph.mask is None else (sender != receiver) & graph.mask
+    values = values * edges[:, None]
+    return values.new_zeros(graph.num_nodes, values.shape[1]).index_add_(0, receiver, values)
+
+
+class RadialBasis(Encoding):
+    """Base class of encodings by K functions of the distance between two nodes, which a subclass defines in `basis`.
+
+    The encoding reads `pos` `[N, 3]`, Å. The encoding yields pair values `[num_pairs, K + 1]`: the K functions, then 1
+    if the distance is known. If the distance is unknown, all values are 0. Rotating or moving a molecule does not
+    change the values.
+
+    Args:
+        channels: number K of functions.
+        cutoff: cutoff distance, in Å.
+        least: smallest number of functions.
+
+    Raises:
+        ValueError: too few channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    pair: ContinuousFeatureSpec
+    constant_shapes = True
+
+    def __init__(self, channels: int, cutoff: float, least: int = 1) -> None:
+        check_basis(channels, cutoff, least)
+        super().__init__()
+        self.channels = channels
+        self.cutoff = cutoff
+        self.pair = ContinuousFeatureSpec(channels + 1)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        """Compute the K functions of distances `[num_pairs]`: `[num_pairs, K]`, finite also for a distance of 0."""
+        raise TypeError(f"{type(self).__name__} does not say what its basis is")
+
+    def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
+        """Return the distance `[num_pairs]` as the basis takes it: unchanged, unless a subclass overrides this."""
+        return distance
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        distance, known = pair_distance(data, graph)
+        values = self.basis(self.adjusted(distance, data, graph)) * known[:, None]
+        return None, torch.cat([values, known[:, None].to(values.dtype)], -1)
+
+    def _constant(self, name: str, value: Tensor, learned: bool) -> None:
+        """Hold `value` as a parameter, or as a buffer that follows the device and is not saved."""
+        if learned:
+            self.register_parameter(name, nn.Parameter(value))
+        else:
+            self.register_buffer(name, value, persistent=False)
+
+
+def check_basis(channels: int, cutoff: float, least: int = 1) -> None:
+    """ValueError unless there are `least` channels and the cutoff is positive."""
+    if channels < least or cutoff <= 0:
+        raise ValueError(f"expected at least {least} channels and a positive cutoff, got {channels} and {cutoff}")
+
+
+# --- Gaussians of the distance in space.
+
+
+class GaussianDistance(RadialBasis):
+    r"""Encoding of the distance of two atoms in space by Gaussians.
+
+    \[ \exp\left(-\frac{(a_{t_r t_s} d_{rs} + b_{t_r t_s} - \mu_k)^2}{2\sigma_k^2}\right) \]
+
+    The K centres \(\mu_k\) are evenly spaced from 0 to `cutoff`, and \(\sigma_k\) is their spacing; with `learned`,
+    training changes both. The scale a is 1 and the shift b is 0, unless `pair_types` makes both learned parameters for
+    each ordered pair of atom types. All pairs with distances far above the cutoff have the same features.
+
+    Sources: fixed, Schütt et al. 2017, SchNet (arXiv:1706.08566), eq. 3; learned, with pair types, Shi et al.
+    2022, Graphormer-3D (arXiv:2203.04810), and Zhou et al. 2023, Uni-Mol (ICLR 2023), there with the factor
+    \(1/\sqrt{2\pi}\sigma_k\), here without.
+
+    Args:
+        channels: number K of functions.
+        cutoff: the last centre, in Å.
+        learned: whether centres and widths are learned.
+        pair_types: number of atom types (codes of the first column of `x`) for whose pairs scale and shift are learned;
+            None for no atom types.
+
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown, and with `pair_types` the first column of `x`, int64 `[N,
+    F]`. The encoding yields pair values `[num_pairs, K + 1]`, where the last value is 1 if the distance is known; all
+    values are 0 if the distance is unknown.
+
+    Raises:
+        ValueError: fewer than 2 channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    centres: Tensor
+    log_widths: Tensor
+
+    def __init__(
+        self, channels: int = 32, cutoff: float = 10.0, learned: bool = False, pair_types: int | None = None
+    ) -> None:
+        super().__init__(channels, cutoff, least=2)
+        self.learned = learned
+        self.pair_types = pair_types
+        self._constant("centres", torch.linspace(0.0, cutoff, channels), learned)
+        self._constant("log_widths", torch.full((channels,), cutoff / (channels - 1)).log(), learned)
+        if pair_types is not None:
+            self.scale: nn.Parameter = nn.Parameter(torch.ones(pair_types, pair_types))
+            self.shift: nn.Parameter = nn.Parameter(torch.zeros(pair_types, pair_types))
+
+    def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
+        if self.pair_types is None:
+            return distance
+        sender, receiver = data.x[:, 0][graph.pair_index]
+        return self.scale[receiver, sender] * distance + self.shift[receiver, sender]
+
+    def basis(self, distance: Tensor) -> Tensor:
+        return torch.exp(-0.5 * ((distance[:, None] - self.centres) / self.log_widths.exp()).square())
+
+
+# --- Spherical Bessel functions of the distance in space.
+
+
+class BesselDistance(RadialBasis):
+    r"""Encoding of the distance of two atoms in space by spherical Bessel functions of order zero, with a smooth cutoff
+    c.
+
+    \[ \sqrt{\frac{2}{c}}\, \frac{\sin(n \pi d_{rs} / c)}{d_{rs}}\, u(d_{rs} / c), \qquad n = 1, \ldots, K \]
+
+    where u is `envelope`. For the pair of a node with itself, the value is the limit \(\sqrt{2/c}\, n \pi / c\).
+
+    Source: Gasteiger et al. 2020, DimeNet (arXiv:2003.03123), eqs. 7 and 8.
+
+    Args:
+        channels: number K of functions.
+        cutoff: cutoff distance c, in Å.
+        exponent: exponent p of the envelope.
+        learned: whether the frequencies n are learned, as in DimeNet.
+
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, K + 1]`, where
+    the last value is 1 if the distance is known; all values are 0 if the distance is unknown.
+
+    Raises:
+        ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    orders: Tensor
+
+    def __init__(self, channels: int = 16, cutoff: float = 5.0, exponent: int = 6, learned: bool = False) -> None:
+        super().__init__(channels, cutoff)
+        self.exponent = exponent
+        self._constant("orders", torch.arange(1.0, channels + 1), learned)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        x = (distance / self.cutoff)[:, None]
+        apart = x > 0  # torch.sinc has no second derivative at 0, where a loss on forces would take it
+        pi_x = math.pi * torch.where(apart, x, 1.0)
+        waves = torch.where(apart, (self.orders * pi_x).sin() / pi_x, self.orders)
+        return math.sqrt(2 / self.cutoff) * math.pi / self.cutoff * waves * envelope(x, self.exponent)
+
+
+# --- Gaussians of the exponential of the distance in space.
+
+
+class ExpNormDistance(RadialBasis):
+    r"""Encoding of the distance d of two atoms by Gaussians of \(e^{-d}\), narrow for near pairs and wide for far ones.
+
+    \[ u(d_{rs} / c)\, \exp\left(-\beta_k (e^{-d_{rs}} - \mu_k)^2\right) \]
+
+    The K centres \(\mu_k\) are evenly spaced from \(e^{-c}\) to 1, \(\beta_k = (\frac{2}{K} (1 - e^{-c}))^{-2}\), d is
+    in Å, and u is `envelope` with p = 3.
+
+    Source: Unke & Meuwly 2019, PhysNet (arXiv:1902.08408), the radial basis functions.
+
+    Args:
+        channels: number K of functions.
+        cutoff: cutoff distance c, in Å.
+        learned: whether centres and widths are learned, as in PhysNet.
+
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, K + 1]`, where
+    the last value is 1 if the distance is known; all values are 0 if the distance is unknown.
+
+    Raises:
+        ValueError: no channels, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    centres: Tensor
+    log_betas: Tensor
+
+    def __init__(self, channels: int = 32, cutoff: float = 10.0, learned: bool = False) -> None:
+        super().__init__(channels, cutoff)
+        last = math.exp(-cutoff)
+        self._constant("centres", torch.linspace(last, 1.0, channels), learned)
+        self._constant("log_betas", torch.full((channels,), -2 * math.log(2 / channels * (1 - last))), learned)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        near = (-distance[:, None]).exp()
+        gaussians = torch.exp(-self.log_betas.exp() * (near - self.centres).square())
+        return gaussians * envelope(distance[:, None] / self.cutoff, exponent=3)
+
+
+# --- Sines and cosines of the distance in space.
+
+
+class FourierDistance(RadialBasis):
+    r"""Encoding of the distance of two atoms by sines and cosines on the interval from 0 to the cutoff c.
+
+    \[ \left[\sin\frac{\pi k d_{rs}}{c}, \cos\frac{\pi k d_{rs}}{c}\right], \qquad k = 1, \ldots, K/2 \]
+
+    The shortest wavelength is \(4c / K\), 1.25 Å by default. Distances that differ by 2c have the same features, so c
+    should be at least half of the longest relevant distance.
+
+    Source: Fourier features, Tancik et al. 2020 (arXiv:2006.10739), eq. 5, with evenly spaced frequencies \(k / 2c\).
+
+    Args:
+        channels: K, even.
+        cutoff: cutoff distance c, in Å.
+
+    The encoding reads `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values `[num_pairs, K + 1]`,
+    the sines, the cosines, and a last value of 1 if the distance is known. If the distance is unknown, all values are
+    0.
+
+    Raises:
+        ValueError: channels not even, or a cutoff that is not positive; in `forward`, if there are no coordinates.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, channels: int = 32, cutoff: float = 10.0) -> None:
+        super().__init__(channels, cutoff, least=2)
+        if channels % 2:
+            raise ValueError(f"expected an even number of channels, got {channels}")
+        self._constant("frequencies", torch.arange(1.0, channels // 2 + 1) * math.pi / cutoff, learned=False)
+
+    def basis(self, distance: Tensor) -> Tensor:
+        angles = distance[:, None] * self.frequencies
+        return torch.cat([angles.sin(), angles.cos()], -1)
+
+
+# --- The distance and the bond of a pair, as they are.
+
+
+class MATDistanceAndAdjacency(Encoding):
+    r"""Distance and adjacency of two atoms, which the Molecule Attention Transformer (MAT) blends with its attention.
+
+    The channels of the pair (receiver r, sender s) are \([d_{rs}, A_{rs}, \text{known}_{rs}]\): the distance in space,
+    Å, 0 where it is unknown; 1 where there is a bond; 1 where the distance is known.
+
+    Source: Maziarka et al. 2020 (arXiv:2002.08264), eq. 2.
+
+    The encoding reads `edge_index` `[2, E]` and `pos` `[N, 3]`, Å, NaN where unknown. The encoding yields pair values
+    `[num_pairs, 3]`.
+
+    Raises:
+        ValueError: in `forward`, if there are no coordinates.
+    """
+
+    pair: ContinuousFeatureSpec = ContinuousFeatureSpec(3)
+
+    constant_shapes = True
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
+        distance, known = pair_distance(data, graph)
+        bonded = torch.zeros_like(distance)
+        bonded[graph.pair_of(data.edge_index)] = 1.0
+        return None, torch.stack([distance, bonded, known.to(distance.dtype)], -1)
+
+
+# --- The distances of pairs, and for every node their sum.
+
+
+class TransformerM3DEncoding(Encoding):
+    r"""Distance encoding of pairs of atoms, and its sum over the other atoms as an encoding of each atom (3D
+    centrality).
+
+    \[ \psi(d_{rs}), \qquad \sum_{s \to r,\, s \neq r} \psi(d_{rs}) \]
+
+    Source: Luo et al. 2022, Transformer-M (arXiv:2210.01765), the 3D channel: the sum is its centrality in space.
+
+    Args:
+        distance: the radial basis \(\psi\).
+
+    The encoding reads what the radial basis reads. The encoding yields the pair values of the basis, `[num_pairs, K +
+    1]`, and node values `[N, K]`, the sums over the edges of the graph.
+
+    Raises:
+        ValueError: in `forward`, if there are no coordinates.
+    """
+
+    constant_shapes = True
+
+    def __init__(self, distance: RadialBasis) -> None:
+        super().__init__()
+        self.distance = distance
+        self.node: ContinuousFeatureSpec = ContinuousFeatureSpec(distance.channels)
+        self.pair: ContinuousFeatureSpec = distance.pair
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, Tensor]:
+        with torch.autocast(graph.ptr.device.type, enabled=False):
+            _, pairs = self.distance(data, graph)
+        return sum_over_others(pairs[:, :-1], graph), pairs
+
 
 # --- Directions from receivers to senders.
 
@@ -44,9 +405,6 @@ class PairUnitVector(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         unit, near, known = pair_direction(data, graph, self.cutoff)
         return None, torch.cat([unit, (near * known)[:, None]], -1)
-
-    def __repr__(self) -> str:
-        return f"PairUnitVector({self.cutoff})"
 
 
 # --- Invariants of the moments of the surroundings of an atom in space.
@@ -188,6 +546,3 @@ class NeighbourAtomTypes(Encoding):
             radial = self.distance(data, graph)[1][:, :-1]  # without the channel that is 1 at any distance
             messages = self.types(data.x[:, 0])[graph.pair_index[0]] * self.filter(radial)
             return sum_over_others(messages, graph), None
-
-    def __repr__(self) -> str:
-        return f"NeighbourAtomTypes({self.distance}, types={self.types.num_embeddings}, channels={self.node.channels})"

@@ -95,6 +95,7 @@ class MoleculeEmbedding(nn.Module):
             "bond_features", bond_features, channels if bonds else None
         )
         self.encodings: nn.ModuleList = nn.ModuleList(encodings)
+        self.names: list[str] = [f"{i} {encoding}" for i, encoding in enumerate(encodings)]
         self.nodes: nn.ModuleDict = nn.ModuleDict(
             {str(i): make_embedding(e.node, channels) for i, e in enumerate(encodings) if e.node}
         )
@@ -170,7 +171,7 @@ class MoleculeEmbedding(nn.Module):
     @property
     def named_encodings(self) -> dict[str, nn.Module]:
         """The encodings by place and representation: networks with a name in common compute the same under it."""
-        return {f"{i} {encoding}": encoding for i, encoding in enumerate(self.encodings)}
+        return dict(zip(self.names, self.encodings, strict=True))
 
     def _features(self, batch: Batch, graph: CompleteGraph) -> tuple[Tensor, list[Tensor]]:
         """Embed the atoms, `[N, channels]`, and list the raw features of the pairs, `[num_pairs, *]` each."""

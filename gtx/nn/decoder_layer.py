@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gtx.attention.complete import attend_receivers
 from gtx.attention.normalisers import CompleteGraphAggregator
-from gtx.encodings.sinusoidal import sinusoidal_encoding
+from gtx.encodings.positions import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
 from gtx.nn.edge_attention import EdgeAttention
 from gtx.nn.mlp import add_residual

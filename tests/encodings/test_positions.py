@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_dense_adj
 
 from gtx.encodings import LaplacianEigenvectors, SinusoidalPosition
-from gtx.encodings.sinusoidal import sinusoidal_encoding
+from gtx.encodings.positions import sinusoidal_encoding
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import renumbered
 

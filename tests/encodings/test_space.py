@@ -17,8 +17,7 @@ from gtx.encodings import (
     NeighbourDistancesAndAngles,
     PairUnitVector,
 )
-from gtx.encodings.distance import envelope
-from gtx.encodings.space import HARMONICS, harmonics
+from gtx.encodings.space import HARMONICS, envelope, harmonics
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import whole_batch
 

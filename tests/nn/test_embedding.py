@@ -17,7 +17,7 @@ from gtx.encodings import (
     ShortestPathLength,
     TransformerM3DEncoding,
 )
-from gtx.encodings.sinusoidal import sinusoidal_encoding
+from gtx.encodings.positions import sinusoidal_encoding
 from gtx.graph import CompleteGraph
 from gtx.molecules import Featuriser
 from gtx.nn import CategoricalEmbedding, PairEmbedding, SubstructureCountEmbedding, TransformerMPairEncoding

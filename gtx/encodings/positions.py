@@ -1,4 +1,4 @@
-"""Encodings by powers and eigenvectors of the graph: random walks and the Laplacian."""
+"""Encodings of positions: random walks, eigenvectors of the Laplacian, and sinusoids of places in a sequence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RandomWalkProbabilities(Encoding):
         super().__init__()
         if steps < 1:
             raise ValueError(f"expected at least one step, got {steps}")
-        self.steps = steps
+        self.steps, self.nodes, self.pairs = steps, nodes, pairs
         self.node: ContinuousFeatureSpec | None = ContinuousFeatureSpec(steps) if nodes else None
         self.pair: ContinuousFeatureSpec | None = ContinuousFeatureSpec(steps) if pairs else None
 
@@ -61,18 +61,14 @@ class RandomWalkProbabilities(Encoding):
         nodes, pairs = (power.new_empty(self.steps, each.shape[0]) for each in (back, slots))  # len() fixes an export
         with torch.autocast(slots.device.type, enabled=False):  # probabilities of long walks need their digits
             for k in range(self.steps):
-                if self.pair is not None:
+                if self.pairs:
                     torch.index_select(power, 0, slots, out=pairs[k])
                 before, power = power, torch.empty_like(power)
                 cut = graph.packed.cut_pairs
                 for one, walk, next in zip(cut(before), walks, cut(power), strict=True):
                     torch.bmm(one, walk, out=next)
                 torch.index_select(power, 0, back, out=nodes[k])
-        return None if self.node is None else nodes.T, None if self.pair is None else pairs.T
-
-    def __repr__(self) -> str:
-        left_out = "".join(f", {name}s=False" for name in ("node", "pair") if getattr(self, name) is None)
-        return f"RandomWalkProbabilities({self.steps}{left_out})"
+        return nodes.T if self.nodes else None, pairs.T if self.pairs else None
 
 
 # --- A learned function of eigenvectors that does not depend on their signs.
@@ -203,5 +199,81 @@ class LaplacianEigenvectors(Encoding):
         values = values[:, None].expand(-1, bonds.shape[1], -1).gather(2, place) * there
         return torch.where((vectors**3).sum(1, keepdim=True) < 0, -vectors, vectors), values
 
-    def __repr__(self) -> str:
-        return f"LaplacianEigenvectors({self.k}, '{self.signs}')"
+
+# --- Sines and cosines of a position in a sequence.
+
+Convention = Literal["interleaved", "halves"]
+
+
+def sinusoidal_encoding(positions: Tensor, channels: int, convention: Convention = "interleaved") -> Tensor:
+    r"""Compute sines and cosines of each position, with wavelengths from \(2\pi\) to about \(10000 \cdot 2\pi\).
+
+    `interleaved`, for D channels and \(i = 0, \ldots, D/2 - 1\):
+
+    \[ p_{2i} = \sin(t / 10000^{2i/D}), \qquad p_{2i+1} = \cos(t / 10000^{2i/D}) \]
+
+    `halves`, all sines before all cosines, and wavelengths that reach \(10000 \cdot 2\pi\) exactly:
+
+    \[ p_i = \sin(t / 10000^{i/(D/2-1)}), \qquad p_{D/2+i} = \cos(t / 10000^{i/(D/2-1)}) \]
+
+    Either way \(|p|^2 = D/2\), and a shift from t to t + k turns each pair of sine and cosine by an angle that depends
+    on k alone.
+
+    Sources: Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; the second is that of their program, tensor2tensor
+    (Vaswani et al. 2018, arXiv:1803.07416).
+
+    Args:
+        positions: positions t, integers or real numbers, `[*]`.
+        channels: D, even, and at least 4 for `halves`.
+        convention: `interleaved` or `halves`.
+
+    Returns:
+        `[*, D]`, in the precision of real positions, or torch's default for whole ones.
+
+    Raises:
+        ValueError: a convention or a number of channels that is not among these.
+    """
+    _check(channels, convention)
+    half = channels // 2
+    steps = torch.arange(half, device=positions.device, dtype=torch.float64)
+    exponents = steps / half if convention == "interleaved" else steps / (half - 1)
+    angles = positions[..., None].double() * 10000.0**-exponents
+    waves = torch.stack([angles.sin(), angles.cos()], -1 if convention == "interleaved" else -2)
+    return waves.flatten(-2).to(positions.dtype if positions.is_floating_point() else torch.get_default_dtype())
+
+
+class SinusoidalPosition(Encoding):
+    """Sinusoidal position encoding of each node in its graph (from 0), for graphs that are sequences.
+
+    The encoding is NOT invariant under renumbering: the features depend on the order of the nodes, which is arbitrary
+    for the atoms of a molecule.
+
+    Args:
+        channels: number D of channels.
+        convention: as in `sinusoidal_encoding`.
+
+    The encoding reads only the graph. The encoding yields node values `[N, D]`.
+
+    Raises:
+        ValueError: as `sinusoidal_encoding` does.
+    """
+
+    node: ContinuousFeatureSpec
+
+    def __init__(self, channels: int, convention: Convention = "interleaved") -> None:
+        super().__init__()
+        _check(channels, convention)
+        self.channels, self.convention = channels, convention
+        self.node = ContinuousFeatureSpec(channels)
+
+    def forward(self, data: Data, graph: CompleteGraph) -> tuple[Tensor, None]:
+        place = torch.arange(graph.num_nodes, device=graph.ptr.device) - graph.ptr[graph.batch]
+        return sinusoidal_encoding(place, self.channels, self.convention), None
+
+
+def _check(channels: int, convention: str) -> None:
+    if convention not in ("interleaved", "halves"):
+        raise ValueError(f"expected the convention 'interleaved' or 'halves', got {convention!r}")
+    least = 2 if convention == "interleaved" else 4
+    if channels < least or channels % 2:
+        raise ValueError(f"expected an even number of channels, at least {least}, got {channels}")
