@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gtx.attention.complete import attend_receivers
+from gtx.attention.definition import attend_receivers
 from gtx.attention.normalisers import CompleteGraphAggregator
 from gtx.encodings.positions import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph

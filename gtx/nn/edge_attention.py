@@ -1,6 +1,6 @@
 """Multi-head attention as an edge update.
 
-Read next: `gtx/attention/definition.py`, the equation; `gtx/attention/complete.py`, the sum over a complete graph.
+Read next: `gtx/attention/definition.py`, the equation; `gtx/attention/complete.py`, who computes it.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def test_blocks_of_receivers_change_nothing(name: str, monkeypatch: pytest.Monke
     x, e = CASES[name].inputs(graph)
     masked = graph.masked(torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(3)) < 0.7)
     whole = [everything(layer, x, edges, e) for edges in (graph, masked)]
-    monkeypatch.setattr("gtx.attention.complete._BLOCK", 1)
+    monkeypatch.setattr("gtx.attention.definition._BLOCK", 1)
     for edges, before in zip((graph, masked), whole, strict=True):
         after = everything(layer, x, edges, e)
         for key in before:

@@ -1,4 +1,4 @@
-"""Softmax attention over whole molecules in one compiled loop, without padding: what `complete` does, on a CPU."""
+"""Softmax attention over whole molecules in one compiled loop, without padding: what `attend_pairs` does, on a CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention over whole molecules without padding: what `complete` does, on a GPU, by Triton kernels.
+"""Attention over whole molecules without padding: what `attend_pairs` does, on a GPU, by Triton kernels.
 
 Read next: `gtx/attention/fast/operators.py`, the operator of torch that launches them.
 """
@@ -11,8 +11,7 @@ import os
 import torch
 from torch import Tensor
 
-from gtx.attention.complete import attend_pairs
-from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures
+from gtx.attention.definition import DOT_SOFTMAX, AttentionRule, ProjectedEdgeFeatures, attend_pairs
 from gtx.attention.fast import operators, verification
 from gtx.attention.fast.building import are_transformed
 from gtx.attention.fast.operators import fits, limit, plan
