@@ -15,9 +15,6 @@ from gtx.attention.normalisers import CompleteGraphAggregator, EdgeListAggregato
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import attention, in_both_layouts, inputs, matrix_features, project
 
-# --- Weights into a receiver: one equation, on the edges of a list and on buckets of pairs.
-
-
 B, N, H = 2, 6, 3
 PADDED = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])[:, None, :, None]  # the second molecule has 4 atoms
 

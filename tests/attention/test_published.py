@@ -19,9 +19,6 @@ from gtx.attention import (
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, pairs_into, project
 
-# --- Published attentions are choices of parts: each against its paper's equation, or PyG's layer with its weights.
-
-
 H, D, K = 2, 4, 5
 
 

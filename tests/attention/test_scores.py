@@ -23,9 +23,6 @@ from gtx.attention.scores import signed_root
 from gtx.nn import EdgeAttention
 from tests.attention.by_hand import GRAPH, attention, close, in_both_layouts, inputs, project
 
-# --- A score is its equation; a matrix form beside it gives the same; a state behind it explains it.
-
-
 H, C, K = 3, 4, 5
 SCORES = {
     "scaled dot": lambda: ScaledDotScore(),

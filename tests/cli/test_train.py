@@ -11,9 +11,6 @@ import gtx
 from gtx.cli import main
 from tests.tables import TINY_TRAIN, molecules, read, write
 
-# --- `gtx train` with conformers, and models that need coordinates.
-
-
 IMPOSSIBLE = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
 REASON = f'row 5, column "smiles", value "{IMPOSSIBLE}": no conformer could be made: ETKDG gave up'
 

@@ -17,9 +17,6 @@ from gtx.graph.constant_shape import BatchShape
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import SMILES, store
 
-# --- Batches keep to their budget, hold each molecule once, and are decided by seed and epoch alone.
-
-
 SIZES = torch.randint(1, 60, (500,), generator=torch.Generator().manual_seed(0))
 
 

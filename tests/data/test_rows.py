@@ -10,8 +10,6 @@ from gtx.data.cells import cell_text, list_text, parse_labels, parse_list, parse
 from gtx.data.rows import Row, RowLog, format_row_message
 from gtx.training_data import find_duplicates
 
-# --- Row log.
-
 
 def test_every_row_has_one_outcome():
     row_log = RowLog()

@@ -180,5 +180,6 @@ def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.Monk
         divide("cluster")
     with pytest.raises(InputError, match="at least 3 groups of rows that stay together, and the 3 rows hold 2"):
         divide("group", RowsToSplit(["C", "N", "O"], np.array(["a", "b", "a"], object)))
-    with pytest.raises(InputError, match="at least 3"):
-        divide("cluster", RowsToSplit(["C", "CC", "CC", "C"]))
+    for name, words in (("cluster", "at least 3"), ("scaffold", "at least 3 scaffolds, .*: split at random")):
+        with pytest.raises(InputError, match=words):
+            divide(name, RowsToSplit(["C", "CC", "CC", "C"]))

@@ -23,13 +23,6 @@ def assert_partition(split: dict[str, np.ndarray], n: int) -> None:
         assert len(rows) and (np.diff(rows) > 0).all() and rows.dtype == np.int64
 
 
-def test_too_few_rows_or_scaffolds():
-    with pytest.raises(InputError, match="at least 3 different molecules, and the 2 rows hold 2"):
-        random_split(2)
-    with pytest.raises(InputError, match="at least 3 scaffolds, and the 100 rows hold 2: split at random"):
-        divide_groups(["a", "b"] * 50, order="largest first", noun="scaffolds")
-
-
 def test_a_scaffold_split_trains_on_the_common_scaffolds_and_keeps_to_the_sizes_where_it_can():
     split = divide_groups([""] * 40 + ["ring"] * 30 + [f"rare{i}" for i in range(30)], order="largest first")
     assert_partition(split, 100)

@@ -17,8 +17,6 @@ from gtx.data.store import stored_texts
 from gtx.molecules import ATOM_FEATURE_VALUES, Featuriser
 from tests.molecules_for_tests import SMILES, store
 
-# --- A store cuts PyG batches out of flat tensors and loses nothing.
-
 
 @pytest.fixture(scope="module")
 def molecules() -> MoleculeStore:

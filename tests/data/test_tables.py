@@ -18,8 +18,6 @@ from gtx.data.rows import Row, RowLog, Table
 from gtx.data.table_writer import TableWriter
 from gtx.data.tables import check_source, open_table, records, sniff
 
-# --- Records of delimited text are the library's, whichever way they are read.
-
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_the_cells_are_those_of_the_library(delimiter: str) -> None:

@@ -27,9 +27,6 @@ from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph
 from gtx.molecules import Featuriser
 from tests.molecules_for_tests import RINGS, SMILES, whole_batch
 
-# --- What lies along shortest paths equals what networkx finds by listing them.
-
-
 BOND_SIZE = Featuriser().bond_sizes[0]
 
 

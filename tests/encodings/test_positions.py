@@ -12,9 +12,6 @@ from gtx.encodings.positions import sinusoidal_encoding
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import renumbered
 
-# --- Laplacian eigenvectors solve their equation, whatever the bucket, the numbering and the sign.
-
-
 K = 40  # more than any molecule here has
 
 

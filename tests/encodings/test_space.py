@@ -21,9 +21,6 @@ from gtx.encodings.space import HARMONICS, envelope, harmonics
 from gtx.graph import CompleteGraph
 from tests.molecules_for_tests import whole_batch
 
-# --- Distances in space: unknown ones are named, none has an infinite slope, and only distance counts.
-
-
 ALL = [
     BesselDistance(5, cutoff=5.0),
     ExpNormDistance(6, cutoff=8.0, learned=True),

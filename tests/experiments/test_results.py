@@ -14,8 +14,6 @@ from experiments.summary import ModelRuns, Models, Split, difference, gather
 from experiments.tables import RESULTS, Predictions
 from gtx.report.comparison import corrected_resampled_t
 
-# --- Rows, differences and the page made of results.
-
 
 def made(seed: int, noise: float, n: int = 200) -> Split:
     random = np.random.default_rng(seed)
@@ -59,35 +57,6 @@ def test_seeds_are_averaged_before_splits() -> None:
     seeds = ModelRuns("toy", "gtx", [result("gtx", 1.0), result("gtx", 2.0, seed=1), result("gtx", 3.0, seed=2)])
     assert (seeds.scores(), seeds.sd(), seeds.counted) == ([1.0, 2.0, 3.0], 1.0, "3 seeds")
     assert ModelRuns("toy", "gtx", [result("gtx", 1.0)]).sd() is None
-
-
-def put(folder: Path, name: str, **values: object) -> None:
-    known = dict(zip(("recipe", "folder", "name"), ("benchmark", *name.split("/")), strict=True))
-    tables.put(folder, result(known["name"].rsplit("-", 1)[0], **values) | known)
-
-
-def test_the_page_holds_whatever_there_is(tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    assert "## Aims and results" in results.results_page({}, data=False)
-    command = "python -m experiments.scaffold --sets esol --models {} --seeds {}"
-    for seed, value in enumerate((0.70, 0.80)):
-        put(folder, f"scaffold-esol/gtx-{seed}", value=value, seed=seed, command=command.format("gtx", seed))
-    put(folder, "scaffold-esol/gtx-0", value=0.70, seed=0, command=command.format("gtx", 0))  # made again
-    put(folder, "scaffold-esol/mean-0", value=2.0, command=command.format("mean", 0), parameters=1234)
-    put(folder, "scaffold-esol/gtx-without-local-0", value=0.9, command=command.format("gtx-without-local", 0))
-    tables.put(folder, {"recipe": "tuning", "folder": "mat-freesolv", "name": "gine-0", "val": {"loss": 0.1}})
-    page = results.results_page(gather(tables.predicted_runs(folder)), data=False)
-    lines = page.splitlines()
-    first = next(line for line in lines if line.startswith("| ESOL, scaffold split"))
-    assert "| 0.750 ± 0.071 | 0.78 | reached |  | 0.75 |  | mean of the training rows: 2.000 |" in first
-    assert "Test rows were scored 5 times, 4 of them for gtx" in page
-    row = next(line for line in lines if line.startswith("| gtx, the network alone"))
-    assert "| 2 seeds |" in row
-    assert "`python -m experiments.scaffold --sets esol --models gtx --seeds 0 1`" in row
-    assert "1,234" in next(line for line in lines if line.startswith("| mean of the training rows"))
-    part = next(line for line in lines if line.startswith("| without message passing over bonds"))
-    assert part.startswith("| without message passing over bonds | 0.900 | 1 run | 0.900 | 0.700 | 0.700 |")  # seed 0's
 
 
 def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from experiments import tables, zinc
+from experiments import zinc
 from experiments.runs import Run
 from gtx.data import public_datasets
 from tests.molecules_for_tests import store
@@ -60,12 +60,6 @@ def folder(data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def run(folder: Path, *more: str) -> dict:
-    assert zinc.main([*WORDS, "--out", str(folder / "results"), "--runs", str(folder / "runs"), *more]) == 0
-    (result,) = tables.runs(folder / "results", folder="zinc12k-graphs")
-    return result
-
-
 def test_the_graphs_come_back_as_they_went_in(data: list[Data], folder: Path) -> None:
     found = Run(zinc.SETS["graphs"], "gtx").dataset
     assert {part: len(rows) for part, rows in found.split.items()} == COUNTS
@@ -87,20 +81,6 @@ def test_the_real_graphs_are_those_of_the_smiles(shared_data: Path, monkeypatch:
     assert torch.equal(cut.sizes, read.sizes) and torch.equal(cut.bond_ptr, read.bond_ptr)
     assert np.allclose(cut.y[:, 0], table["y"][some]) and len(found.store) == 12_000
     assert [set(table["split"][rows]) for rows in found.split.values()] == [{"train"}, {"val"}, {"test"}]
-
-
-def test_a_run_ends_in_a_result_that_its_predictions_bear_out(folder: Path, capsys: pytest.CaptureFixture) -> None:
-    result = run(folder)
-    assert "zinc12k-graphs    gtx " in capsys.readouterr().out
-    assert result["rows"] == COUNTS and result["metric"] == "mae" and result["parameters"] < zinc.MOST
-    kept = tables.predictions(folder / "results", result)
-    assert result["test"]["mae"] == pytest.approx(np.abs(kept.measured - kept.values).mean(), rel=1e-4)
-    assert kept.rows.tolist() == list(range(40, 50))
-    assert result["settings"]["task"]["loss"] == "mae" and result["settings"]["model"]["arguments"]["layers"] == 1
-    assert result["command"].startswith("python -m experiments.zinc --sets graphs --epochs 2 --threads 1")
-    assert result["command"].endswith(" --seeds 0") and result["machine"]["threads"] == 1
-    log = (folder / "runs" / "zinc12k-graphs" / "gtx-0" / "members" / "0" / "log.csv").read_text()
-    assert "val_mae" in log and len(log.splitlines()) == 3
 
 
 def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys: pytest.CaptureFixture) -> None:

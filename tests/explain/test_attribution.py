@@ -25,9 +25,6 @@ from gtx.tasks.closed_form import fit_closed_form
 from tests.explain.conftest import specification
 from tests.tables import molecules
 
-# --- Shapley values: what is known of them, and of real molecules in a trained model.
-
-
 WORTH = np.array([5.0, -3.0, 1.0, 0.0, 2.0, 2.0])
 
 

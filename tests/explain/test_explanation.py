@@ -22,9 +22,6 @@ from gtx.models import ARCHITECTURES
 from gtx.prediction import Predictor
 from gtx.tasks import BinaryClassification
 
-# --- An explanation tells of the model at hand, and of nothing else.
-
-
 SMILES = "CC(=O)Nc1ccc(O)cc1"
 N = 11
 

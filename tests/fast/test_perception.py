@@ -30,9 +30,6 @@ from tests.molecules.rewriting import CAGES, ODD, SYMMETRIC, column, rewritings
 from tests.molecules_for_tests import SMILES
 from tests.tables import molecules
 
-# --- The compiled way and the plain one: the same codes, descriptors, SMILES, warnings and errors for every text.
-
-
 ROOT = Path(__file__).parents[2]
 TABLES = [ROOT / "examples" / f"{name}.csv" for name in ("molecules", "solvation")]
 EXAMPLES = [text for table in TABLES for text in column(table)][:500]

@@ -8,9 +8,6 @@ from torch_geometric.data import Data
 from gtx.graph import CompleteGraph, add_virtual_nodes
 from gtx.graph.constant_shape import BatchShape, ConstantShapeGraph, ShapeNotConstantError
 
-# --- The complete graph says which pairs there are, in which order, and packs them without loss.
-
-
 SIZES = [3, 0, 1, 5, 30, 3]
 
 

@@ -15,9 +15,6 @@ from gtx.molecules import Featuriser, make_conformer
 from tests.models.test_architectures import make
 from tests.molecules_for_tests import store
 
-# --- Rows of several molecules: what is read, kept and cut is that of their molecules, and one head sees them all.
-
-
 NAMES = ("solute", "solvent")
 ROWS = [("CCO", "O"), ("c1ccccc1", "CS(C)=O"), ("CC(", "C(C"), ("[Na+].[Cl-]", "C[C@H](O)F")]
 ALONE, PAIRS = Featuriser(), Featuriser(components=NAMES)

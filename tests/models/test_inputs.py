@@ -20,9 +20,6 @@ from tests.molecules_for_tests import SMILES, located, renumbered, store, whole_
 
 from .test_architectures import FEATURISER, NAMES, close
 
-# --- Features of atoms and bonds that the user gives reach the prediction of every model that embeds atoms and bonds.
-
-
 NO_BONDS = ["transformer", "gat", "gaan", "mat", "torchmd_net"]
 
 

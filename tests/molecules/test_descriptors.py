@@ -36,8 +36,6 @@ from tests.tables import molecules
 
 from .rewriting import CAGES, ODD, rewritings, sample
 
-# --- Descriptors, fingerprints and keys: RDKit's values, the same however the molecule is written, no silent zero.
-
 
 def test_order_of_atoms_changes_nothing(shared_data: Path) -> None:
     """Differences in units of each descriptor's spread over these molecules; bins of VSA could jump."""

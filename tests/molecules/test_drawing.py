@@ -16,9 +16,6 @@ from tests.tables import molecules
 
 from .rewriting import ODD
 
-# --- Drawings: a molecule survives being drawn, places and wedges count, and what cannot be is named.
-
-
 DRAWN = [
     *(smiles for smiles in SMILES if "[2H]" not in smiles),
     *("C/C=C\\C", "CC=CC", "C\\C=C\\C=C/C=CC", "CC(=NO)C", "C[S@](=O)CC", "C[C@@H]1CC[C@H](O)CC1", "C#C[N+](C)(C)C"),

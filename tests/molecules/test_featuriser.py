@@ -17,9 +17,6 @@ from gtx.molecules.perception import featurise_texts
 
 from .rewriting import CAGES, ODD, coloured_graph, rewritings, sample
 
-# --- Atom and bond codes: against values known from chemistry, against OGB's own, and whatever the order of atoms.
-
-
 FEATURISER = Featuriser(descriptors=False)
 
 

@@ -25,9 +25,6 @@ from gtx.prediction.inputs import as_texts
 
 from .rewriting import ODD, column, rewritings
 
-# --- Reading: what is accepted, and that every refusal says why, in one line and nowhere else.
-
-
 BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
 
 

@@ -12,9 +12,6 @@ from gtx.nn import BondMessagePassing, CategoricalEmbedding, PairEmbedding, comp
 from gtx.nn.bonds import LazyBondEmbedding
 from tests.molecules_for_tests import featurised
 
-# --- The compiled embedding of features against the plain one.
-
-
 needs_compiler = pytest.mark.skipif(building.compiler() is None, reason="there is no C compiler")
 
 FEATURES = [

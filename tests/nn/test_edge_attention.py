@@ -25,9 +25,6 @@ from gtx.graph import CompleteGraph
 from gtx.nn import EdgeAttention, EdgeStateUpdate, GraphTransformerLayer, LearnedDegreeScaling, PairEmbedding, Readout
 from tests.attention.by_hand import close, project
 
-# --- Both layouts are one equation; known attentions are special cases; guarantees hold.
-
-
 SIZES = [3, 1, 7, 2, 12, 0]
 
 

@@ -27,8 +27,6 @@ from gtx.nn.embedding import CategoryVocabulary
 from gtx.nn.features import ClippedStandardScaler
 from tests.molecules_for_tests import SMILES, store, whole_batch
 
-# --- Codes, pairs, tokens and bonds become vectors; unseen codes are "other"; z-scores know what is unknown.
-
 
 def test_code_embedding_is_the_sum_over_columns() -> None:
     layer = CategoricalEmbedding([3, 2], 4)

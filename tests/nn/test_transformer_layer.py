@@ -17,9 +17,6 @@ from gtx.nn import (
     Readout,
 )
 
-# --- A layer is attention, local messages and an MLP as residuals; edge states, degrees and readouts beside it.
-
-
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, 3, 8]))
 BONDS = torch.tensor([[0, 1, 3, 4], [1, 0, 4, 3]])
 

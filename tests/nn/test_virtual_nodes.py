@@ -7,9 +7,6 @@ from torch import Tensor
 from gtx.graph import CompleteGraph
 from gtx.nn import AddBondNodes, AddVirtualNodes, EdgeAttention
 
-# --- Learned virtual nodes: features of their own, for themselves and for their pairs.
-
-
 SIZES = [3, 0, 1, 5]
 GRAPH = CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0))
 

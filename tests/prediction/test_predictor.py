@@ -22,9 +22,6 @@ from gtx.tasks import BinaryClassification, MulticlassClassification, NumericTas
 from gtx.tasks.regression import count_elements
 from tests.molecules_for_tests import SMILES
 
-# --- Predictor.
-
-
 NUMBERS = ["gap_pred", "gap_std", "gap_low", "gap_high"]
 NUMBERS += [name.replace("gap", "solvation_water") for name in NUMBERS]
 

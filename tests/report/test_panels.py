@@ -20,9 +20,6 @@ from tests.molecules_for_tests import store
 
 from .conftest import SMILES, SPLIT
 
-# --- Comparison.
-
-
 METRICS = ("rmse", "mae", "r2")
 
 

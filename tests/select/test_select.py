@@ -22,9 +22,6 @@ from gtx.tasks.closed_form import fit_closed_form
 from tests.molecules_for_tests import store
 from tests.tables import molecules
 
-# --- Molecules are chosen by the posterior of a Gaussian process, as if each had been measured.
-
-
 RIDGE = 0.1
 
 

@@ -36,9 +36,6 @@ from tests.molecules_for_tests import SMILES
 from tests.training.task import FEATURISER
 from tests.training.task import SMILES as TAUGHT
 
-# --- Sequences: tokens, vocabularies, decoding.
-
-
 # --- Ragged sequences: cut, taught and padded as the lists they stand for.
 
 

@@ -10,9 +10,6 @@ import pytest
 from gtx.prediction import Predictor
 from tests.serve.conftest import Client, made, served, until
 
-# --- The page in a real browser.
-
-
 HOSTILE = "<img src=x onerror=document.title='hacked'>"
 TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'
 

@@ -18,12 +18,13 @@ from gtx.base.errors import InputError
 from gtx.cli.printing import score_table
 from gtx.data import FeatureColumns, MoleculeStore, featurise
 from gtx.data.batches import ConstantShapeStore
-from gtx.models import standard
+from gtx.models import build_model, standard
 from gtx.molecules import Featuriser
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.tasks import BinaryClassification, InferredTask, MulticlassClassification, NumericTask, Regression, TaskList
 from gtx.tasks.combined import join_scores, store_of
 from gtx.training import TrainSettings
+from gtx.training.module import TRANSFER_MATCHING
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import train_model
 from gtx.workflow.baselines import means_of_alike
@@ -39,8 +40,6 @@ LEARNING = TrainSettings(
     | {"epochs": 15, "lr": 1e-2, "batch_molecules": 8, "model_arguments": TINY["model_arguments"] | {"dropout": 0.0}}
     | {"kernel_parts": ["substructures", "descriptors"]}
 )
-
-# --- Baselines of atoms.
 
 
 def test_those_alike_are_of_training_alone() -> None:
@@ -163,19 +162,6 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     assert type(data.task) is BinaryClassification and data.task.columns.labels(0) == ("0", "1")
 
 
-def test_list_columns_of_parquet_are_read(tmp_path: Path) -> None:
-    lists = {
-        "smiles": ["CCO", "CO"],
-        "ring": [[True, False, None], [False, True]],
-        "kind": [["a", "b", "c"], ["b", "a"]],
-    }
-    pd.DataFrame(lists | {"split": "train"}).to_parquet(tmp_path / "t.parquet")
-    task = InferredTask(["ring", "kind"], level="atom")
-    data = load_training_table(DataSettings(str(tmp_path / "t.parquet"), task=task, split_column="split", workers=0))
-    assert data.task.classes == (("false", "true"), ("a", "b", "c")) and not data.files[0].row_log.errors
-    np.testing.assert_array_equal(data.store.atom_y, [[1, 0], [0, 1], [np.nan, 2], [0, 1], [1, 0]])
-
-
 def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
     cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
     path = write(tmp_path / "t.csv", [["CCO", cell, "", "[1, 1, 1]"] for cell in cells], ["smiles", "q", "no", "one"])
@@ -267,6 +253,9 @@ def test_a_model_of_atoms_is_trained_further_on_molecules_or_bonds() -> None:
     further = PretrainedModel(model.header, [], model.header.featuriser, "m.gtx", "")
     assert further.spec(Regression("y"))["arguments"]["per"] == "molecule"
     assert further.spec(Regression("b", level="bond"))["arguments"]["per"] == "bond"
+    own = build_model(further.spec(Regression("y"))).state_dict()
+    kept = TRANSFER_MATCHING.transferable(own, model.members[0].state_dict())
+    assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
     rates = {"all": 0.1, "readout.substructures": 1}
     tuned = replace(further, header=replace(model.header, settings={"tuning": {"rates": rates}}))
     bonds, both = Regression("b", level="bond"), TaskList(tasks=(Regression("y"), Regression("b", level="bond")))
@@ -457,9 +446,6 @@ def test_means_are_over_the_targets_that_have_a_score() -> None:
     found = join_scores([one, other], ["rmse", "accuracy"])
     assert (found["rmse"], found["accuracy"], list(found["per_target"])) == (1.5, 0.5, ["a", "b", "c"])
     assert "bounds" not in found
-
-
-ATOMS = Regression("a", level="atom")
 
 
 @pytest.mark.parametrize(

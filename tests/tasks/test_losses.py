@@ -20,9 +20,6 @@ from gtx.training_data import DataSettings, load_training_table
 from tests.molecules_for_tests import SMILES, store
 from tests.tables import write
 
-# --- Losses leave out blanks, in value and in gradient.
-
-
 PLAIN = {
     "mse": (Regression(("a", "b", "c"), loss="mse"), F.mse_loss),
     "mae": (Regression(("a", "b", "c"), loss="mae"), F.l1_loss),

@@ -43,19 +43,6 @@ def test_follows_its_equation() -> None:
     torch.testing.assert_close(average.average[0].double(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_keeps_the_averaged_weights_of_the_best_epoch() -> None:
-    module, average = begun()
-    best, kept, averages = BestEpoch(average), [], []
-    for epoch, score in enumerate([3.0, 1.0, 2.0, 1.5, 7.0, 6.0, 6.0, torch.nan]):
-        step(module, average, epoch + 1)
-        best.on_train_epoch_end(at(epoch=epoch, val_score=score), module)
-        kept.append(best.epoch)
-        averages.append(average.average[0].clone())
-        assert torch.equal(best.weights["weight"], averages[best.epoch])
-    assert kept == [0, 1, 1, 1, 4, 5, 6, 6]  # the second half begins anew; of equals the later
-    assert best.score == 6.0
-
-
 @pytest.mark.parametrize(
     ("scores", "kept"),
     [

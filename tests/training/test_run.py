@@ -24,8 +24,6 @@ from tests.tables import XTB9, molecules, write
 
 from .task import train
 
-# --- A folder holds one run: another in its place is refused, by name, unless it is told to overwrite.
-
 
 def config(rows: int = 10, **settings: object) -> dict:
     return collect_run_config(Regression(["y"]), TrainSettings(**settings), {"data": {"rows": rows}})

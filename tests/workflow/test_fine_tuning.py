@@ -23,7 +23,6 @@ from gtx.prediction.model_file import read_model
 from gtx.tasks import Regression
 from gtx.tasks.regression import TargetScaler
 from gtx.training import TrainSettings
-from gtx.training.module import TRANSFER_MATCHING
 from gtx.training.optimise import rate_of
 from gtx.training_data import DataSettings, load_training_table
 from gtx.workflow import PretrainedModel, train_model
@@ -240,18 +239,3 @@ def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monke
     changed(tensors, plain | {"featuriser": plain["featuriser"] | {"hash": "another"}})
     with pytest.raises(InputError, match="describes molecules differently"):
         gtx.load("foundation")
-
-
-def test_a_model_of_atoms_is_a_start_for_targets_of_molecules(tmp_path: Path) -> None:
-    featuriser = Featuriser(descriptors=False)
-    sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
-    arguments = {"out_channels": 1, **sizes, **TINY["model_arguments"], "substructures": None, "per": "atom"}
-    spec = {"name": "standard", "arguments": arguments}
-    task = Regression(("charge",), level="atom", scaler=TargetScaler(torch.zeros(1).double(), torch.ones(1).double()))
-    of_atoms = build_model(spec)
-    save_model(tmp_path / "atoms.gtx", [of_atoms], ModelFileHeader(task, featuriser, spec))
-    fine_tuning = PretrainedModel.open(tmp_path / "atoms.gtx", DataSettings("table.csv"), TrainSettings())
-    assert fine_tuning.spec(Regression("y"))["arguments"]["per"] == "molecule"
-    own = build_model(fine_tuning.spec(Regression("y"))).state_dict()
-    kept = TRANSFER_MATCHING.transferable(own, of_atoms.state_dict())
-    assert {name for name in own if name.startswith("layers.")} <= set(kept) and "head.0.weight" not in kept
