@@ -98,7 +98,7 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def forks(monkeypatch: pytest.MonkeyPatch) -> None:
+def forks(monkeypatch) -> None:
     """Worker processes are forks of this one."""
     from tests.forks import use_forks
 
@@ -106,6 +106,6 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def undrawable(monkeypatch: pytest.MonkeyPatch) -> None:
+def undrawable(monkeypatch) -> None:
     """A machine like a bare server, on which RDKit's drawing cannot be imported."""
     monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw", None)

@@ -2,14 +2,13 @@
 
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
 
 
 @pytest.fixture
-def site(tmp_path: Path):
+def site(tmp_path):
     """A folder, and the address of a server on this machine that serves it."""
     folder = tmp_path / "site"
     folder.mkdir()

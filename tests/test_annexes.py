@@ -100,7 +100,7 @@ def prepare(folder: Path, deleted: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_without_an_annex_the_others_work(tmp_path: Path) -> None:
+def test_without_an_annex_the_others_work(tmp_path) -> None:
     """All annexes gone: a model is trained too."""
     folders = {tmp_path / name: [name] for name in ANNEXES} | {tmp_path / "all": ANNEXES}
     gone = {folder: prepare(folder, deleted) for folder, deleted in folders.items()}
@@ -121,7 +121,7 @@ def test_the_installed_gtx_has_the_entry_points_of_its_project() -> None:
         assert set(entries) <= set(additions(group.removeprefix("gtx.")))
 
 
-def test_an_annex_that_lacks_a_package_says_which(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_annex_that_lacks_a_package_says_which(monkeypatch, tmp_path) -> None:
     (tmp_path / "broken_annex.py").write_text("import package_that_nobody_has")
     install(tmp_path, "broken-annex", {"gtx.commands": {"broken": "broken_annex"}})
     monkeypatch.syspath_prepend(tmp_path)
@@ -133,7 +133,7 @@ def test_an_annex_that_lacks_a_package_says_which(monkeypatch: pytest.MonkeyPatc
         additions.cache_clear()
 
 
-def test_the_command_of_an_annex_is_one_of_gtx(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_of_an_annex_is_one_of_gtx(capsys) -> None:
     commands = additions("commands")
     assert not set(commands) & set(COMMANDS)
     assert main(["--help"]) == 0

@@ -41,7 +41,7 @@ PAGES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_runs(page: Path, tmp_path, monkeypatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
@@ -54,7 +54,7 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_commands_that_predict_and_select_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_that_predict_and_select_run(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = pd.read_csv(ROOT / "examples" / "solvation.csv")
     for name, rows in {"measured": table[:120], "library": table[120:240], "molecules": table[120:130]}.items():
@@ -81,7 +81,7 @@ def read_page(name: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("forks")
-def test_what_replaces_an_option_of_chemprop_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_replaces_an_option_of_chemprop_runs(tmp_path, monkeypatch) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     write_data()

@@ -30,7 +30,7 @@ QUIET |= {"enable_model_summary": False, "accelerator": "cpu"}
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory) -> Path:
     rows = molecules(120)[["smiles", "solvation_water"]].to_numpy().tolist()
     return write(tmp_path_factory.mktemp("script") / "data.csv", rows, ["smiles", "y"])
 
@@ -47,7 +47,7 @@ def parts(
     return TrainingModule(model, data.task, settings), data
 
 
-def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     options = {"precision": "bf16-mixed", "gradient_clip_val": 1.0, "accelerator": "cpu", "enable_progress_bar": False}
     scores = main(str(table), "y", str(tmp_path / "model.gtx"), max_epochs=4, **options)
@@ -62,9 +62,7 @@ def test_it_learns_scores_and_writes_a_file(table: Path, tmp_path: Path, monkeyp
     assert np.sqrt((error**2).mean()) == pytest.approx(scores["test_rmse"], rel=0.05)  # of the epoch that was kept
 
 
-def test_lightnings_command_line_trains_what_a_yaml_file_says(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lightnings_command_line_trains_what_a_yaml_file_says(table: Path, tmp_path, monkeypatch) -> None:
     monitored = (EXAMPLES / "lightning.yaml").read_text().replace("examples/solvation.csv", str(table))
     (tmp_path / "lightning.yaml").write_text(monitored.replace("dG_water", "y").replace("  split: scaffold\n", ""))
     words = ["fit", "--config", "lightning.yaml", "--trainer.max_epochs=1", "--trainer.accelerator=cpu"]
@@ -90,7 +88,7 @@ def test_predictions_are_in_the_units_of_the_test_and_in_order(table: Path) -> N
         assert set(np.float32(molecules_of_part.y[:, 0]).tolist()) <= values
 
 
-def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path: Path) -> None:
+def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path) -> None:
     smiles = molecules(60).smiles
     degrees = [[atom.GetDegree() for atom in read_smiles(text).GetAtoms()] for text in smiles]
     file = write(tmp_path / "atoms.csv", list(zip(smiles, map(str, degrees), strict=True)), ["smiles", "degree"])
@@ -102,7 +100,7 @@ def test_predictions_of_atoms_are_a_list_for_each_molecule(tmp_path: Path) -> No
     assert 0 < torch.cat(predicted).mean() < 4  # bonds of an atom
 
 
-def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lightning_would_say_cryptically(table: Path, monkeypatch) -> None:
     module, data = parts(table)
     with pytest.raises(gtx.InputError, match=r"holds weights alone: give model= and task= too.*Predictor\.of"):
         TrainingModule.load_from_checkpoint("last.ckpt")
@@ -119,7 +117,7 @@ def test_what_lightning_would_say_cryptically(table: Path, monkeypatch: pytest.M
         TrainingModule(module.model, module.task)
 
 
-def test_a_damaged_checkpoint_is_told_without_torchs_advice(table: Path, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_told_without_torchs_advice(table: Path, tmp_path) -> None:
     module, data = parts(table)
     trainer = Trainer(max_epochs=1, **QUIET)
     trainer.fit(module, data)

@@ -37,7 +37,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 @pytest.mark.parametrize("line", sorted(COMMANDS))
-def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_has_these_options(line: str, tmp_path, monkeypatch) -> None:
     if "--config" in line:
         write_shown((ROOT / "docs" / "training-options.md").read_text(), tmp_path)
         monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def test_every_command_has_these_options(line: str, tmp_path: Path, monkeypatch:
     load_command(command).parse(words)
 
 
-def test_the_python_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_runs_from_top_to_bottom(tmp_path, monkeypatch) -> None:
     """On fewer molecules, for one epoch, and with a small model in place of the one that the commands train."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()

@@ -25,7 +25,7 @@ def build_site(out: Path, **options: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory) -> Path:
     def refuse(*_: object) -> None:
         raise AssertionError("the site is built without a network")
 
@@ -83,7 +83,7 @@ def test_every_name_of_the_reference_is_public(package: str) -> None:
     assert names and not [name for name in names if not hasattr(module, name)]
 
 
-def test_a_broken_link_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_link_stops_the_build(tmp_path, monkeypatch) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("[nowhere](no-such-page.md)")
     (tmp_path / "mkdocs.yml").write_text("site_name: x\n")

@@ -41,7 +41,7 @@ def test_the_guarantees(name: str, dtype: torch.dtype) -> None:
 
 
 @EVERY
-def test_blocks_of_receivers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_receivers_change_nothing(name: str, monkeypatch) -> None:
     layer, graph = make(name), complete([3, 5])
     x, e = CASES[name].inputs(graph)
     masked = graph.masked(torch.rand(graph.num_pairs, generator=torch.Generator().manual_seed(3)) < 0.7)

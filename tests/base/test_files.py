@@ -2,14 +2,13 @@
 
 import errno
 import os
-from pathlib import Path
 
 import pytest
 
 from gtx.base.files import atomic_file, write_text
 
 
-def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path, monkeypatch) -> None:
     file, synced = tmp_path / "a" / "b.txt", []
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda number: synced.append((os.fstat(number), file.exists())) or sync(number))
@@ -20,7 +19,7 @@ def test_takes_its_name_when_all_of_it_has_reached_the_disk(tmp_path: Path, monk
     assert state.st_ino == file.stat().st_ino and state.st_size == 4 and not was_there
 
 
-def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_error_leaves_what_was_there(tmp_path) -> None:
     file = tmp_path / "b.txt"
     write_text(file, "old")
     with pytest.raises(KeyboardInterrupt), atomic_file(file, "w") as opened:
@@ -30,7 +29,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["write", "fsync"])
-def test_a_full_disk_is_told_of_the_file(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_of_the_file(when: str, tmp_path, monkeypatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -44,7 +43,7 @@ def test_a_full_disk_is_told_of_the_file(when: str, tmp_path: Path, monkeypatch:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_link_stays_one_and_others_may_read(tmp_path: Path) -> None:
+def test_a_link_stays_one_and_others_may_read(tmp_path) -> None:
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "real" / "file")

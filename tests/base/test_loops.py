@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +23,7 @@ CALL = "from loops import loop; print(loop(1))"
 
 
 @pytest.fixture
-def call(tmp_path: Path) -> Callable[..., str]:
+def call(tmp_path) -> Callable[..., str]:
     """A function that calls a compiled loop in a process of its own; numba's cache is below `tmp_path / "cache"`."""
     (tmp_path / "loops.py").write_text(LOOP)
 
@@ -37,7 +36,7 @@ def call(tmp_path: Path) -> Callable[..., str]:
 
 
 def test_a_damaged_file_or_a_change_of_a_function_that_the_loop_calls_is_noticed(
-    call: Callable[..., str], tmp_path: Path
+    call: Callable[..., str], tmp_path
 ) -> None:
     assert call() == "20\n"
     for kind in ("nbi", "nbc"):
@@ -51,9 +50,7 @@ def test_a_damaged_file_or_a_change_of_a_function_that_the_loop_calls_is_noticed
     assert call() == "30\n"
 
 
-def test_where_no_folder_can_be_written_the_loop_is_compiled_all_the_same(
-    call: Callable[..., str], tmp_path: Path
-) -> None:
+def test_where_no_folder_can_be_written_the_loop_is_compiled_all_the_same(call: Callable[..., str], tmp_path) -> None:
     (tmp_path / "__pycache__").write_text("a file, not a folder")
     nowhere = {name: "/dev/null/x" for name in ("NUMBA_CACHE_DIR", "HOME", "XDG_CACHE_HOME")}
     assert call(**nowhere) == "20\n"

@@ -21,7 +21,7 @@ BROKEN, BAD_CELL, BLANK, TWICE = 3, 5, 7, 11  # rows that something is the matte
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def words(tmp_path_factory) -> list[str]:
     rows = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
     rows[BROKEN][0], rows[BAD_CELL][1], rows[BLANK][1] = "C1CC", "high", ""
     rows[TWICE][0] = rows[TWICE - 1][0]
@@ -31,7 +31,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def out(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(words: list[str], tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("out") / "bench"
     assert main([*words, "--out", str(out)]) == 0
     return out
@@ -78,9 +78,7 @@ def test_the_table_is_that_of_the_predictions(words: list[str], out: Path) -> No
     assert (out / "benchmark.png").stat().st_size > 10_000
 
 
-def test_the_same_command_reads_what_is_there_and_others_are_refused(
-    words: list[str], out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_same_command_reads_what_is_there_and_others_are_refused(words: list[str], out: Path, capsys) -> None:
     before = {file: file.stat().st_mtime_ns for file in out.glob("splits/*/result.json")}
     table = (out / "benchmark.csv").read_bytes()
     assert main([*words, "--out", str(out)]) == 0
@@ -99,7 +97,7 @@ def test_the_same_command_reads_what_is_there_and_others_are_refused(
 
 
 def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
-    words: list[str], out: Path, tmp_path: Path
+    words: list[str], out: Path, tmp_path
 ) -> None:
     again = [*words, f"--out={tmp_path / 'killed'}"]
     killed_after_a_split([*again, "--jobs=2"])
@@ -118,9 +116,7 @@ def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
-def test_what_cannot_be_is_one_line(
-    words: list[str], words_more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_is_one_line(words: list[str], words_more: list[str], message: str, tmp_path, capsys) -> None:
     assert main([*words, "--out", str(tmp_path / "x"), *words_more]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1

@@ -28,7 +28,7 @@ def gtx(*words: object, **options: object) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     write(folder / "data.csv", molecules(100)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
     words = ["train", folder / "data.csv", "--target-columns", "gap", "--units", "gap=eV", "--out", folder / "run"]
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_command_again_says_it_is_finished(folder: Path, capsys) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", "--units", "gap=eV"]
     words += ["--out", str(folder / "run")]
     assert main([*words, *TINY_TRAIN]) == 0
@@ -61,9 +61,7 @@ def test_the_same_command_again_says_it_is_finished(folder: Path, capsys: pytest
     assert not old.exists() and len(list(old.parent.iterdir())) == 1  # what was read is kept for the next time
 
 
-def test_predict_reads_a_table_a_pipe_and_a_smiles(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predict_reads_a_table_a_pipe_and_a_smiles(folder: Path, capsys, monkeypatch) -> None:
     model, out = str(folder / "run" / "model.gtx"), folder / "predictions.csv"
     assert main(["predict", model, str(folder / "data.csv"), "--out", str(out)]) == 0
     said = capsys.readouterr().err
@@ -80,7 +78,7 @@ def test_predict_reads_a_table_a_pipe_and_a_smiles(
     assert "3 rows: 2 read, 1 error" in told.err
 
 
-def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path: Path) -> None:
+def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path) -> None:
     (tmp_path / "none.csv").write_text("name,smiles\n")
     model = str(folder / "run" / "model.gtx")
     assert main(["predict", model, str(tmp_path / "none.csv"), "--out", str(tmp_path / "out.csv")]) == 0
@@ -88,9 +86,7 @@ def test_a_header_and_no_rows_gives_a_header_and_no_rows(folder: Path, tmp_path:
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1
 
 
-def test_no_usable_row_is_status_2_and_every_error_is_written(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_usable_row_is_status_2_and_every_error_is_written(folder: Path, tmp_path, capsys) -> None:
     model, table, out = str(folder / "run" / "model.gtx"), tmp_path / "in.csv", tmp_path / "out.csv"
     for rows, status in (["C1CC", "x"], 2), (["C1CC", "CO"], 0):
         table.write_text("\n".join(["smiles", *rows]))
@@ -101,9 +97,7 @@ def test_no_usable_row_is_status_2_and_every_error_is_written(
     assert main(["predict", model, "C1CC"]) == 2
 
 
-def test_info_and_models_also_of_another_width_and_other_characters(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_info_and_models_also_of_another_width_and_other_characters(folder: Path, capsys, monkeypatch) -> None:
     assert main(["info", str(folder / "run" / "model.gtx")]) == 0
     assert "regression" in (text := capsys.readouterr().out) and "gap (eV)" in text
     assert re.search(r"test scores +gap: rmse [\d.]+ eV, mae [\d.]+ eV, r2 -?[\d.]+ *\n", text)
@@ -120,7 +114,7 @@ def test_info_and_models_also_of_another_width_and_other_characters(
         assert "standard" in stream.buffer.getvalue().decode("ascii")
 
 
-def test_quiet_leaves_results_and_errors(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_leaves_results_and_errors(folder: Path, tmp_path, capsys) -> None:
     model, words = str(folder / "run" / "model.gtx"), ["--quiet", "--out", str(tmp_path / "out.csv")]
     assert main(["predict", model, str(folder / "data.csv"), *words]) == 0
     assert capsys.readouterr() == ("", "") and len(read(tmp_path / "out.csv")) == 100
@@ -130,7 +124,7 @@ def test_quiet_leaves_results_and_errors(folder: Path, tmp_path: Path, capsys: p
     assert " eV" in capsys.readouterr().err
 
 
-def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
     file = tmp_path / "moleculenet" / "bace" / "raw" / "bace.csv"  # its molecules are in a column "mol"
     file.parent.mkdir(parents=True)
     write(file, [[smiles, i % 2] for i, smiles in enumerate(molecules(40)["smiles"])], ["mol", "Class"])
@@ -163,7 +157,7 @@ def test_a_public_set_is_known_by_name(tmp_path: Path, monkeypatch: pytest.Monke
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
 )
 def test_unusable_input_is_one_paragraph_and_exit_2(
-    words: list[str], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, folder: Path, monkeypatch, capsys
 ) -> None:
     monkeypatch.chdir(folder)
     assert main(words + (TINY_TRAIN[1:] if words[0] == "train" else [])) == 2
@@ -172,7 +166,7 @@ def test_unusable_input_is_one_paragraph_and_exit_2(
     assert error.strip().count("\n\n") == 0
 
 
-def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_to_the_predictions_of_an_uninterrupted_one(folder: Path, tmp_path) -> None:
     words = ["train", str(folder / "data.csv"), "--target-columns", "gap", *TINY_TRAIN]
     ((status, _),) = processes(tmp_path, partial(die_after_an_epoch, [*words, f"--out={tmp_path / 'killed'}"]))
     assert status == -signal.SIGKILL

@@ -22,7 +22,7 @@ def test_the_values_are_those_of_xtb9_and_no_molecule_is_in_both_tables() -> Non
 
 
 @pytest.mark.slow
-def test_a_first_model_and_what_to_do_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_first_model_and_what_to_do_with_it(tmp_path, capfd) -> None:
     out = tmp_path / "first"
     assert main(["demo", "--epochs=1", f"--out={out}"]) == 0
     screen, notes = capfd.readouterr()

@@ -9,7 +9,7 @@ from gtx.cli import main
 MODEL = str(Path(__file__).parents[1] / "prediction" / "golden" / "neighbours.gtx")
 
 
-def test_a_figure_and_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_and_the_numbers(tmp_path, capsys) -> None:
     out = tmp_path / "figure.svg"
     words = ["--layer", "-1", "--head", "1", "--receiver", "2", "--draws", "5", "--seed", "7"]
     assert main(["explain", MODEL, "CCO", "--out", str(out), *words]) == 0
@@ -31,17 +31,13 @@ def test_a_figure_and_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["CCO", "--out", "figure.pdf"], "figure.pdf: expected a file name that ends in .svg or .html"),
     ],
 )
-def test_unusable_input_is_one_line_and_exit_2(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unusable_input_is_one_line_and_exit_2(words: list[str], message: str, capsys) -> None:
     assert main(["explain", MODEL, *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("gtx: ") and message in error and error.count("\n") == 1
 
 
-def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(
-    tmp_path: Path, undrawable: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_molecules_cannot_be_drawn_the_numbers_come_and_one_line(tmp_path, undrawable: None, capsys) -> None:
     assert main(["explain", MODEL, "CCO", "--draws", "5", "--out", str(tmp_path / "figure.svg")]) == 2
     said = capsys.readouterr()
     assert said.err.startswith("gtx: RDKit cannot draw molecules on this machine: ") and said.err.count("\n") == 1

@@ -91,7 +91,7 @@ def test_a_wrong_value(kind: Any, word: str, message: str) -> None:
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,
 )
-def test_a_wrong_word_is_one_line_and_exit_2(words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_is_one_line_and_exit_2(words: list[str], line: str, capsys) -> None:
     assert main(words) == 2
     said = capsys.readouterr()
     assert said.err.startswith(f"gtx: {line}") and said.err.count("\n") == 1 and not said.out
@@ -103,19 +103,17 @@ def test_words_may_stand_before_and_behind_options() -> None:
     assert given.chosen == {"model", "molecules", "device"} and given.out == "-"
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version(capsys) -> None:
     assert main(["--version"]) == 0 and capsys.readouterr().out == "gtx 0.1.0\n"
 
 
-def test_without_a_word_gtx_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_word_gtx_shows_its_help(capsys) -> None:
     assert main([]) == 0
     assert "gtx predict run/model.gtx molecules.csv" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", list_commands())
-def test_help_fits_a_page_and_all_of_it_names_every_option(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_fits_a_page_and_all_of_it_names_every_option(command: str, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     short, full = (shown([command, "--help", *more], capsys) for more in ([], ["all"]))
     assert len(short) <= 60 and max(map(len, short + full)) <= 80
@@ -129,7 +127,7 @@ def test_help_fits_a_page_and_all_of_it_names_every_option(
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "molecule-atom-bond"])
-def test_a_task_has_a_help_of_its_own(task: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_has_a_help_of_its_own(task: str, capsys) -> None:
     text = "\n".join(shown(["train", "--task", task, "--help"], capsys))
     every = {field.name for entry in TASKS.values() for field in option_fields(entry.options)}
     own = {field.name for field in option_fields(TASKS[task].options)}

@@ -14,7 +14,7 @@ HERE = ["--workers=0", "--device=cpu"]
 
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def library(tmp_path, monkeypatch) -> None:
     """The working folder holds a folder `library` of two tables, and a note."""
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "a.csv").write_text("smiles\nCCO\nC1CC\nCCN\n")
@@ -23,7 +23,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys: pytest.CaptureFixture) -> None:
+def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys) -> None:
     words = ["predict", MODEL, "library", "--out", "out", *HERE]
     assert main(words) == 0
     said = capsys.readouterr()
@@ -40,13 +40,13 @@ def test_a_folder_is_predicted_into_a_folder_and_not_twice(library: None, capsys
     assert "0 tables predicted, 2 predicted before" in said and "gtx: c.csv: which column holds the SMILES?" in said
 
 
-def test_the_scores_of_each_table_of_a_folder_are_told(library: None, capsys: pytest.CaptureFixture) -> None:
+def test_the_scores_of_each_table_of_a_folder_are_told(library: None, capsys) -> None:
     Path("library/a.csv").write_text("smiles,gap\nCCO,7\nCCN,6\n")
     assert main(["predict", MODEL, "library", "--out", "out", *HERE]) == 0
     assert "a.csv: gap: rmse " in capsys.readouterr().err
 
 
-def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pytest.CaptureFixture) -> None:
+def test_several_smiles_are_predicted_without_a_file(library: None, capsys) -> None:
     assert main(["predict", MODEL, "CCO", "C1CC", "CCN", *HERE]) == 0
     said = capsys.readouterr()
     assert [line.split(",")[0] for line in said.out.splitlines()] == ["smiles", "CCO", "C1CC", "CCN"]
@@ -55,7 +55,7 @@ def test_several_smiles_are_predicted_without_a_file(library: None, capsys: pyte
     assert "--engine is for a folder of molecules" in capsys.readouterr().err
 
 
-def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.CaptureFixture) -> None:
+def test_what_each_member_predicts_stands_behind(library: None, capsys) -> None:
     model = str(Path(MODEL).with_name("ensemble.gtx"))
     Path("taken.csv").write_text("smiles,dipole_pred_1\nCCO,0.5\n")
     assert main(["predict", model, "taken.csv", "--members", *HERE]) == 0
@@ -68,7 +68,7 @@ def test_what_each_member_predicts_stands_behind(library: None, capsys: pytest.C
     assert list(pd.read_csv("out/a.csv"))[-4:-2] == ["dipole_pred_1", "dipole_pred_2"]
 
 
-def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.CaptureFixture) -> None:
+def test_only_what_is_asked_for_is_written(library: None, capsys) -> None:
     best = ["--top=2", "--by=gap_pred"]
     assert main(["predict", MODEL, "library", "--out", "best", *best, *HERE]) == 0
     assert "the best 2 rows in best/top.csv" in capsys.readouterr().err and len(pd.read_csv("best/top.csv")) == 2
@@ -77,9 +77,7 @@ def test_only_what_is_asked_for_is_written(library: None, capsys: pytest.Capture
     assert len(said.out.splitlines()) == 3 and "2 of them are written" in said.err
 
 
-def test_a_run_that_is_ended_says_that_it_goes_on(
-    library: None, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_ended_says_that_it_goes_on(library: None, capsys, monkeypatch) -> None:
     def end(*_: object, **__: object) -> None:
         raise Terminated
 
@@ -101,6 +99,6 @@ def test_a_run_that_is_ended_says_that_it_goes_on(
         ),
     ],
 )
-def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys: pytest.CaptureFixture) -> None:
+def test_what_cannot_be_done_is_said(library: None, words: list, message: str, capsys) -> None:
     assert main(["predict", MODEL, *words, *HERE]) == 2
     assert message in capsys.readouterr().err

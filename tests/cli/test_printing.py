@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parents[1] / "prediction" / "golden" / "regression.gtx"
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory) -> str:
     """A model file that somebody else sent."""
     members, header, _ = read_model(GOLDEN)
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
@@ -39,20 +39,20 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
     return text.replace("\n", "")
 
 
-def test_a_line_and_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_and_a_cell(capsys) -> None:
     say(f"{EVIL}\nand a second line")
     assert told(capsys) == f"{SHOWN}\\nand a second line"
     assert cell(f"{EVIL}\nb") == SHOWN.replace("[x]", r"\[x]") + "\nb"
 
 
-def test_scores(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores(capsys) -> None:
     scores = {"rmse": 1.0, "mae": 0.5, "r2": None}
     part = {**scores, "per_target": {EVIL: scores}}
     score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics, {EVIL: "\x1b[2J"})
     assert r"\x1b[2J" in told(capsys)
 
 
-def test_commands(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_commands(model: str, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "t.csv", [["CCO", 1], ["CC", 2], ["C", 3]], ["smiles", EVIL])
     assert main(["info", model]) == 0
@@ -74,7 +74,7 @@ def test_commands(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 # --- Scores, as a table.
 
 
-def test_it_is_said_why_there_is_no_test_score(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_said_why_there_is_no_test_score(capsys) -> None:
     known, nothing = {"rmse": 1.0, "mae": 0.5, "r2": None}, dict.fromkeys(("rmse", "mae", "r2"))
     part = {**known, "per_target": {"y": known}}
     for more, why in (
@@ -96,7 +96,7 @@ def several(count: int, **more: float) -> dict[str, object]:
     return {**part, **more, "per_target": own}
 
 
-def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys) -> None:
     part = several(12)
     score_table({"train": part, "val": part, "test": part}, NumberObjective.metrics)
     said = capsys.readouterr().out.splitlines()
@@ -112,9 +112,7 @@ def test_of_many_targets_the_mean_comes_first_and_the_table_ends(capsys: pytest.
     assert "of 40 targets one metric each, and 20 of them; metrics.json has all scores" in said
 
 
-def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert folded("permeability_caco2 of the whole", 14).split("\n") == ["permeability_", "caco2 of the", "whole"]
     assert folded("y" * 33, 16).split("\n") == ["y" * 16, "y" * 16, "y"]
@@ -129,9 +127,7 @@ def test_on_a_narrow_terminal_a_name_is_broken_between_its_words(
     assert [name for name in cells if name] == ["permeability_", "caco2_papp"]
 
 
-def test_a_comparison_on_a_narrow_terminal_has_fewer_metrics_and_no_cut_number(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_on_a_narrow_terminal_has_fewer_metrics_and_no_cut_number(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     more = {"mean": 0.5, "sd": 0.1, "difference": -0.1, "low": -0.2, "high": 0.1, "p": 0.0001}
     names = [(method, metric) for method in ("gtx", "random_forest") for metric in NumberObjective.metrics]

@@ -40,19 +40,14 @@ def terminated(function: Callable, at: int = 1) -> Callable:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path) -> Path:
     return write(tmp_path / "data.csv", molecules(60)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
 
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])
 @pytest.mark.parametrize("when", ["before it trains", "while it trains"])
 def test_a_training_says_that_it_goes_on_and_does(
-    command: str,
-    when: str,
-    table: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, when: str, table: Path, tmp_path, monkeypatch, capsys
 ) -> None:
     more = ["--test-folds=2", "--repeats=1"] if command == "benchmark" else []
     tiny = TINY_TRAIN if command == "train" else TINY_WORDS
@@ -73,9 +68,7 @@ def test_a_training_says_that_it_goes_on_and_does(
 
 
 @pytest.mark.usefixtures("forks")
-def test_predicting_leaves_no_file_and_no_worker(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predicting_leaves_no_file_and_no_worker(table: Path, tmp_path, monkeypatch, capsys) -> None:
     featuriser = Featuriser()
     task = Regression("gap", scaler=TargetScaler.fit(torch.randn(9, 1)))
     spec = make_model_spec(TrainSettings(**TINY), featuriser, task, 60)

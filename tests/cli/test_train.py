@@ -16,7 +16,7 @@ REASON = f'row 5, column "smiles", value "{IMPOSSIBLE}": no conformer could be m
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("conformers")
     rows = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
     rows[4][0] = IMPOSSIBLE
@@ -32,7 +32,7 @@ def test_a_failed_conformer_keeps_its_row_and_says_why(folder: Path) -> None:
     assert rows[4]["warning"].startswith(REASON) and all(row["gap_pred"] and not row["error"] for row in rows)
 
 
-def test_prediction_makes_conformers_unasked(folder: Path, tmp_path: Path) -> None:
+def test_prediction_makes_conformers_unasked(folder: Path, tmp_path) -> None:
     model = gtx.load(folder / "run" / "model.gtx")
     assert model.header.featuriser.conformers and model.header.model["arguments"]["coordinates"]
     frame = model.predict(["CCO", "OCC", IMPOSSIBLE])
@@ -62,7 +62,7 @@ def room(kilobytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_training_goes_on_when_there_is_room_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_goes_on_when_there_is_room_again(tmp_path, capsys) -> None:
     rows = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
     table, out = write(tmp_path / "data.csv", rows, ["smiles", "gap"]), tmp_path / "run"
     words = ["train", str(table), "--target-columns=gap", "--workers=0", f"--out={out}", *TINY_TRAIN]

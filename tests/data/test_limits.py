@@ -23,7 +23,7 @@ TOO_LONG = "has more than 100 characters; its cells are left out"
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
+def short(monkeypatch) -> None:
     monkeypatch.setattr(LIMITS, "longest_row", 100)
     monkeypatch.setattr(LIMITS, "heaviest", 1000)
     monkeypatch.setattr(LIMITS, "most_columns", 5)

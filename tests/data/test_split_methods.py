@@ -174,7 +174,7 @@ def test_each_row_is_tested_in_one_fold_of_each_repeat() -> None:
     assert same(settings.divide(rows), one[1]) and not same(one[1], other[1])
 
 
-def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_molecules_and_too_few_groups_are_said(monkeypatch) -> None:
     monkeypatch.setattr("gtx.data.splits.MOST_COMPARED", 100)
     with pytest.raises(InputError, match=r"cluster: expected at most 100 different .* got 150: split by 'scaffold'"):
         divide("cluster")

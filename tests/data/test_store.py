@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def test_to_data_list_gives_the_molecules_back(molecules: MoleculeStore) -> None
     assert again.edge_index.equal(molecules.batch(index).edge_index)
 
 
-def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path) -> None:
+def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path) -> None:
     more = {"texts": "[]", "about": "eight"}
     for name in "abcdefgh":
         molecules.save(tmp_path / name, more)
@@ -51,7 +50,7 @@ def test_save_open_and_identical_bytes(molecules: MoleculeStore, tmp_path: Path)
     assert again.bond_features.equal(molecules.bond_features)
 
 
-def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeStore, tmp_path: Path) -> None:
+def test_the_columns_keep_their_names_wherever_molecules_go(molecules: MoleculeStore, tmp_path) -> None:
     molecules.save(tmp_path / "named"), replace(molecules, atom_columns=()).save(tmp_path / "nameless")
     assert molecules.atom_columns == tuple(ATOM_FEATURE_VALUES)
     opened, part = MoleculeStore.open(tmp_path / "named"), molecules.subset(np.array([6, 5]))
@@ -65,7 +64,7 @@ def test_targets_of_the_wrong_length_are_named(molecules: MoleculeStore) -> None
         molecules.with_targets(np.zeros((3, 1)))
 
 
-def test_unknown_positions_stay_unknown(tmp_path: Path) -> None:
+def test_unknown_positions_stay_unknown(tmp_path) -> None:
     made = store(["CCO", "[Na+].CC(=O)[O-]", "C[C@]12C[C@@]1(C)C2"], conformers=True)
     known = [True] * 3 + [False] + [True] * 4 + [False] * 6
     made.save(tmp_path / "store")
@@ -81,7 +80,7 @@ LARGE = [*SMILES, "C" * 300, "[Na+].CC(=O)[O-]", "O"]
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[MoleculeStore]:
+def stores(tmp_path_factory) -> list[MoleculeStore]:
     """One with targets and positions, one without, one mapped from a file, one whose tensors have gaps."""
     bare = store(LARGE)
     generator = torch.Generator().manual_seed(0)
@@ -139,7 +138,7 @@ def test_workers_and_chunks_change_nothing() -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.usefixtures("forks")
-def test_it_can_stop_at_the_first_error(workers: int, tmp_path: Path) -> None:
+def test_it_can_stop_at_the_first_error(workers: int, tmp_path) -> None:
     texts = [*SMILES[:4], "C1CC", *SMILES * 10]
     done = featurise(Featuriser(), texts, workers=workers, chunk=2, cache=tmp_path, to_first_error=True)
     assert [error is None for error in done.errors] == [True] * 4 + [False, True] and len(done.store) == 5
@@ -161,7 +160,7 @@ def test_the_stream_draws_no_more_than_it_needs() -> None:
     assert len(drawn) <= 10
 
 
-def test_the_cache_answers_for_the_same_content_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_answers_for_the_same_content_alone(tmp_path, monkeypatch) -> None:
     first = featurise(Featuriser(), TEXTS, cache=tmp_path)
     (file,) = tmp_path.iterdir()
     before = file.read_bytes()
@@ -191,7 +190,7 @@ def damage(content: bytes, how: str) -> bytes:
 
 
 @pytest.mark.parametrize("how", ["empty", "zeros at the end", "one bit"])
-def test_a_damaged_cache_is_written_anew(how: str, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_written_anew(how: str, tmp_path) -> None:
     first = featurise(Featuriser(), TEXTS, cache=tmp_path)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
@@ -201,7 +200,7 @@ def test_a_damaged_cache_is_written_anew(how: str, tmp_path: Path) -> None:
     assert file.read_bytes() == whole and list(tmp_path.iterdir()) == [file]
 
 
-def test_conformers_are_cached_with_their_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conformers_are_cached_with_their_failures(tmp_path, monkeypatch) -> None:
     texts = ["CCO", "C[C@]12C[C@@]1(C)C2", "C1CC", "[Na+].CC(=O)[O-]"]
     first = featurise(Featuriser(conformers=True), texts, cache=tmp_path)
     with monkeypatch.context() as patch:

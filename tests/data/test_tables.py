@@ -39,7 +39,7 @@ HEADER = "id,smiles,y\n"
 
 
 @pytest.fixture
-def table_of(tmp_path: Path):
+def table_of(tmp_path):
     """Opens bytes (or text, as UTF-8) as a file of the given name."""
 
     def make(content: bytes | str, name: str = "t.csv", smiles_column: str | None = None) -> Table:

@@ -33,7 +33,7 @@ def test_what_is_no_row_to_leave_out_ends_in_one_line() -> None:
 
 
 @pytest.mark.usefixtures("forks")
-def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(tmp_path: Path) -> None:
+def test_a_table_is_predicted_though_one_of_its_rows_ends_workers(tmp_path) -> None:
 
     def of_ten_atoms(store: object) -> None:
         if (store.sizes == 10).any():
@@ -65,7 +65,7 @@ def start_workers(folder: Path) -> None:
     list(map_in_workers(hang, [(folder,)], 1))
 
 
-def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_with_a_parent_that_is_killed(tmp_path) -> None:
     parent = FORKS.Process(target=start_workers, args=(tmp_path,))
     parent.start()
     patience = time.monotonic() + 60

@@ -87,7 +87,7 @@ def test_shortest_path_is_networkx(largest: int, batch: Batch) -> None:
         assert codes.view(n, n).equal(expected)
 
 
-def test_simple_paths_are_those_of_networkx(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simple_paths_are_those_of_networkx(batch: Batch, monkeypatch) -> None:
     for data in batch.to_data_list():
         graph, n = CompleteGraph.from_ptr(torch.tensor([0, data.num_nodes])), data.num_nodes
         expected = torch.zeros(n, n, 6)

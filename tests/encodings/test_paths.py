@@ -122,7 +122,7 @@ CASES = {
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES.keys())
-def data(request: pytest.FixtureRequest) -> Data:
+def data(request) -> Data:
     return request.param
 
 
@@ -141,13 +141,13 @@ def assert_same(found: tuple, expected: tuple) -> None:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
-def test_loops_are_the_definition(encoding: Encoding, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_are_the_definition(encoding: Encoding, data: Data, monkeypatch) -> None:
     graph = CompleteGraph.from_ptr(data.ptr)
     assert_same(encoding(data, graph), by_definition(encoding, data, graph, monkeypatch))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=repr)
-def test_threads_change_nothing(encoding: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_nothing(encoding: Encoding, monkeypatch) -> None:
     batch = CASES["molecules"]
     several = Batch.from_data_list(batch.to_data_list() * 10)
     graph = CompleteGraph.from_ptr(several.ptr)
@@ -240,7 +240,7 @@ def bonds_of(smiles: list[str]) -> tuple[Data, CompleteGraph]:
 
 
 @pytest.mark.parametrize(("largest", "chunk"), [(12, same_ring.CHUNK), (11, 100), (5, 100)])
-def test_it_is_what_rdkit_says(largest: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_what_rdkit_says(largest: int, chunk: int, monkeypatch) -> None:
     monkeypatch.setattr(same_ring, "CHUNK", chunk)
     data, graph = bonds_of(DRUG_LIKE)
     _, codes = SameRing(largest)(data, graph)

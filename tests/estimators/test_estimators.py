@@ -1,5 +1,4 @@
 import pickle
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -74,7 +73,7 @@ def test_a_fitted_model_names_its_training_molecules(fitted: gtx.MoleculeRegress
     assert near.similarity == 1 and near.gap == pytest.approx(table.gap[near.row - 1], rel=1e-8)
 
 
-def test_a_file_says_of_split_and_settings_what_that_of_gtx_train_says(table: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_file_says_of_split_and_settings_what_that_of_gtx_train_says(table: pd.DataFrame, tmp_path) -> None:
     data = write(tmp_path / "data.csv", table[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
     settings = TrainSettings(epochs=1, model_arguments=TINY["model_arguments"], **SETTINGS)
     train_model(DataSettings(str(data), ("gap",), workers=0), settings, tmp_path / "run", **ALONE)
@@ -132,7 +131,7 @@ def test_equal_states_give_equal_models(table: pd.DataFrame) -> None:
     assert first == again != other and drawn == drawn_again
 
 
-def test_numbers_of_numpy_are_parameters_too(table: pd.DataFrame, tmp_path: Path) -> None:
+def test_numbers_of_numpy_are_parameters_too(table: pd.DataFrame, tmp_path) -> None:
     estimator = regressor(
         random_state=np.int64(3),
         lr=np.float32(1e-2),
@@ -165,7 +164,7 @@ def test_nothing_comes_before_fit(method: str) -> None:
 
 
 def test_it_survives_joblib_and_becomes_a_model_file(
-    fitted: gtx.MoleculeRegressor, table: pd.DataFrame, tmp_path: Path
+    fitted: gtx.MoleculeRegressor, table: pd.DataFrame, tmp_path
 ) -> None:
     expected = fitted.predict(table.smiles)
     joblib.dump(fitted, tmp_path / "estimator.joblib")

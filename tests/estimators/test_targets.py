@@ -1,7 +1,6 @@
 """What y may hold, for `fit` and for `score`: blanks of every kind, bounds, and classes as `gtx train` reads them."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,7 +152,7 @@ PAIRS = [("non-mutagen", "mutagen"), (False, True), (-1, 1)]
 
 @pytest.mark.parametrize(("low", "high"), [*PAIRS, ("0", "1.0")])
 def test_a_saved_classifier_predicts_what_that_of_gtx_train_predicts(
-    low: object, high: object, table: pd.DataFrame, wide: np.ndarray, tmp_path: Path
+    low: object, high: object, table: pd.DataFrame, wide: np.ndarray, tmp_path
 ) -> None:
     y = pd.Series([high if each else low for each in wide], name="y", dtype=object)
     y[5] = np.nan

@@ -21,14 +21,14 @@ TEXTS = ["CCO", "c1ccccc1C(=O)O", "not a molecule", "CC(N)C(=O)O"]
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path) -> Path:
     with lzma.open(tmp_path / "corpus.smi.xz", "wt") as file:
         file.write("\n".join(TEXTS) + "\n")
     return tmp_path / "corpus.smi.xz"
 
 
 @pytest.fixture
-def toy_teacher(monkeypatch: pytest.MonkeyPatch) -> None:
+def toy_teacher(monkeypatch) -> None:
     """Three descriptors in place of the numbers of the teacher, whose package is optional."""
     for module in (labels, pretrain):
         monkeypatch.setattr(module, "LABELS", ("MolWt", "TPSA", "size"))
@@ -36,9 +36,7 @@ def toy_teacher(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("forks", "toy_teacher")
-def test_a_corpus_is_labelled_once_and_failures_are_counted(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_corpus_is_labelled_once_and_failures_are_counted(corpus: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["labels", str(corpus), "--out", str(tmp_path)])
     labels.main()
     assert "4 molecules, 1 of those labelled now without labels" in capsys.readouterr().out
@@ -54,7 +52,7 @@ def test_a_corpus_is_labelled_once_and_failures_are_counted(
 
 
 @pytest.mark.usefixtures("toy_teacher")
-def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_a_corpus_to_the_file_in_the_package(tmp_path, monkeypatch) -> None:
     corpus = tmp_path / "corpus.smi"
     corpus.write_text("\n".join(molecules(60)["smiles"]))
     labels.write_shard(tmp_path / "labels", 0, read_corpus(corpus))
@@ -73,9 +71,7 @@ def test_from_a_corpus_to_the_file_in_the_package(tmp_path: Path, monkeypatch: p
     assert found.predict(["CCO"])["MolWt_pred"].notna().all()
 
 
-def test_the_filter_tells_what_the_foundation_has_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_the_filter_tells_what_the_foundation_has_seen(tmp_path, monkeypatch, capsys) -> None:
     """However it is written; and hardly anything else."""
     many = [f"text {i}" for i in range(20_000)]
     filtered = foundation.make_filter(many[:10_000])

@@ -16,7 +16,7 @@ def results(folder: Path) -> list[dict]:
 
 
 @pytest.mark.parametrize("phase", gpu_check.PHASES)
-def test_a_phase_runs_on_a_processor(phase: str, tmp_path: Path) -> None:
+def test_a_phase_runs_on_a_processor(phase: str, tmp_path) -> None:
     note = gpu_check.Notes(tmp_path / "results.jsonl", phase)
     gpu_check.PHASES[phase](note, torch.device("cpu"), quick=True)
     found = results(tmp_path)
@@ -29,6 +29,6 @@ def test_a_phase_runs_on_a_processor(phase: str, tmp_path: Path) -> None:
         assert "a GPU" in found[-1]["needs"]
 
 
-def test_a_failure_is_a_result(tmp_path: Path) -> None:
+def test_a_failure_is_a_result(tmp_path) -> None:
     gpu_check.Notes(tmp_path / "results.jsonl", "step").attempt("division", lambda: 1 / 0)
     assert results(tmp_path)[0]["failed"] == "ZeroDivisionError: division by zero"

@@ -19,20 +19,20 @@ from tests.training.distributed import FORKS
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path, monkeypatch) -> Run:
     csv_file = toy_recipe.write(tmp_path / "toy.csv")
     monkeypatch.setitem(public_datasets.PUBLIC_DATASETS, "toy", toy_recipe.known(csv_file))
     return Run(toy_recipe.SETS["toy"], "mean", runs=tmp_path / "runs")
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> str:
+def broken(monkeypatch) -> str:
     """A model that cannot be trained."""
     monkeypatch.setitem(models.MODELS, "broken", models.Model("broken", 1, settings={"lr": 0.0}))
     return "broken"
 
 
-def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path: Path) -> None:
+def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_data: Path, tmp_path) -> None:
     file = shared_data / "moleculeace" / "CHEMBL2034_Ki.csv"
     before, after = (pd.read_csv(table, dtype=str) for table in (file, moleculeace.with_validation(file, tmp_path)))
     assert before.drop(columns="split").equals(after.drop(columns="split"))
@@ -43,7 +43,7 @@ def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_
 
 
 def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture, broken: str
+    run: Run, tmp_path, capsys, broken: str
 ) -> None:
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
@@ -69,9 +69,7 @@ def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
 
 
 @pytest.mark.slow
-def test_runs_are_made_in_processes_of_their_own(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
+def test_runs_are_made_in_processes_of_their_own(run: Run, tmp_path, capsys, monkeypatch, broken: str) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(recipe, "get_context", lambda kind: FORKS)  # as those that are spawned, but sooner there
     given = Namespace(out=tmp_path, here=False, jobs=2)
@@ -84,9 +82,7 @@ def test_runs_are_made_in_processes_of_their_own(
 
 
 @pytest.mark.slow
-def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_of_validation_rows_are_of_before_the_kernel_learned_from_them(run: Run, monkeypatch) -> None:
     monkeypatch.setattr(models, "TrainSettings", lambda **given: TrainSettings(**{**TINY, "epochs": 1, **given}))
     run = replace(run, model="gtx-mix")
     (found, _), val = models.fit_predict(run), run.dataset.split["val"]

@@ -64,7 +64,7 @@ def predicted(model: str, rows_: str, values: str, seed: int = 0) -> dict:
     return result(model, 1.0, seed=seed) | {"predictions": Predictions(at, ("y",), found)}
 
 
-def test_models_are_compared_on_the_rows_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_compared_on_the_rows_they_share(monkeypatch) -> None:
     monkeypatch.setattr(summary, "measured_values", lambda name, targets: np.array([[9.0], [1.0], [2.0], [3.0]]))
     ours = ModelRuns("toy", "gtx", [predicted("gtx", "1 2 3", "1 2 3"), predicted("gtx", "1 2 3", "2 3 4", 1)])
     theirs = ModelRuns("toy", "mean", [predicted("mean", "1 2 3", "2 3 4")])
@@ -105,7 +105,7 @@ def run(name: str, **more: object) -> dict:
     return {"recipe": "benchmark", "folder": "toy", "name": name, "model": "gtx", "seed": 0, **more}
 
 
-def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_run_comes_back_as_it_was(tmp_path) -> None:
     key = {"recipe": "benchmark", "folder": "toy"}
     runs = [
         key | {"name": "a", "machine": {"system": "Linux, x86"}, "seed": 0, "resumed": False},
@@ -118,7 +118,7 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (tmp_path / "runs.csv").read_text().startswith("recipe,folder,name,set,split,model,")
 
 
-def test_predictions_come_back_to_six_digits_in_the_order_they_were_given(tmp_path: Path) -> None:
+def test_predictions_come_back_to_six_digits_in_the_order_they_were_given(tmp_path) -> None:
     random = np.random.default_rng(0)
     rows = random.permutation(50)
     values = random.normal(size=(50, 2)) * 10.0 ** random.integers(-8, 8, (50, 2))
@@ -134,7 +134,7 @@ def test_predictions_come_back_to_six_digits_in_the_order_they_were_given(tmp_pa
     assert list(frame.columns) == ["folder", "name", "target", "row", "prediction", "measured"] and len(frame) == 102
 
 
-def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path: Path) -> None:
+def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path) -> None:
     for value in (1.0, 2.0):
         for name in ("gtx-0", "gtx-1"):
             tables.put(tmp_path, run(name, seconds=value), Predictions(np.arange(3), ("y",), np.full((3, 1), value)))
@@ -148,7 +148,7 @@ def test_a_run_made_again_stands_in_the_place_of_the_first(tmp_path: Path) -> No
     assert [one["name"] for one in tables.runs(tmp_path, "tuning", "toy")] == ["gtx-0"]
 
 
-def test_a_killed_process_loses_no_other_run(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_other_run(tmp_path) -> None:
     tables.put(tmp_path, run("gtx-0"), Predictions(np.arange(2), ("y",), np.ones((2, 1))))
     code = """
 import os, signal, sys
@@ -168,7 +168,7 @@ tables.put(Path(sys.argv[1]), run, tables.Predictions(np.arange(2), ("y",), np.z
 
 
 @pytest.mark.parametrize("file", [*RESULTS.glob(tables.RUNS)], ids=lambda file: file.name)
-def test_the_projects_own_results_are_whole(file: Path, tmp_path: Path) -> None:
+def test_the_projects_own_results_are_whole(file: Path, tmp_path) -> None:
     records = tables.read(file)
     tables.write(tmp_path / "again.csv", records)
     assert (tmp_path / "again.csv").read_bytes() == file.read_bytes()

@@ -1,7 +1,6 @@
 """The models that gtx is measured against: what they may see, and what they make of odd columns."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ SIMPLE = ["ridge-counts", "boosting-descriptors", "ridge-counts-whole", "forest-
 
 
 @pytest.fixture(scope="module")
-def regression(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def regression(tmp_path_factory) -> Run:
     folder = tmp_path_factory.mktemp("rivals")
     file = toy_recipe.write(folder / "toy.csv", 90)
     with pytest.MonkeyPatch.context() as patch:
@@ -66,9 +65,7 @@ def without_test_targets(run: Run, model: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("model", SIMPLE)
-def test_simple_models_learn_and_never_see_test_targets(
-    regression: Run, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_simple_models_learn_and_never_see_test_targets(regression: Run, model: str, monkeypatch) -> None:
     monkeypatch.setattr(classical, "TREES", 20)
     found, mean = (classical.fit_predict(named(regression, name))[0] for name in (model, "mean"))
     assert rmse(regression, found, "train") < 0.8 * rmse(regression, mean, "train")
@@ -80,9 +77,7 @@ def test_simple_models_learn_and_never_see_test_targets(
 
 
 @pytest.mark.parametrize("kind", pyg.BEST)
-def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
-    classes: Run, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_keeps_its_best_epoch_and_ignores_blanks(classes: Run, kind: str, monkeypatch) -> None:
     data, how = classes.dataset, pyg.Configuration(2, 0.1, True, channels=16)
     molecules = data.store.batch(torch.arange(len(data.store))).to_data_list()
     molecules = list(map(AddRandomWalkPE(pyg.STEPS), molecules))
@@ -106,7 +101,7 @@ def test_a_network_keeps_its_best_epoch_and_ignores_blanks(
     assert best == pytest.approx(float(pyg.loss(outputs(network, val), y, "bce")), rel=1e-6)
 
 
-def test_pyg_answers_in_the_targets_units(regression: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyg_answers_in_the_targets_units(regression: Run, monkeypatch) -> None:
     monkeypatch.setattr(pyg, "train_network", lambda network, *rest: (0.0, [float(network.eval().training)]))
     shifted = with_targets(regression, regression.dataset.y * 1000 + 1e6, Regression)
     how = pyg.Configuration(2, 0.0, False, channels=16)
@@ -114,7 +109,7 @@ def test_pyg_answers_in_the_targets_units(regression: Run, monkeypatch: pytest.M
     np.testing.assert_allclose(other, one * 1000 + 1e6, rtol=1e-6)
 
 
-def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Run, tmp_path: Path) -> None:
+def test_chemprop_reads_the_same_rows_and_blanks_stay_blank(classes: Run, tmp_path) -> None:
     chemprop.write_table(classes, tmp_path / "data.csv")
     again = chemprop.read_table(tmp_path / "data.csv", classes.targets)
     np.testing.assert_array_equal(again, classes.dataset.y)

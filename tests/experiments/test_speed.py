@@ -15,7 +15,7 @@ def raises(error: Exception) -> None:
 
 
 @pytest.mark.slow
-def test_cases_are_measured_and_a_failure_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_are_measured_and_a_failure_is_a_result(monkeypatch) -> None:
     monkeypatch.setattr(measure, "LEAST", 0.01)
     calls: set[str] = set()
     cases = [Case("a", name, lambda name=name: lambda: calls.add(name), 7) for name in ("one", "two")]

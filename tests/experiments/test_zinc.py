@@ -38,7 +38,7 @@ def data() -> list[Data]:
 
 
 @pytest.fixture
-def folder(data: list[Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(data: list[Data], tmp_path, monkeypatch) -> Path:
     """A folder of data sets with a small ZINC-12k."""
     parts = np.repeat(list(COUNTS), list(COUNTS.values())).tolist()
     file = tmp_path / "data" / "zinc12k" / "zinc12k.csv"
@@ -71,7 +71,7 @@ def test_the_graphs_come_back_as_they_went_in(data: list[Data], folder: Path) ->
     assert batch.u.shape == (len(data), 0)  # no descriptors
 
 
-def test_the_real_graphs_are_those_of_the_smiles(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_graphs_are_those_of_the_smiles(shared_data: Path, monkeypatch) -> None:
     monkeypatch.setenv("GTX_DATA", str(shared_data))
     table = pd.read_csv(shared_data / "zinc12k" / "zinc12k.csv")
     found = Run(zinc.SETS["graphs"], "gtx").dataset
@@ -83,7 +83,7 @@ def test_the_real_graphs_are_those_of_the_smiles(shared_data: Path, monkeypatch:
     assert [set(table["split"][rows]) for rows in found.split.values()] == [{"train"}, {"val"}, {"test"}]
 
 
-def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_model_above_the_benchmarks_size_is_refused(folder: Path, capsys) -> None:
     words = [*WORDS[:-1], json.dumps({"channels": 256}), "--out", str(folder), "--runs", str(folder / "runs")]
     assert zinc.main(words) == 1
     assert re.search(r"at most 500,000 weights, got [\d,]+$", capsys.readouterr().err.splitlines()[0])

@@ -19,7 +19,7 @@ SMALL = {"channels": 16, "layers": 2, "heads": 2}
 
 
 @pytest.fixture(scope="session")
-def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+def predictor(tmp_path_factory) -> Predictor:
     """Two networks, trained on 120 bundled molecules."""
     table, featuriser = molecules(120), Featuriser()
     store = featurise(featuriser, table["smiles"].tolist(), workers=0).store.with_targets(table[TARGETS].to_numpy())

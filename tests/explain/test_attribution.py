@@ -1,7 +1,5 @@
 """Shapley values, relevance and removals: what is known of them, and of real molecules in a trained model."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -62,7 +60,7 @@ def test_values_sum_to_the_difference_of_predictions(predictor: Predictor, smile
 
 
 @pytest.fixture(scope="module", params=[Regression, BinaryClassification])
-def mixed(request: pytest.FixtureRequest, predictor: Predictor) -> Predictor:
+def mixed(request, predictor: Predictor) -> Predictor:
     """One network and a kernel with most of the say."""
     table = molecules(120)
     kind, column = request.param, table[["solvation_water"]].to_numpy()
@@ -113,7 +111,7 @@ def test_substructures_are_cut_where_brics_cuts() -> None:
     assert assign_substructures(read_smiles("CCO.Cl")).tolist() == [0, 0, 0, 1]
 
 
-def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path: Path) -> None:
+def test_it_says_what_it_found_and_draws_it(predictor: Predictor, tmp_path) -> None:
     found = compute_attribution(predictor, "CC(=O)Nc1ccc(O)cc1", to="substructures")
     text = found.text()
     assert "C0 C1 O2" in text and "all sets" in text and "descriptors also reach the prediction" in text

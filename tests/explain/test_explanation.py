@@ -5,7 +5,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -219,7 +218,7 @@ def test_names_of_targets_are_text(explanation: Explanation) -> None:
 
 
 @pytest.mark.slow
-def test_files(explanation: Explanation, tmp_path: Path) -> None:
+def test_files(explanation: Explanation, tmp_path) -> None:
     explanation.save(tmp_path / "figure.svg")
     ET.parse(tmp_path / "figure.svg")
     explanation.save(tmp_path / "page.html")

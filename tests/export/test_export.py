@@ -44,7 +44,7 @@ SPEC = {"name": "standard", "arguments": {**SIZES, **SMALL, "encodings": ["path"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_foundation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def small_foundation(tmp_path_factory) -> Iterator[None]:
     """A small encoder stands where that of gtx would."""
     folder = tmp_path_factory.mktemp("foundation")
     name, spec = foundation.FOUNDATION_MODEL, {**SPEC, "arguments": SPEC["arguments"] | {"out_channels": 1}}
@@ -86,7 +86,7 @@ def saved(path: Path, task: Task, network: bool = False) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(tmp_path_factory) -> Path:
     """A folder with `model.gtx`, a kernel alone, and `model.onnx`, its export."""
     folder = tmp_path_factory.mktemp("alone")
     model = saved(folder / "model.gtx", Regression(("gap",)))
@@ -124,7 +124,7 @@ MODELS: dict[str, tuple[Task, bool, float]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_a_file_answers_as_the_model_does(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_answers_as_the_model_does(name: str, tmp_path, capsys) -> None:
     task, network, tolerance = MODELS[name]
     model = saved(tmp_path / "model.gtx", task, network)
     assert main(["export", str(model), "--out", str(tmp_path / "model.onnx")]) == 0
@@ -150,9 +150,7 @@ def test_the_file_of_a_kernel_alone_runs_without_torch(alone: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_would_answer_otherwise_is_not_written(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_would_answer_otherwise_is_not_written(alone: Path, tmp_path, monkeypatch) -> None:
     model = gtx.load(alone / "model.gtx", "cpu")
     real = type(model).predict
 
@@ -166,7 +164,7 @@ def test_a_file_that_would_answer_otherwise_is_not_written(
     assert not (tmp_path / "model.onnx").exists()
 
 
-def test_what_cannot_be_exported_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_exported_is_named(tmp_path, capsys) -> None:
     model = gtx.load(saved(tmp_path / "model.gtx", Regression(("gap",))), "cpu")
     for task, words in (
         (FractionRegression(("gap", "rest")), "the task fractions"),
@@ -181,7 +179,7 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path, capsys: pytest.Capture
     assert ".onnx" in capsys.readouterr().err
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
+def test_another_file_is_refused(tmp_path) -> None:
     (tmp_path / "model.onnx").write_text("no such thing")
     with pytest.raises(InputError, match="cannot be used by onnxruntime"):
         ExportedModel(tmp_path / "model.onnx")

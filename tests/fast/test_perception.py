@@ -137,7 +137,7 @@ def same(x: np.ndarray | None, y: np.ndarray | None) -> bool:
 
 
 @pytest.mark.parametrize("smiles", [True, False])
-def test_every_kind_of_molecule(smiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kind_of_molecule(smiles: bool, monkeypatch) -> None:
     """To the last bit of a float32; and the compiled way takes none of them for one that RDKit gives up on."""
     failing = {**vars(perception), "featurise_with_rdkit": lambda *_: pytest.fail("the plain way was taken")}
     monkeypatch.setattr(fast, "plain", SimpleNamespace(**failing))
@@ -150,12 +150,12 @@ def test_every_kind_of_molecule(smiles: bool, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "settings", [{"hydrogens": True}, {"standardise": True}, {"max_atoms": 9, "descriptors": False}]
 )
-def test_every_setting(settings: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_setting(settings: dict, monkeypatch) -> None:
     for smiles in (True, False):
         assert differences(*both(monkeypatch, Featuriser(**settings), SOME, smiles=smiles)) == {}
 
 
-def test_coordinates_and_mol_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coordinates_and_mol_blocks(monkeypatch) -> None:
     mols = [Chem.MolFromSmiles(text) for text in EXAMPLES[:20]]
     for mol in mols:
         AllChem.Compute2DCoords(mol)
@@ -189,7 +189,7 @@ def test_with_hydrogen_atoms_the_labels_are_the_same() -> None:
     assert names[full.atoms[: len(ours), column]].tolist() == ours != older and {"R", "S"} & set(ours)
 
 
-def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_turns_it_off(monkeypatch) -> None:
     for switch, name in (("1", "compiled"), ("0", "plain")):
         monkeypatch.setenv("GTX_FAST", switch)
         with monkeypatch.context() as replaced:
@@ -198,9 +198,7 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
             assert featurise_texts(Featuriser(), ["CCO"]) == name
 
 
-def test_a_new_version_of_the_binary_form_is_read_slowly_and_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_new_version_of_the_binary_form_is_read_slowly_and_said_once(monkeypatch, caplog) -> None:
     monkeypatch.setenv("GTX_FAST", "0")
     plain = featurise_texts(Featuriser(), SOME[:30])
     monkeypatch.setenv("GTX_FAST", "1")
@@ -220,7 +218,7 @@ def test_a_new_version_of_the_binary_form_is_read_slowly_and_said_once(
     )
 
 
-def test_one_that_rdkit_gives_up_on_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_rdkit_gives_up_on_costs_the_others_nothing(monkeypatch) -> None:
     """After it was read: where its SMILES is written."""
     write = Chem.MolToSmiles
 
@@ -236,7 +234,7 @@ def test_one_that_rdkit_gives_up_on_costs_the_others_nothing(monkeypatch: pytest
 
 
 @pytest.mark.benchmark
-def test_the_corpus(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_corpus(shared_data: Path, monkeypatch) -> None:
     """As they are written, and 2,000 of them with their atoms in another order."""
     with lzma.open(shared_data / "corpus" / "corpus.smi.xz", "rt") as file:
         texts = [line.strip() for line in islice(file, 50_000)]

@@ -12,7 +12,7 @@ SIZES = [3, 0, 1, 5, 30, 3]
 
 
 @pytest.fixture(params=[1, 4])
-def graph(request: pytest.FixtureRequest) -> CompleteGraph:
+def graph(request) -> CompleteGraph:
     return CompleteGraph.from_ptr(torch.tensor([0, *SIZES]).cumsum(0), max_buckets=request.param)
 
 

@@ -36,7 +36,7 @@ def solved(train: MoleculeStore, task=None, **options):
 
 @pytest.mark.parametrize("blends", [DESCRIPTOR_TERMS, (DescriptorTerm(0.5, 2),), (DescriptorTerm(0, 2),)])
 def test_predictions_are_the_sum_over_training_molecules_in_any_order(
-    blends: tuple[DescriptorTerm, ...], many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
+    blends: tuple[DescriptorTerm, ...], many: MoleculeStore, monkeypatch
 ) -> None:
     monkeypatch.setattr(gtx.kernel.regression, "DESCRIPTOR_TERMS", blends)
     monkeypatch.setattr(gtx.kernel.regression, "CHUNK", 50)  # of 120 molecules
@@ -90,9 +90,7 @@ def test_left_out_rows_decide_what_is_counted(many: MoleculeStore) -> None:
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MOST_EXACT", 100), ("MOST_COST", 1e6)])
-def test_of_many_rows_some_stand_for_all(
-    limit: str, value: float, many: MoleculeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_rows_some_stand_for_all(limit: str, value: float, many: MoleculeStore, monkeypatch) -> None:
     exact, task = solved(many)
     monkeypatch.setattr(gtx.kernel.regression, limit, value)
     monkeypatch.setattr(gtx.kernel.regression, "INDUCING", 60)
@@ -157,7 +155,7 @@ def solved_with_embeddings(train: MoleculeStore, **options):
 
 
 @pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
+def always(monkeypatch) -> None:
     """Every kernel has a share, whatever left-out rows prefer."""
     monkeypatch.setattr(KernelRidge, "_choose_embeddings", _half)
     monkeypatch.setattr(gtx.kernel.regression, "DESCRIPTOR_TERMS", (DescriptorTerm(0.5, 2),))

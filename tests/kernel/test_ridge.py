@@ -46,7 +46,7 @@ def test_blanks_are_as_rows_that_are_not_there() -> None:
     torch.testing.assert_close(found.scale[1], alone.scale[0])
 
 
-def test_of_many_rows_some_choose_the_ridge_and_all_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_rows_some_choose_the_ridge_and_all_are_learned_from(monkeypatch) -> None:
     kernel, y = problem()
     y[::3, 1] = torch.nan
     monkeypatch.setattr(gtx.kernel.ridge, "MOST_SPECTRUM", 20)

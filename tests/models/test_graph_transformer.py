@@ -64,7 +64,7 @@ def test_the_guarantees(variant: dict) -> None:
     ids=str,
 )
 def test_large_molecules_in_portions_are_what_they_are_at_once(
-    variant: dict, kept: int, batch: Batch, monkeypatch: pytest.MonkeyPatch
+    variant: dict, kept: int, batch: Batch, monkeypatch
 ) -> None:
     model, batch = make(**variant).double(), as_double(batch)
     whole, portion, embedded = model(batch), 100, []

@@ -87,7 +87,7 @@ def test_only_the_largest_part_has_positions() -> None:
 
 
 @pytest.mark.slow
-def test_no_conformer_leaves_the_molecule_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_conformer_leaves_the_molecule_and_says_why(monkeypatch) -> None:
     impossible = "C[C@]12C[C@@]1(C)C2"  # centres that no cage of this kind can have
     failures = {
         "ETKDG gave up after 40 attempts, most often at: ": MADE(impossible),
@@ -108,7 +108,7 @@ def test_another_force_field_is_said() -> None:
     assert not MADE("CCO").warnings and not MADE("[He]").warnings
 
 
-def test_odd_molecules_pass_in_silence(capfd: pytest.CaptureFixture) -> None:
+def test_odd_molecules_pass_in_silence(capfd) -> None:
     for text in ODD:
         molecule = NODES(text)
         known = np.isfinite(molecule.positions).all(axis=1)

@@ -105,7 +105,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_what_is_no_drawing(reason: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_drawing(reason: str, capfd) -> None:
     with pytest.raises(MoleculeError, match=reason):
         sketch_to_smiles(WRONG[reason])
     assert capfd.readouterr() == ("", "")  # RDKit's own complaints and traces stay inside

@@ -240,7 +240,7 @@ def test_the_limit_names_both_numbers() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"hydrogens": True}, {"standardise": True}])
-def test_odd_molecules_pass_in_silence(settings: dict, capfd: pytest.CaptureFixture) -> None:
+def test_odd_molecules_pass_in_silence(settings: dict, capfd) -> None:
     for text in [*ODD, "C:C"]:
         featuriser = Featuriser(**settings)
         molecule = featuriser(text)
@@ -262,7 +262,7 @@ def test_settings_make_a_round_trip() -> None:
     assert made.hash != SPACE.hash and Featuriser.from_dict(made.to_dict()) == made
 
 
-def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_setting_is_in_the_hash(monkeypatch) -> None:
     plain = Featuriser()
     other = {"max_atoms": 7, "molecule_features": ("maccs",), "components": ("solute", "solvent")}
     others = [replace(plain, **{name: other.get(name, not value)}) for name, value in plain.to_dict().items()]
@@ -273,7 +273,7 @@ def test_every_setting_is_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fast", ["0", "1"])
-def test_stereo_can_be_left_unread(fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stereo_can_be_left_unread(fast: str, monkeypatch) -> None:
     monkeypatch.setenv("GTX_FAST", fast)
     flat = Featuriser(ignore_stereo=True)
     pairs = [(ALANINE, ALANINE.replace("@", "@@")), ("F/C=C/F", "F/C=C\\F"), ("C[C@@H]1C[C@H]1[2H]", "CC1CC1[2H]")]

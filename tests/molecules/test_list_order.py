@@ -42,7 +42,7 @@ def spelling(smiles: str, seed: int) -> str:
 
 @pytest.mark.parametrize("fast", ["0", "1"])
 @pytest.mark.parametrize("smiles", MOLECULES)
-def test_hydrogens_come_last_whichever_are_written(smiles: str, fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hydrogens_come_last_whichever_are_written(smiles: str, fast: str, monkeypatch) -> None:
     monkeypatch.setenv("GTX_FAST", fast)
     canonical = Featuriser()(smiles)
     for seed in range(8):

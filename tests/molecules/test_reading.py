@@ -48,7 +48,7 @@ BLOCK = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
         ("Q->[Fe]", "syntax error"),
     ],
 )
-def test_refusals_name_the_reason(text: str, reason: str, capfd: pytest.CaptureFixture) -> None:
+def test_refusals_name_the_reason(text: str, reason: str, capfd) -> None:
     with pytest.raises(MoleculeError) as error:
         read_smiles(text)
     assert reason in str(error.value) and str(error.value).startswith("cannot be read: ")
@@ -64,7 +64,7 @@ def test_outer_blanks_map_numbers_and_written_hydrogens() -> None:
     assert read_smiles("[2H]C").GetNumAtoms() == read_smiles("[H][H]").GetNumAtoms() == 2
 
 
-def test_mangled_text_never_raises_anything_else(shared_data: Path, capfd: pytest.CaptureFixture) -> None:
+def test_mangled_text_never_raises_anything_else(shared_data: Path, capfd) -> None:
     generator, good, bad = random.Random(0), 0, 0
     texts = column(shared_data / "scaffold" / "bbbp.csv")
     for _ in range(300):
@@ -107,7 +107,7 @@ def test_mol_blocks_keep_coordinates_and_stereochemistry() -> None:
         ("\n\n\n  0  0  0  0  0  0  0  0  0  0999 V2000\nM  END\n", "it has no atoms"),
     ],
 )
-def test_refused_mol_blocks_name_the_reason(block: str, reason: str, capfd: pytest.CaptureFixture) -> None:
+def test_refused_mol_blocks_name_the_reason(block: str, reason: str, capfd) -> None:
     with pytest.raises(MoleculeError) as error:
         read_molblock(block)
     assert reason in str(error.value) and "\n" not in str(error.value) and len(str(error.value)) < 150
@@ -265,7 +265,7 @@ def ways(text: str, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("fast", ["0", "1"])
 @pytest.mark.parametrize(("text", "flat"), RELATIVE)
 def test_relative_and_racemic_centres_are_unspecified_with_a_warning_in_every_way(
-    text: str, flat: str, fast: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, flat: str, fast: str, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("GTX_FAST", fast)
     texts = ways(text, tmp_path)

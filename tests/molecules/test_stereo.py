@@ -95,7 +95,7 @@ def test_the_callers_perception_changes_nothing_and_is_left_alone(legacy: bool) 
         Chem.SetUseLegacyStereoPerception(before)
 
 
-def test_what_takes_too_long_is_undecided_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_too_long_is_undecided_and_said(monkeypatch) -> None:
     monkeypatch.setattr(stereo, "_MAX_ITERATIONS", 1)
     molecule = FEATURISER("C/C=C/[C@H]1CC[C@@H](C)CC1")
     assert labels(molecule) == ("??", "?")

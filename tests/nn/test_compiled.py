@@ -42,7 +42,7 @@ def fast(layer: PairEmbedding, given: list[Tensor]) -> Tensor | None:
 @pytest.mark.parametrize(
     ("count", "channels", "mlp"), [(0, 16, True), (1, 32, False), (8, 48, True), (1003, 128, True), (1003, 16, False)]
 )
-def test_is_the_plain_form(count: int, channels: int, mlp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_the_plain_form(count: int, channels: int, mlp: bool, monkeypatch) -> None:
     torch.manual_seed(1)
     layer, given = PairEmbedding(FEATURES, channels, mlp), features(count)
     with torch.no_grad():
@@ -146,7 +146,7 @@ def drawn(channels: int = 32) -> tuple[BondMessagePassing, torch.Tensor, torch.T
 
 @needs_compiler
 @pytest.mark.parametrize("channels", [16, 128])
-def test_messages_are_those_of_the_plain_form(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_those_of_the_plain_form(channels: int, monkeypatch) -> None:
     layer, x, bonds, codes = drawn(channels)
     expected = GINEConv.forward(layer, x, bonds, codes.rows)
     with torch.no_grad():
@@ -168,9 +168,7 @@ def all_gradients(
 
 @needs_compiler
 @pytest.mark.parametrize(("channels", "twice"), [(48, False), (128, False), (16, True)])
-def test_gradients_of_messages_are_those_of_the_plain_form(
-    channels: int, twice: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradients_of_messages_are_those_of_the_plain_form(channels: int, twice: bool, monkeypatch) -> None:
     layer, x, bonds, codes = drawn(channels)
     with monkeypatch.context() as patched:
         patched.setattr(GINEConv, "forward", lambda *_: pytest.fail("the plain form ran"))

@@ -74,7 +74,7 @@ def test_is_the_equation_in_both_layouts_and_its_gradients_agree() -> None:
         close(one, other)
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_change_nothing(monkeypatch) -> None:
     layer, e, graph = make(), states(), masked()
     outs = []
     for block in (1 << 22, 1):

@@ -21,7 +21,7 @@ TARGETS = ["gap", "solvation_water"]
 
 
 @pytest.fixture(scope="session")
-def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_path(tmp_path_factory) -> Path:
     """Two networks for two targets of 160 bundled molecules, with an interval for the first target alone."""
     folder = tmp_path_factory.mktemp("prediction")
     table = open_table(load_public_dataset("xtb9").path)
@@ -45,7 +45,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ray_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def ray_folder(tmp_path_factory) -> Iterator[Path]:
     """The working folder of the workers of Ray, which is started for real."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")
     folder, handler = tmp_path_factory.mktemp("ray"), signal.getsignal(signal.SIGTERM)

@@ -82,7 +82,7 @@ def test_a_header_keeps_it_and_refuses_what_is_none() -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory) -> Path:
     """The run of a kernel on 200 molecules, of which 40 validate."""
     folder = tmp_path_factory.mktemp("domain")
     molecules(200)[["smiles", "gap"]].to_csv(folder / "data.csv", index=False)
@@ -91,7 +91,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_from_training_to_a_table(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_training_to_a_table(trained: Path, tmp_path, capsys) -> None:
     model = trained / "model.gtx"
     domain = gtx.load(model, "cpu").domain
     rows = pd.read_csv(trained / "predictions.csv")

@@ -27,7 +27,7 @@ PLAIN = Featuriser(descriptors=False)
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory) -> Path:
     """Molecules of at most 9 atoms, at 273 to 373 K."""
     kelvin = np.random.default_rng(0).uniform(273, 373, 80)
     rows = [[s, f"{t:.2f}", g] for s, t, g in zip(molecules(80).smiles, kelvin, molecules(80).gap, strict=True)]
@@ -44,7 +44,7 @@ def trained(table: Path, out: Path, model: str = "standard", start: Path | None 
 
 
 @pytest.mark.parametrize("model", ["standard", "kernel", "tanimoto"])
-def test_every_kind_of_model_warns(table: Path, tmp_path: Path, model: str) -> None:
+def test_every_kind_of_model_warns(table: Path, tmp_path, model: str) -> None:
     predictor = trained(table, tmp_path / "run", model)
     rows = [("CCO", 300), ("C[Si](C)(C)C", 300), (CHAIN, 300), ("CCO", 25), ("CCO", 380)]
     frame = pd.DataFrame(rows, columns=["smiles", "temperature"])
@@ -64,7 +64,7 @@ def test_every_kind_of_model_warns(table: Path, tmp_path: Path, model: str) -> N
     assert written.str.startswith("row").tolist() == [False, True, True, model != "tanimoto", False]
 
 
-def test_a_fine_tuned_model_knows_what_both_trainings_had(table: Path, tmp_path: Path) -> None:
+def test_a_fine_tuned_model_knows_what_both_trainings_had(table: Path, tmp_path) -> None:
     trained(table, tmp_path / "first")
     rows = [["C" * i + "[Si](C)(C)C", 400 + i, i / 7] for i in range(1, 31)]
     second = write(tmp_path / "second.csv", rows, ["smiles", "temperature", "gap"])

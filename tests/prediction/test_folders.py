@@ -22,7 +22,7 @@ TABLES = {"a.csv": "a.csv", "c.parquet": "c.parquet", "more/b.smi.gz": "more/b.s
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Path:
+def library(tmp_path) -> Path:
     """Three tables of three kinds, two of them with broken rows, a damaged one, and a note."""
     folder = tmp_path / "library"
     (folder / "more").mkdir(parents=True)
@@ -44,7 +44,7 @@ def model() -> Predictor:
 
 
 @pytest.fixture
-def predict(model: Predictor, library: Path, tmp_path: Path) -> Callable[..., FolderOutcome]:
+def predict(model: Predictor, library: Path, tmp_path) -> Callable[..., FolderOutcome]:
     """Predict the library into `out`, with these options."""
 
     def predict(predictor: Any = model, **options: Any) -> FolderOutcome:
@@ -65,7 +65,7 @@ def alone(model: Predictor, library: Path, folder: Path) -> dict[str, bytes]:
 
 
 def test_each_table_has_the_output_that_it_has_alone_and_a_damaged_one_is_named(
-    predict: Callable, model: Predictor, library: Path, tmp_path: Path
+    predict: Callable, model: Predictor, library: Path, tmp_path
 ) -> None:
     outcome = predict()
     expected = alone(model, library, tmp_path / "alone")
@@ -79,7 +79,7 @@ def test_each_table_has_the_output_that_it_has_alone_and_a_damaged_one_is_named(
 
 
 def test_a_finished_output_is_not_made_again_unless_its_table_has_changed(
-    predict: Callable, library: Path, tmp_path: Path
+    predict: Callable, library: Path, tmp_path
 ) -> None:
     predict()
     made = {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in TABLES.values()}
@@ -98,7 +98,7 @@ def test_a_finished_output_is_not_made_again_unless_its_table_has_changed(
 
 
 def test_a_run_that_is_interrupted_leaves_no_part_of_a_table_and_goes_on(
-    predict: Callable, model: Predictor, library: Path, tmp_path: Path
+    predict: Callable, model: Predictor, library: Path, tmp_path
 ) -> None:
     def interrupt(store: Any) -> None:
         if (store.sizes == 10).any():
@@ -115,7 +115,7 @@ def test_a_run_that_is_interrupted_leaves_no_part_of_a_table_and_goes_on(
 
 
 def test_other_predictions_and_other_files_are_left_alone(
-    predict: Callable, model: Predictor, library: Path, tmp_path: Path
+    predict: Callable, model: Predictor, library: Path, tmp_path
 ) -> None:
     predict()
     before = contents(tmp_path / "out")
@@ -138,7 +138,7 @@ def test_other_predictions_and_other_files_are_left_alone(
         predict_folder(model, tmp_path / "notes", tmp_path / "other")
 
 
-def test_no_table_vanishes_unseen(predict: Callable, library: Path, tmp_path: Path) -> None:
+def test_no_table_vanishes_unseen(predict: Callable, library: Path, tmp_path) -> None:
     (library / "round").symlink_to(library)
     (library / "gone.csv").symlink_to("nowhere.csv")
     (library / "linked.csv").symlink_to("a.csv")
@@ -162,7 +162,7 @@ def test_with_fail_the_first_error_of_a_row_ends_the_run(predict: Callable) -> N
 
 
 def test_the_best_of_a_folder_are_those_of_all_its_tables_sorted(
-    predict: Callable, model: Predictor, library: Path, tmp_path: Path
+    predict: Callable, model: Predictor, library: Path, tmp_path
 ) -> None:
     outcome = predict(selection=RowSelection(top=7, by="gap_pred", lowest=True))
     alone(model, library, tmp_path / "alone")
@@ -177,7 +177,7 @@ def test_the_best_of_a_folder_are_those_of_all_its_tables_sorted(
     pd.testing.assert_frame_equal(found[list(expected)], expected, check_dtype=False, rtol=1e-6)
 
 
-def test_a_typo_in_the_column_of_the_best_rows_stands_in_no_ones_way(predict: Callable, tmp_path: Path) -> None:
+def test_a_typo_in_the_column_of_the_best_rows_stands_in_no_ones_way(predict: Callable, tmp_path) -> None:
     outcome = predict(selection=RowSelection(top=3, by="gap_prde"))
     assert not outcome.tables and outcome.best is None and "gap_prde" in outcome.problems["a.csv"]
     assert predict(selection=RowSelection(top=3, by="gap_pred")).best == 3
@@ -188,7 +188,7 @@ def test_a_typo_in_the_column_of_the_best_rows_stands_in_no_ones_way(predict: Ca
 
 @pytest.mark.slow
 def test_ray_writes_what_one_process_does_though_a_worker_is_killed(
-    ray_folder: Path, predict: Callable, model: Predictor, library: Path, tmp_path: Path
+    ray_folder: Path, predict: Callable, model: Predictor, library: Path, tmp_path
 ) -> None:
     once = tmp_path / "killed"
 
@@ -213,7 +213,7 @@ def test_ray_writes_what_one_process_does_though_a_worker_is_killed(
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [None, "ray"])
 def test_a_killed_run_leaves_no_process_and_goes_on(
-    engine: str | None, predict: Callable, model: Predictor, library: Path, tmp_path: Path
+    engine: str | None, predict: Callable, model: Predictor, library: Path, tmp_path
 ) -> None:
     if engine:
         pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")

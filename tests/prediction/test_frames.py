@@ -24,9 +24,7 @@ def predict() -> DataFramePredictor:
     return DataFramePredictor(MODEL, device="cpu")
 
 
-def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(
-    predict: DataFramePredictor, tmp_path: Path
-) -> None:
+def test_a_frame_comes_out_with_what_a_table_of_its_rows_would_have(predict: DataFramePredictor, tmp_path) -> None:
     found = predict(FRAME)
     pd.testing.assert_frame_equal(found[FRAME.columns], FRAME)
     FRAME.to_parquet(tmp_path / "in.parquet", index=False)
@@ -47,9 +45,7 @@ def test_frames_without_rows_have_the_same_columns_and_types(predict: DataFrameP
         pd.testing.assert_series_equal(frame.dtypes, whole.dtypes)
 
 
-def test_it_is_pickled_small_and_loads_the_model_once(
-    predict: DataFramePredictor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_pickled_small_and_loads_the_model_once(predict: DataFramePredictor, monkeypatch) -> None:
     loaded, own = [], folders.load_predictor
 
     def recorded(*given: object, **options: object) -> object:
@@ -73,7 +69,7 @@ def test_a_column_that_is_missing_is_named(predict: DataFramePredictor) -> None:
     assert named(FRAME.rename(columns={"smiles": "molecule"}))["error1"].isna().sum() == 2
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     plain, dask = (
         [b for b in blocks if "import ray" not in b and ("import dask" in b) == theirs] for theirs in (False, True)
@@ -94,7 +90,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_the_example_of_ray_data_runs(ray_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_ray_data_runs(ray_folder: Path, monkeypatch) -> None:
     monkeypatch.chdir(ray_folder)
     for folder in ("run", "molecules"):
         Path(folder).mkdir()

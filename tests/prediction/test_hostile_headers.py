@@ -99,7 +99,7 @@ def refused_or_works(path: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "entry"), ENTRIES)
-def test_any_other_value_is_refused_or_works(name: str, entry: str, tmp_path: Path) -> None:
+def test_any_other_value_is_refused_or_works(name: str, entry: str, tmp_path) -> None:
     file, refused = FILES[name], 0
     for number, path in enumerate(places(file.header[entry], (entry,))):
         for value in VALUES[number % 2]:
@@ -108,7 +108,7 @@ def test_any_other_value_is_refused_or_works(name: str, entry: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_no_argument_of_a_model_is_trusted(argument: str, tmp_path: Path) -> None:
+def test_no_argument_of_a_model_is_trusted(argument: str, tmp_path) -> None:
     for name, at in (("regression", ()), ("sequence", ()), ("sequence", ("encoder",))):
         file = FILES[name]
         for value in ARGUMENTS[argument]:
@@ -120,7 +120,7 @@ def test_no_argument_of_a_model_is_trusted(argument: str, tmp_path: Path) -> Non
             assert refused_or_works(file.write(tmp_path / "bad.gtx", header))
 
 
-def test_texts_that_cannot_be_shown_are_refused_wherever_they_stand(tmp_path: Path) -> None:
+def test_texts_that_cannot_be_shown_are_refused_wherever_they_stand(tmp_path) -> None:
     file = File((GOLDEN / "neighbours.gtx").read_bytes())
     (name,) = file.header["task"]["targets"]
     cells = ("training", "values", name)
@@ -136,7 +136,7 @@ def test_texts_that_cannot_be_shown_are_refused_wherever_they_stand(tmp_path: Pa
             assert refused_or_works(file.write(tmp_path / "bad.gtx", header)), (entry, text[:9])
 
 
-def test_molecules_to_compare_with_have_no_more_characters_than_gtx_writes(tmp_path: Path) -> None:
+def test_molecules_to_compare_with_have_no_more_characters_than_gtx_writes(tmp_path) -> None:
     file = File((GOLDEN / "neighbours.gtx").read_bytes())
     (name,) = file.header["task"]["targets"]
     many = {"smiles": ["C" * 990] * 2000, "rows": list(range(2000)), "values": {name: ["1"] * 2000}, "trained": 2000}

@@ -17,7 +17,7 @@ from gtx.prediction import save_model
 from gtx.prediction.model_file import read_model
 
 
-def test_a_model_survives_the_round_trip(model_path: Path, tmp_path: Path) -> None:
+def test_a_model_survives_the_round_trip(model_path: Path, tmp_path) -> None:
     members, header, _ = read_model(model_path)
     save_model(tmp_path / "again.gtx", members, header)
     assert (tmp_path / "again.gtx").read_bytes() == model_path.read_bytes()
@@ -26,9 +26,7 @@ def test_a_model_survives_the_round_trip(model_path: Path, tmp_path: Path) -> No
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_file_made_with_another_rdkit_is_read(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_a_file_made_with_another_rdkit_is_read(model_path: Path, tmp_path, monkeypatch, recwarn) -> None:
     header, tensors = parts(model_path)
     header["versions"]["rdkit"] = "1999.1.1"
     save_file(tensors, tmp_path / "old.gtx", {"gtx": json.dumps(header)})
@@ -37,7 +35,7 @@ def test_a_file_made_with_another_rdkit_is_read(
     assert answers[0].equals(answers[1]) and not recwarn.list
 
 
-def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tmp_path: Path) -> None:
+def test_what_is_no_whole_model_file_is_refused_in_one_line(model_path: Path, tmp_path) -> None:
     whole = model_path.read_bytes()
     length = int.from_bytes(whole[:8], "little")
     damaged = {
@@ -88,7 +86,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_header_that_does_not_fit_is_refused(change: str, model_path: Path, tmp_path: Path) -> None:
+def test_a_header_that_does_not_fit_is_refused(change: str, model_path: Path, tmp_path) -> None:
     alter, reason = CHANGES[change]
     header, tensors = parts(model_path)
     alter(header)
@@ -113,7 +111,7 @@ def spoilt(tensors: dict[str, torch.Tensor], how: str) -> str:
 
 
 @pytest.mark.parametrize("how", ["not finite", "other type", "too few", "too many"])
-def test_tensors_that_are_not_the_models_are_named(how: str, model_path: Path, tmp_path: Path) -> None:
+def test_tensors_that_are_not_the_models_are_named(how: str, model_path: Path, tmp_path) -> None:
     header, tensors = parts(model_path)
     reason = spoilt(tensors, how)
     save_file(tensors, tmp_path / "bad.gtx", {"gtx": json.dumps(header)})
@@ -121,7 +119,7 @@ def test_tensors_that_are_not_the_models_are_named(how: str, model_path: Path, t
 
 
 @pytest.mark.parametrize("where", ["a weight", "the header"])
-def test_a_file_of_which_a_bit_has_changed_is_refused(where: str, model_path: Path, tmp_path: Path) -> None:
+def test_a_file_of_which_a_bit_has_changed_is_refused(where: str, model_path: Path, tmp_path) -> None:
     file = tmp_path / "bad.gtx"
     gtx.load(model_path).save(file)
     whole = bytearray(file.read_bytes())
@@ -141,7 +139,7 @@ def parts(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         return header, {name: file.get_tensor(name) for name in names}
 
 
-def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_refused(tmp_path) -> None:
     save_file({"weight": torch.zeros(2)}, tmp_path / "foreign.gtx")
     refused(tmp_path / "foreign.gtx", "gtx did not write it")
 

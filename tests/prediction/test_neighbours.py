@@ -65,14 +65,14 @@ def test_a_model_names_them_with_what_was_measured(model: Predictor) -> None:
         model.neighbours("CCO", 0)
 
 
-def test_a_file_without_rows_says_so(model: Predictor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_rows_says_so(model: Predictor, capsys) -> None:
     with pytest.raises(InputError, match="contains no training rows"):
         model.with_header(replace(model.header, training=None)).neighbours("CCO")
     assert main(["predict", str(GOLDEN / "regression.gtx"), "CCO", "--neighbours", "2"]) == 2
     assert capsys.readouterr().err.startswith("gtx: this model file contains no training rows")
 
 
-def test_they_stand_beside_predictions(model: Predictor, tmp_path: Path) -> None:
+def test_they_stand_beside_predictions(model: Predictor, tmp_path) -> None:
     kept = model.header.training
     table = pd.DataFrame({"smiles": [kept.smiles[0], "C1CC", "CCO"], "similarity": ["a", "b", "c"]})
     table.to_csv(tmp_path / "in.csv", index=False)
@@ -118,7 +118,7 @@ def test_of_many_rows_some_are_kept_always_the_same() -> None:
             TrainingRows.from_dict(kept.to_dict() | {name: wrong})
 
 
-def test_an_explanation_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_explanation_shows_them(tmp_path, capsys) -> None:
     words = ["explain", str(GOLDEN / "neighbours.gtx"), "CCO", "--method", "substructures"]
     assert main([*words, "--out", str(tmp_path / "page.html")]) == 0
     said, page = capsys.readouterr().out, (tmp_path / "page.html").read_text()

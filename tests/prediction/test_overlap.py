@@ -29,7 +29,7 @@ def table(model: Predictor, path: Path, trained: int, new: int) -> Path:
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.usefixtures("forks")
-def test_the_others_are_scored_alone(model: Predictor, tmp_path: Path, workers: int) -> None:
+def test_the_others_are_scored_alone(model: Predictor, tmp_path, workers: int) -> None:
     both = model.predict_table(table(model, tmp_path / "t.csv", 5, 3), tmp_path / "p.csv", workers=workers)
     frame = pd.read_csv(tmp_path / "t.csv")
     frame.tail(3).to_csv(tmp_path / "new.csv", index=False)
@@ -40,7 +40,7 @@ def test_the_others_are_scored_alone(model: Predictor, tmp_path: Path, workers: 
     assert ours == pytest.approx(theirs) and said.metrics != both.metrics and alone.overlap is None
 
 
-def test_it_is_printed_below_the_scores(model: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_printed_below_the_scores(model: Predictor, tmp_path, capsys) -> None:
     for trained, new, words in ((4, 2, "; the other 2 alone:"), (4, 0, ": the scores do not apply to new molecules")):
         words = f"the model was trained on 4 of these {trained + new} molecules{words}"
         file, out = table(model, tmp_path / "t.csv", trained, new), tmp_path / "p.csv"
@@ -51,7 +51,7 @@ def test_it_is_printed_below_the_scores(model: Predictor, tmp_path: Path, capsys
         assert [line.split(",")[0][:21] for line in lines[at + 1 :]] == ["solvation_water: rmse"] * bool(new)
 
 
-def test_nothing_false_is_said(model: Predictor, tmp_path: Path) -> None:
+def test_nothing_false_is_said(model: Predictor, tmp_path) -> None:
     file, out = table(model, tmp_path / "t.csv", 3, 1), tmp_path / "p.csv"
     training = model.header.training
     few = model.with_header(replace(model.header, training=replace(training, trained=10**6)))

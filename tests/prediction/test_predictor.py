@@ -73,9 +73,7 @@ def test_a_large_molecule_leaves_its_batch_mates_alone(predictor: Predictor) -> 
     assert beside[columns].iloc[[0, -1]].reset_index(drop=True).equals(predictor.predict(large)[columns])
 
 
-def test_memory_that_runs_out_makes_batches_smaller_and_says_so_once(
-    predictor: Predictor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_memory_that_runs_out_makes_batches_smaller_and_says_so_once(predictor: Predictor, monkeypatch, caplog) -> None:
     smiles = ["C" * (1 + n % 7) + "O" for n in range(50)]
     expected, seen = numbers(predictor, smiles), []
     room, old = 20, type(predictor.members[0]).forward
@@ -228,9 +226,7 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_predictions_do_not_depend_on_threads(
-    predictor: Predictor, threads: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_do_not_depend_on_threads(predictor: Predictor, threads: None, monkeypatch) -> None:
     """Nor do gradients appear: what is set for one thread is set in all."""
     monkeypatch.setitem(BATCHES, "cpu", (75_000, 2))
     store = featurise(predictor.header.featuriser, SMILES, workers=0).store
@@ -274,9 +270,7 @@ def test_what_cannot_be_selected_is_said(words: list, message: str) -> None:
         chosen(*words)
 
 
-def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
-    predictor: Predictor, tmp_path: Path
-) -> None:
+def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(predictor: Predictor, tmp_path) -> None:
     frame = pd.DataFrame({"smiles": ["C" * (1 + i % 7) + "O" for i in range(30)] + ["C1CC"], "id": range(31)})
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     every = predict_table(predictor, tmp_path / "in.parquet", tmp_path / "all.parquet")
@@ -291,7 +285,7 @@ def test_of_a_table_the_best_rows_are_written_with_the_types_of_its_columns(
     assert (every.written, best.written) == (31, 5) and best.row_log.summary() == every.row_log.summary()
 
 
-def test_a_table_is_never_written_over_its_input(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_table_is_never_written_over_its_input(predictor: Predictor, tmp_path) -> None:
     table, link, hard = (tmp_path / name for name in ("in.csv", "link.csv", "hard.csv"))
     table.write_text("smiles\nCCO\n")
     link.symlink_to(table)

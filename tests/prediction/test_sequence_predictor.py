@@ -44,7 +44,7 @@ def make() -> Callable[..., Predictor]:
     return made
 
 
-def test_the_file_holds_all_it_takes(make: Callable, tmp_path: Path) -> None:
+def test_the_file_holds_all_it_takes(make: Callable, tmp_path) -> None:
     predictor = make(end=1.0)
     save_model(tmp_path / "model.gtx", predictor.members, predictor.header)
     opened = gtx.load(tmp_path / "model.gtx", "cpu", beams=3)
@@ -88,7 +88,7 @@ def test_texts_that_are_no_smiles_are_not_judged_as_such(make: Callable) -> None
     assert predictor.predict_store(predictor._featurise(["CC"], 0)[1].store).canonical is None
 
 
-def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_path: Path) -> None:
+def test_a_table_keeps_every_row_and_counts_what_is_invalid(make: Callable, tmp_path) -> None:
     source = write(
         tmp_path / "in.csv", [["1", "CCO", "C"], ["2", "C1CC", "C"], ["3", "CN", ""]], ["id", "smiles", "product"]
     )

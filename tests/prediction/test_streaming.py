@@ -22,7 +22,7 @@ def read(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Predictor, tmp_path: Path) -> None:
+def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Predictor, tmp_path) -> None:
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     rows = [
         ["id", "smiles", "gap_pred", "note", "error"],
@@ -52,7 +52,7 @@ def test_cells_stay_as_they_are_and_a_row_has_numbers_or_an_error(predictor: Pre
     assert outcome.metrics is None
 
 
-def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path: Path) -> None:
+def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path) -> None:
     trained_on = Predictor(predictor.members, replace(predictor.header, smiles_column="drug"))
     expected = predictor.predict(["CCO"]).gap_pred[0]
     cases = {  # header and cells, the column asked for, the one taken
@@ -68,7 +68,7 @@ def test_the_column_of_molecules_is_found(predictor: Predictor, tmp_path: Path) 
         assert outcome.notes == (["the molecules are those of column 'structure'"] if taken == "structure" else [])
 
 
-def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_path) -> None:
     (tmp_path / "in.csv").write_text("structure,y\nC1CC,1\nC(C,2\n")
     out = tmp_path / "out.csv"
     with pytest.raises(gtx.InputError, match=r"no column called 'smiles'.* --smiles-column; .* 'structure', 'y'"):
@@ -85,9 +85,7 @@ def test_a_bad_request_is_refused_and_leaves_no_file(predictor: Predictor, tmp_p
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.usefixtures("forks")
-def test_no_more_than_a_few_chunks_are_in_hand(
-    workers: int, predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_than_a_few_chunks_are_in_hand(workers: int, predictor: Predictor, tmp_path, monkeypatch) -> None:
     read_so_far, ahead = 0, []
 
     def rows() -> Iterator[Row]:
@@ -111,7 +109,7 @@ def test_no_more_than_a_few_chunks_are_in_hand(
 
 
 @pytest.mark.usefixtures("forks")
-def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(streaming, "default_chunk_size", lambda featuriser: 10)
     source = tmp_path / "in.csv"
     source.write_text("smiles,name\n" + "".join(f"{'C' * (i % 7)}O,{i}\nC1CC,broken\n" for i in range(20)))
@@ -127,9 +125,7 @@ def test_workers_predict_the_same_bytes(predictor: Predictor, tmp_path: Path, mo
 
 
 @pytest.mark.usefixtures("forks")
-def test_a_model_on_a_gpu_stays_there_and_workers_read(
-    predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_on_a_gpu_stays_there_and_workers_read(predictor: Predictor, tmp_path, monkeypatch) -> None:
     asked = []
 
     class Elsewhere:

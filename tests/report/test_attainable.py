@@ -1,7 +1,6 @@
 """How good a model can get: noise of repeats, a forecast not below it, and nothing where nothing is known."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,7 +62,7 @@ def test_the_words_say_what_is_known_and_no_more() -> None:
     assert not Attainable()
 
 
-def test_the_page_shows_it_beside_the_score_and_in_a_picture(make_report, tmp_path: Path) -> None:
+def test_the_page_shows_it_beside_the_score_and_in_a_picture(make_report, tmp_path) -> None:
     from gtx.report.page import write_report
 
     def page(**changes: object) -> str:
@@ -78,7 +77,7 @@ def test_the_page_shows_it_beside_the_score_and_in_a_picture(make_report, tmp_pa
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def dataset(tmp_path_factory) -> Dataset:
     """130 molecules, of which 110 train."""
     part = np.full(len(SMILES), "train", dtype=object)
     part[SPLIT["test"][:10]] = "test"

@@ -275,7 +275,7 @@ def test_molecules_are_parted_by_scaffold_and_by_similarity_without_loss(make_re
     assert scaffold_kinds(fresh).tolist() == ["new scaffold"]
 
 
-def test_a_molecule_that_was_not_drawn_has_a_neighbour_too(make_report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_molecule_that_was_not_drawn_has_a_neighbour_too(make_report, monkeypatch) -> None:
     whole, rows = neighbours(make_report(), []), SPLIT["test"].tolist()
     monkeypatch.setattr(similarity, "MOST_SCORED", 5)
     report = make_report()

@@ -51,7 +51,7 @@ def page(folder: Path, smiles: bool = True, **changes: object) -> Page:
     return Page((folder / "report.html").read_text(encoding="utf-8"))
 
 
-def test_says_how_much_is_right_and_shows_what_is_wrong(tmp_path: Path) -> None:
+def test_says_how_much_is_right_and_shows_what_is_wrong(tmp_path) -> None:
     made = page(tmp_path)
     assert "This model reads a molecule and writes product . It knows 3 tokens." in made.text
     assert "Test sequences, right molecule 0.500" in made.text
@@ -63,14 +63,14 @@ def test_says_how_much_is_right_and_shows_what_is_wrong(tmp_path: Path) -> None:
     assert "product_valid" in made.text and "Validation perplexity" in made.text
 
 
-def test_says_what_cannot_be_drawn(tmp_path: Path, undrawable: None) -> None:
+def test_says_what_cannot_be_drawn(tmp_path, undrawable: None) -> None:
     made = page(tmp_path)
     assert made.text.count("in row 5 could not be drawn.") == 2 and "What is written in row 6" not in made.text
     assert "3 pictures could not be drawn: RDKit cannot draw" in made.text and "of CN right CN written CO" in made.text
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_texts_that_are_no_smiles_are_not_drawn(empty: bool, tmp_path: Path) -> None:
+def test_texts_that_are_no_smiles_are_not_drawn(empty: bool, tmp_path) -> None:
     scores = {"exact_accuracy": None if empty else 0.5, "token_accuracy": 0.9, "perplexity": 1.5}
     made = page(tmp_path, smiles=False, scores=dict.fromkeys(("train", "val", "test"), scores))
     assert made.tags.count("svg") == 1 + 5 and "product_valid" not in made.text

@@ -106,7 +106,7 @@ TABLE = molecules(110)
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory) -> Path:
     """A kernel of 80 molecules beside two networks as they are at their start."""
     folder = tmp_path_factory.mktemp("select")
     featuriser, rows = Featuriser(), TABLE[:80]
@@ -135,7 +135,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Path:
+def library(tmp_path) -> Path:
     """Ten molecules that were measured, thirty that were not, one of them twice, and a row that cannot be read."""
     rows = pd.concat([TABLE[70:110], TABLE[109:110], pd.DataFrame({"smiles": ["C(("]})])
     rows.assign(code=[f"lib-{i}" for i in range(len(rows))])[["code", "smiles"]].to_csv(
@@ -145,7 +145,7 @@ def library(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("goal", ["accuracy", "best"])
-def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys) -> None:
     out, figure = library.with_name("plate.csv"), library.with_name("replay.svg")
     words = ["select", str(model), str(library), "--number=6", f"--for={goal}", "--out", str(out), "--workers=0"]
     assert main([*words, "--figure", str(figure)]) == 0
@@ -159,9 +159,7 @@ def test_a_plate_is_written(model: Path, library: Path, goal: str, capsys: pytes
     assert plate["gap_pred"].notna().all() and plate["reason"].str.contains("uncertainty").all()
 
 
-def test_without_all_training_rows_what_the_kernel_knows_is_left_out(
-    model: Path, library: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_all_training_rows_what_the_kernel_knows_is_left_out(model: Path, library: Path, capsys) -> None:
     """Of a model without its training rows, with a sample of them, and of a kernel that has a part of them."""
     predictor = gtx.load(model, device="cpu")
     training = predictor.header.training
@@ -191,7 +189,7 @@ def test_a_kernel_alone_chooses_as_it_does_beside_networks(model: Path, library:
     assert codes[1] and len(set(codes[0]) & set(codes[1])) >= 2  # the networks' disagreement counts too
 
 
-def test_a_folder_is_one_library(model: Path, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_one_library(model: Path, library: Path, capsys) -> None:
     rows = pd.read_csv(library)
     folder = library.with_name("parts")
     (folder / "more").mkdir(parents=True)
@@ -220,7 +218,7 @@ def test_a_folder_is_one_library(model: Path, library: Path, capsys: pytest.Capt
     ],
 )
 def test_what_cannot_be_chosen_ends_in_a_line(
-    model: Path, library: Path, name: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    model: Path, library: Path, name: str, words: list[str], message: str, capsys
 ) -> None:
     out = library.with_name("plate.csv")
     assert main(["select", str(model.with_name(name)), str(library), *words, "--out", str(out)]) == 2

@@ -252,7 +252,7 @@ def model(size: int) -> MoleculeToSequenceModel:
 
 
 @pytest.mark.slow
-def test_learns_and_says_so(tmp_path: Path) -> None:
+def test_learns_and_says_so(tmp_path) -> None:
     """The two atoms that a carbon atom joins, sorted."""
     val = numbered([f"{one}C{other}" for one, other in PAIRS], PAIRS, PAIRS)
     train = val.subset(torch.arange(len(val)).repeat(30))
@@ -270,7 +270,7 @@ def test_learns_and_says_so(tmp_path: Path) -> None:
         assert [row["epoch"] for row in csv.DictReader(file)] == [str(i) for i in range(1, 9)]
 
 
-def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_token_has_the_same_say(tmp_path, monkeypatch) -> None:
     texts, losses, plain = ["C" * (1 + i) for i in range(7)], [], []
     targets = [texts[i % 7] for i in range(60)]
     train = numbered(targets, texts, targets)
@@ -292,7 +292,7 @@ def test_every_token_has_the_same_say(tmp_path: Path, monkeypatch: pytest.Monkey
     torch.testing.assert_close(sum(loss.detach() for loss in losses) / 4, expected)
 
 
-def test_training_observes_the_codes_of_atoms(tmp_path: Path) -> None:
+def test_training_observes_the_codes_of_atoms(tmp_path) -> None:
     train = numbered(TAUGHT, TAUGHT, TAUGHT)
     task = SequenceGenerationTask("text", texts=TAUGHT).fit(train)
     made, settings = model(task.objective.out_channels), replace(SETTINGS, epochs=2, batch_pairs=2000)
@@ -301,7 +301,7 @@ def test_training_observes_the_codes_of_atoms(tmp_path: Path) -> None:
     assert not made.encoder.embedding.vocabularies.atoms.seen.all()
 
 
-def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
+def test_without_examples_there_is_nothing_to_learn(tmp_path) -> None:
     store = numbered(["C", "CC"], ["C", "CC"], ["C", "CC"])
     task = SequenceGenerationTask("text", texts=["C", "CC"]).fit(store)
     with pytest.raises(InputError, match="no training molecules"):

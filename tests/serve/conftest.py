@@ -139,7 +139,7 @@ def client(predictor: Predictor) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def downloads(tmp_path_factory) -> Path:
     """The folder in which the browser saves."""
     return tmp_path_factory.mktemp("downloads")
 

@@ -16,7 +16,7 @@ MODEL = str(GOLDEN / "regression.gtx")
 
 
 @pytest.mark.slow
-def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_service_answers_what_is_under_way_when_it_is_told_to_end(capsys) -> None:
     with open_socket("127.0.0.1", 0) as free:
         client = Client(free.getsockname()[1])
     replies: list[Reply] = []
@@ -48,9 +48,7 @@ def listens(client: Client) -> bool:
         return tried.connect_ex(("127.0.0.1", client.port)) == 0
 
 
-def test_without_the_extra_one_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch, capsys) -> None:
     monkeypatch.delitem(sys.modules, "gtx.serve.app", raising=False)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", MODEL]) == 2
@@ -64,12 +62,12 @@ def test_without_the_extra_one_line_says_what_to_install(
         (["--host=no.such.host.invalid"], "cannot listen at no.such.host.invalid, port 8000"),
     ],
 )
-def test_options_that_cannot_be_used(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_cannot_be_used(words: list[str], reason: str, capsys) -> None:
     assert main(["serve", MODEL, "--device=cpu", *words]) == 2
     assert capsys.readouterr().err.startswith(f"gtx: {reason}")
 
 
-def test_an_address_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_is_taken(capsys) -> None:
     with open_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", MODEL, "--device=cpu", f"--port={port}"]) == 2

@@ -15,7 +15,7 @@ TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'
 
 
 def test_somebody_drops_a_table_looks_inside_and_downloads(
-    browser: Any, client: Client, tmp_path: Path, downloads: Path
+    browser: Any, client: Client, tmp_path, downloads: Path
 ) -> None:
     def every(rule: str) -> list[Any]:
         return browser.find_elements("css selector", rule)

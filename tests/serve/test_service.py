@@ -82,7 +82,7 @@ def test_a_cell_that_is_no_molecule_is_an_error_of_its_row(client: Client) -> No
     ],
     ids=["ragged", "smiles", "several pieces"],
 )
-def test_a_table_is_answered_as_gtx_predict_writes_it(client: Client, tmp_path: Path, text: bytes) -> None:
+def test_a_table_is_answered_as_gtx_predict_writes_it(client: Client, tmp_path, text: bytes) -> None:
     (tmp_path / "in.txt").write_bytes(text)
     words = ["predict", str(GOLDEN / "regression.gtx"), str(tmp_path / "in.txt"), "--workers=0", "--device=cpu"]
     assert main([*words, f"--out={tmp_path / 'out.csv'}"]) == 0
@@ -91,7 +91,7 @@ def test_a_table_is_answered_as_gtx_predict_writes_it(client: Client, tmp_path: 
     assert found.body == (tmp_path / "out.csv").read_bytes()
 
 
-def test_what_a_model_reads_beside_the_molecule_is_a_column(tmp_path: Path) -> None:
+def test_what_a_model_reads_beside_the_molecule_is_a_column(tmp_path) -> None:
     with served(made(FeatureColumns(("temperature",)))) as client:
         found = client.post("/predict", {"smiles": ["CCO", "CCO"], "temperature": [298, None]})
         assert found.status == 200, found
@@ -288,7 +288,7 @@ def test_a_class_called_high_is_no_end_of_an_interval(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_ends_with_its_time_and_with_its_client(predictor: Predictor, monkeypatch) -> None:
     """A process that stands still is as one that RDKit keeps busy for ever."""
     processes: list[int] = []
 

@@ -65,7 +65,7 @@ def cells(smiles: str) -> list:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory) -> Path:
     """A joint model; every fourth molecule lacks the classes of its atoms."""
     folder = tmp_path_factory.mktemp("classes")
     rows = [[smiles, *cells(smiles)] for smiles in molecules(120).smiles]
@@ -114,7 +114,7 @@ def test_the_report_of_classes_has_their_pictures(run: Path) -> None:
 # --- Rows: bad lists are errors.
 
 
-def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None:
+def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path) -> None:
     cells = ["[1, 2, 3]", "[1, 2]", "", "[null, 5, null]", "[1, 2, x]", "[1, 2, 3, 4]"]
     path = write(tmp_path / "t.csv", [["CCO", cell, "train"] for cell in cells], ["smiles", "q", "split"])
     data = load_training_table(
@@ -130,7 +130,7 @@ def test_a_list_of_another_length_is_an_error_of_its_row(tmp_path: Path) -> None
     np.testing.assert_array_equal(y, [[1, 2, 3], [np.nan] * 3, [np.nan, 5, np.nan]])
 
 
-def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
+def test_bonds_are_in_the_order_of_rdkit(tmp_path) -> None:
     path = write(
         tmp_path / "t.csv",
         [["CC=O", "[1, 2]", "train"], ["C", "[]", ""], ["CO", "[1, 2]", "train"]],
@@ -143,7 +143,7 @@ def test_bonds_are_in_the_order_of_rdkit(tmp_path: Path) -> None:
     assert data.store.bond_y[:, 0].tolist() == [1, 1, 2, 2] and data.store.bonds[:, 2].tolist() == [1, 2]
 
 
-def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
+def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path) -> None:
     cells = ["[0, 1, 0]", "[0, 1]", "", "[null, 1, null]", '[0, "1", [1]]', "['0, 1, 0]", "0 1 1"]
     one = write(tmp_path / "t.csv", [["CCO", cell] for cell in cells], ["smiles", "site"])
     two = write(tmp_path / "v.csv", [["CCO", "[0, 1, 0]"], ["CCO", "[0, 2, 0]"]], ["smiles", "site"])
@@ -162,7 +162,7 @@ def test_a_list_that_is_wrong_is_an_error_of_its_row(tmp_path: Path) -> None:
     assert type(data.task) is BinaryClassification and data.task.columns.labels(0) == ("0", "1")
 
 
-def test_columns_that_are_no_classes_are_said(tmp_path: Path) -> None:
+def test_columns_that_are_no_classes_are_said(tmp_path) -> None:
     cells = [json.dumps([round(x / 7, 3) for x in range(3 * i, 3 * i + 3)]) for i in range(40)]
     path = write(tmp_path / "t.csv", [["CCO", cell, "", "[1, 1, 1]"] for cell in cells], ["smiles", "q", "no", "one"])
     for name, reason in (
@@ -239,7 +239,7 @@ def test_atoms_are_in_the_order_of_the_text() -> None:
         assert np.ptp(expected) > 1e-3
 
 
-def test_a_file_whose_parts_contradict_each_other_is_refused(tmp_path: Path) -> None:
+def test_a_file_whose_parts_contradict_each_other_is_refused(tmp_path) -> None:
     model = predictor(NUMBERS["atoms"].fit(store(NUMBERS["atoms"])))
     arguments = {**model.header.model["arguments"], "per": "bond"}
     header = replace(model.header, model={"name": "standard", "arguments": arguments})
@@ -355,7 +355,7 @@ def test_scaled_outputs_of_a_molecule_sum_to_its_total() -> None:
             assert values.sum(0) == pytest.approx([charge if total == "charge" else total] * 2, abs=1e-12)
 
 
-def test_a_column_beside_the_molecule_may_be_the_total(tmp_path: Path) -> None:
+def test_a_column_beside_the_molecule_may_be_the_total(tmp_path) -> None:
     cells = [["CCO", "[1, 2, 3]", 6, "train"], ["CO", "[1, 2]", 3.5, "train"]]
     path = write(tmp_path / "t.csv", cells, ["smiles", "q", "total", "split"])
     columns = FeatureColumns(("temperature", "total"), blanks=True)

@@ -19,7 +19,7 @@ def drawn(classes: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.fixture(scope="module", params=[2, 3])
-def learned(request: pytest.FixtureRequest) -> tuple[ClassTask, nn.Module]:
+def learned(request) -> tuple[ClassTask, nn.Module]:
     """A task of classes and a small network that learned by its loss."""
     kind, labels = (
         (BinaryClassification, ("a", "b")) if request.param == 2 else (MulticlassClassification, ("a", "b", "c"))

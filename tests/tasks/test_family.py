@@ -39,7 +39,7 @@ TRAINED = [n if n in IN_WORK else pytest.param(n, marks=pytest.mark.slow) for n 
 
 
 @pytest.fixture(scope="module", params=TRAINED)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
+def run(request, tmp_path_factory) -> tuple[Case, Path]:
     """A run, and the folder that it is in."""
     case, folder = CASES[request.param], tmp_path_factory.mktemp("run")
     train_model(table(case, folder / "data.csv"), SETTINGS, folder / "whole")
@@ -144,7 +144,7 @@ def test_every_task_of_gtx_is_in_the_list() -> None:
     assert names - {"yields"} == set(TASKS)
 
 
-def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path: Path) -> None:
+def test_weights_of_classes_give_rare_ones_the_same_say(tmp_path) -> None:
     for name in ("two labels", "multiclass"):
         case = CASES[name]
         data = load_training_table(table(case, tmp_path / "data.csv"))

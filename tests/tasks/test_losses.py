@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -215,7 +214,7 @@ def test_batches_carry_weights_and_bounds_and_those_of_constant_shape_nothing_fo
     assert share == sum(range(count)) == task.objective.share(constant)
 
 
-def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path: Path) -> None:
+def test_cells_that_are_no_weights_are_errors_of_their_rows(tmp_path) -> None:
     cells = ["1", "", "-1", "0", "heavy", "2.5", *["1"] * 14]
     rows = [["C" * (i + 1), i, cell] for i, cell in enumerate(cells)]
     path = str(write(tmp_path / "t.csv", rows, ["smiles", "y", "w"]))

@@ -135,7 +135,7 @@ def test_bounds_of_one_target_are_scored_where_the_table_lacks_another() -> None
     assert scores.metrics()["per_target"]["y"]["bounds_kept"] == 1
 
 
-def test_it_is_printed_and_the_table_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_printed_and_the_table_stays_as_it_is(tmp_path, capsys) -> None:
     model = str(GOLDEN / "classification.gtx")
     cells = [["CCO", 1, "x"], ["CCN", "yes", "x"], ["CCC", 0, "x"], ["C1CC", 0, "x"], ["CCCC", "", "x"]]
     columns = ["smiles", " narrow ", "other"]

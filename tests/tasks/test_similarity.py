@@ -62,7 +62,7 @@ def test_intervals_hold_their_share_in_every_third_where_those_of_one_width_do_n
     assert scores["similarity"]["ence"] < 0.1
 
 
-def test_a_molecule_unlike_the_training_molecules_has_a_wide_interval(tmp_path: Path) -> None:
+def test_a_molecule_unlike_the_training_molecules_has_a_wide_interval(tmp_path) -> None:
     golden = gtx.load(GOLDEN / "neighbours.gtx", device="cpu")
     learned = {
         "scaler": golden.task.scaler,
@@ -82,7 +82,7 @@ def test_a_molecule_unlike_the_training_molecules_has_a_wide_interval(tmp_path: 
     np.testing.assert_allclose(told.solvation_water_pred, golden.predict(asked).solvation_water_pred)
 
 
-def test_without_training_rows_there_is_none(tmp_path: Path) -> None:
+def test_without_training_rows_there_is_none(tmp_path) -> None:
     task = Regression("y", uncertainty="similarity")
     with pytest.raises(InputError, match="compares with training rows: leave out training_rows=False"):
         check_training_rows_option(task, TrainSettings(training_rows=False))

@@ -21,7 +21,7 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.fixture(scope="module", params=["variance", "quantiles", "evidential"])
-def learned(request: pytest.FixtureRequest) -> tuple[str, Tensor]:
+def learned(request) -> tuple[str, Tensor]:
     """A method and the outputs `[m, 1, W, 1]` of a small network that learned by its loss, for 4,000 new rows."""
     method = UNCERTAINTY_METHODS[request.param]
     torch.manual_seed(0)

@@ -5,7 +5,6 @@ import sys
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ def test_a_trial_leaves_everything_as_it_was(module: TrainingModule) -> None:
     assert all(p.grad is None for p in module.parameters())
 
 
-def test_activations_are_gone_when_a_trial_has_failed(module: TrainingModule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activations_are_gone_when_a_trial_has_failed(module: TrainingModule, monkeypatch) -> None:
     """Without waiting for Python to collect cycles: an exponential keeps its own result for the backward pass."""
     cut, alive = TrainingModule.loss, []
     module.model.layers[0].register_forward_hook(lambda *given: alive.append(weakref.ref(given[2][0])))
@@ -70,7 +69,7 @@ def test_activations_are_gone_when_a_trial_has_failed(module: TrainingModule, mo
 
 
 @pytest.fixture
-def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+def room(monkeypatch) -> dict[str, int]:
     """A memory with room for a number of pairs."""
     cut, room = TrainingModule.loss, {"pairs": 1500, "largest": 0}
 
@@ -88,11 +87,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 @pytest.mark.parametrize("capture", [False, True])
 def test_a_trial_that_runs_out_of_memory_takes_smaller_batches(
-    capture: bool,
-    room: dict[str, int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capture: bool, room: dict[str, int], tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(sys.exc_info()[0]))
     emptied: list[Any] = []
@@ -105,9 +100,7 @@ def test_a_trial_that_runs_out_of_memory_takes_smaller_batches(
         train(tmp_path / "none", epochs=1, capture=capture)
 
 
-def test_a_run_that_goes_on_keeps_its_batches(
-    room: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_goes_on_keeps_its_batches(room: dict[str, int], tmp_path, monkeypatch, capsys) -> None:
     (whole,) = train(tmp_path / "whole", epochs=3)
     assert 100 < whole.batch_pairs <= 1500
     with monkeypatch.context() as patch:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -77,7 +76,7 @@ class Mistaken(nn.Module):
 
 
 @pytest.fixture
-def step_without_values(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def step_without_values(monkeypatch) -> Callable[..., None]:
     """A whole step with tensors that have shapes and no values, so that whatever hangs on values raises."""
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # torch has none for such tensors
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)
@@ -137,18 +136,14 @@ def test_what_cannot_be_captured_is_said(
     assert (found is None) if reason is None else (reason in found)
 
 
-def test_a_training_that_cannot_be_captured_takes_the_plain_way(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_training_that_cannot_be_captured_takes_the_plain_way(tmp_path, capsys) -> None:
     train(tmp_path, epochs=1, capture=True, model_arguments={"edge_list": True})
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("the training step is not captured: GraphTransformer does not declare")
 
 
 @pytest.mark.parametrize("captured_first", [False, True])
-def test_a_run_goes_on_in_the_other_way(
-    captured_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_goes_on_in_the_other_way(captured_first: bool, tmp_path, monkeypatch, capsys) -> None:
     """As where it was begun on a GPU and goes on on a processor, or the other way round."""
     found = iter(["no", None] if not captured_first else [None, "no"])
     monkeypatch.setattr("gtx.training.fitting.check_capture", lambda *_: next(found))
@@ -170,7 +165,7 @@ def test_a_run_goes_on_in_the_other_way(
     assert member.history[-1]["train_loss"] < member.history[0]["train_loss"]
 
 
-def test_a_capture_that_fails_restores_stream_and_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_that_fails_restores_stream_and_generator(monkeypatch) -> None:
     """Without a GPU: what stands in for torch's capture leaves its stream current where it fails, as torch does."""
     device, current, generator = torch.device("cuda", 0), ["default"], Mock(**{"clone_state.return_value": "before"})
 

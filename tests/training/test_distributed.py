@@ -18,7 +18,7 @@ UNTIMED = {"seconds": 0, "cpu_seconds": 0}
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("ranks")
 
 

@@ -28,7 +28,7 @@ def predictions(member, y: np.ndarray = LOGP, rows: np.ndarray = VAL) -> torch.T
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("run")
 
 
@@ -53,7 +53,7 @@ def test_the_member_is_the_best_epoch_of_its_history(members: list) -> None:
         assert member.best_score == pytest.approx(rmse / member.task.scaler.sd.item(), rel=1e-5)
 
 
-def test_every_molecule_has_the_same_say(tmp_path: Path) -> None:
+def test_every_molecule_has_the_same_say(tmp_path) -> None:
     """Whatever the batches: 48 molecules in two of 20 and one of 8."""
     still = {"lr": 1e-12, "ema": 0.0, "epochs": 1, "model_arguments": {"dropout": 0.0}}
     (member,) = train(tmp_path, **still, batch_molecules=20)
@@ -76,14 +76,14 @@ def test_the_log_is_the_history_and_nothing_is_left_over(members: list, run: Pat
     assert not Path("lightning_logs").exists()
 
 
-def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_run_is_read_not_trained(members: list, run: Path, monkeypatch) -> None:
     monkeypatch.setattr("gtx.training.fitting.train_module", None)
     again = train(run, epochs=24, lr=8e-3, folds=2)
     for one, other in zip(members, again, strict=True):
         assert torch.equal(predictions(one), predictions(other)) and one.history == other.history
 
 
-def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
+def test_one_class_in_validation_is_judged_by_the_loss(tmp_path) -> None:
     y = (np.median(LOGP) < LOGP).astype(float)
     y[VAL] = 1.0
     (member,) = train(tmp_path, y, BinaryClassification(["a"]), epochs=2)
@@ -91,18 +91,18 @@ def test_one_class_in_validation_is_judged_by_the_loss(tmp_path: Path) -> None:
     assert "val_roc_auc" not in member.history[0] and "val_accuracy" in member.history[0]
 
 
-def test_without_validation_the_last_epoch_is_kept(tmp_path: Path) -> None:
+def test_without_validation_the_last_epoch_is_kept(tmp_path) -> None:
     (member,) = train(tmp_path, epochs=3, split={"train": SPLIT["train"]}, patience=1)
     assert member.best_epoch == 3 and len(member.history) == 3 and "val_score" not in member.history[0]
 
 
-def test_patience_stops_early(tmp_path: Path) -> None:
+def test_patience_stops_early(tmp_path) -> None:
     y = np.random.default_rng(0).normal(size=LOGP.shape)  # noise cannot be learned
     (member,) = train(tmp_path, y, epochs=60, lr=1e-2, patience=3)
     assert len(member.history) == member.best_epoch + 3 < 60
 
 
-def test_going_on_from_a_trained_member(members: list, tmp_path: Path) -> None:
+def test_going_on_from_a_trained_member(members: list, tmp_path) -> None:
     (tuned,) = train(tmp_path, task=members[0].task, epochs=1, lr=1e-5, ema=0.0, start=members)
     assert tuned.task == members[0].task
     torch.testing.assert_close(predictions(tuned), predictions(members[0]), atol=0.05, rtol=0)
@@ -139,13 +139,13 @@ def test_what_joins_a_trained_model_learns_its_scales(members: list) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_input_at_fault_is_named(changes: dict, said: str, tmp_path: Path) -> None:
+def test_input_at_fault_is_named(changes: dict, said: str, tmp_path) -> None:
     with pytest.raises(InputError, match=said):
         train(tmp_path, **changes)
 
 
 @pytest.mark.parametrize(("part", "word"), [("train", "training"), ("val", "held-out")])
-def test_a_target_that_would_spoil_the_others_is_refused_before_training(part: str, word: str, tmp_path: Path) -> None:
+def test_a_target_that_would_spoil_the_others_is_refused_before_training(part: str, word: str, tmp_path) -> None:
     y = np.hstack([LOGP, LOGP])
     y[SPLIT["test"], 0] = 1e200  # nobody looks at it
     y[SPLIT[part][3], 1] = -1e200
@@ -154,7 +154,7 @@ def test_a_target_that_would_spoil_the_others_is_refused_before_training(part: s
     assert not list(tmp_path.glob("members/*/*"))
 
 
-def test_nothing_is_said_and_nothing_outside_is_changed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_said_and_nothing_outside_is_changed(tmp_path, capfd) -> None:
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
@@ -167,7 +167,7 @@ def test_nothing_is_said_and_nothing_outside_is_changed(tmp_path: Path, capfd: p
     assert (out, err) == ("", "")
 
 
-def test_one_bar_tells_of_all_epochs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_bar_tells_of_all_epochs(tmp_path, capfd) -> None:
     (member,) = train(tmp_path, progress=True)
     out, err = capfd.readouterr()
     assert out == "" and err.count("member 1/1 epoch 4/4") == 1
@@ -175,7 +175,7 @@ def test_one_bar_tells_of_all_epochs(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert f" ({kept['val_rmse']:.4g} in epoch {member.best_epoch}, kept so far)\n" in err
 
 
-def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
+def test_another_logger_gets_every_epoch(tmp_path) -> None:
     train(tmp_path, logger="csv", logger_arguments={"name": "other", "version": "0"})
     (file,) = (tmp_path / "members" / "0").glob("**/metrics.csv")
     rows = list(csv.DictReader(file.open()))
@@ -185,16 +185,14 @@ def test_another_logger_gets_every_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
-def test_other_precisions_train(precision: str, tmp_path: Path) -> None:
+def test_other_precisions_train(precision: str, tmp_path) -> None:
     (member,) = train(tmp_path, epochs=2, precision=precision)
     assert np.isfinite(member.best_score)
     assert predictions(member).isfinite().all()
 
 
 @pytest.mark.usefixtures("forks")
-def test_members_trained_at_the_same_time_are_those_trained_in_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_members_trained_at_the_same_time_are_those_trained_in_turn(tmp_path, monkeypatch, capfd) -> None:
     """To the last bit on one thread each; a member that fails ends the others."""
     monkeypatch.setattr(fitting, "MOLECULES_WORTH_PROCESSES", 0)
     in_turn = train(tmp_path / "turn", epochs=2, folds=2, threads=1)

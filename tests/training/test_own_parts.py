@@ -37,7 +37,7 @@ def log_cosh(output: Tensor, target: Tensor) -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[nn.Module, Path]:
+def trained(tmp_path_factory) -> tuple[nn.Module, Path]:
     torch.manual_seed(0)  # the module is handed over with its first weights
     folder, model = tmp_path_factory.mktemp("own"), Fingerprint()
     train, val = (store().subset(SPLIT[part]) for part in ("train", "val"))
@@ -72,7 +72,7 @@ def test_a_file_of_another_model_needs_the_model(trained: tuple[nn.Module, Path]
         gtx.load(folder / "model.gtx", model=Fingerprint()).embed(["CCO"])
 
 
-def test_folds_need_a_function_that_makes_their_networks(tmp_path: Path) -> None:
+def test_folds_need_a_function_that_makes_their_networks(tmp_path) -> None:
     molecules, none = store(), store().subset(SPLIT["val"][:0])
     settings = TrainSettings(**SMALL | {"folds": 2, "epochs": 1})
     with pytest.raises(InputError, match="expected the rows of each as folds, got 0"):

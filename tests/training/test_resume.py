@@ -22,7 +22,7 @@ UNTIMED = {"seconds": 0, "cpu_seconds": 0}
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def killed(tmp_path_factory) -> dict[str, Path]:
     """The folders of runs that died."""
     folders = {place: tmp_path_factory.mktemp("killed") for place in PLACES}
     victims = [FORKS.Process(target=run, args=(folder, place)) for place, folder in folders.items()]
@@ -35,7 +35,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrainedMember]]:
+def whole(tmp_path_factory) -> dict[str, list[TrainedMember]]:
     """The members of runs that were never killed."""
     plain, steps = (train(tmp_path_factory.mktemp("whole"), **settings(place)) for place in PLACES[1:])
     return dict(zip(PLACES, (plain, plain, steps), strict=True))
@@ -43,10 +43,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrainedMem
 
 @pytest.mark.parametrize("place", PLACES)
 def test_sigkill_leaves_no_trace(
-    place: str,
-    killed: dict[str, Path],
-    whole: dict[str, list[TrainedMember]],
-    capfd: pytest.CaptureFixture[str],
+    place: str, killed: dict[str, Path], whole: dict[str, list[TrainedMember]], capfd
 ) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()
@@ -68,7 +65,7 @@ def test_sigkill_leaves_no_trace(
             assert {**row, **UNTIMED} == {**again, **UNTIMED}
 
 
-def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_file_never_has_the_final_name(tmp_path, monkeypatch) -> None:
     file = tmp_path / "a" / "last.ckpt"
     save_atomically({"epoch": 1}, file)
 
@@ -83,7 +80,7 @@ def test_a_half_written_file_never_has_the_final_name(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["trained.pt", "last.ckpt"])
-def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path, monkeypatch) -> None:
     file = tmp_path / "members" / "0" / name
     with monkeypatch.context() as patch:
         if name == "last.ckpt":
@@ -103,9 +100,7 @@ def test_a_damaged_file_is_named_with_what_to_do(name: str, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("settings", [{"epochs": 60, "lr": 1e-2, "patience": 1}, {"epochs": 2}], ids=["early", "last"])
-def test_what_had_come_to_its_last_epoch_does_not_train_on(
-    settings: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_had_come_to_its_last_epoch_does_not_train_on(settings: dict, tmp_path, monkeypatch) -> None:
     noise = np.random.default_rng(0).normal(size=LOGP.shape)
     (whole,) = train(tmp_path / "whole", noise, **settings)
     with monkeypatch.context() as patch:

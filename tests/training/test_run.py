@@ -42,7 +42,7 @@ def test_of_many_differences_the_first_are_named() -> None:
     assert len(told) == 6 and told[0].startswith("settings.batch_molecules (") and told[-1] == "and 2 more"
 
 
-def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+def test_the_same_run_goes_on_and_another_is_refused(tmp_path) -> None:
     run = RunFolder(tmp_path)
     begin(run, config())
     assert run.open(config(progress=False, threads=2))  # harmless
@@ -53,7 +53,7 @@ def test_the_same_run_goes_on_and_another_is_refused(tmp_path: Path) -> None:
     assert "epochs" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
+def test_entries_that_come_or_go_are_named(tmp_path) -> None:
     run = RunFolder(tmp_path)
     begin(run, {"a": 1, "b": {"c": [1, 2]}})
     run.open({"a": 1, "b": {"c": (1, 2)}})
@@ -65,7 +65,7 @@ def test_entries_that_come_or_go_are_named(tmp_path: Path) -> None:
         run.open({"a": None, "b": {"c": [1, 2]}})
 
 
-def test_overwriting_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
+def test_overwriting_removes_the_run_and_nothing_else(tmp_path) -> None:
     run = RunFolder(tmp_path)
     begin(run, config())
     (tmp_path / "thesis.tex").write_text("years of work")
@@ -75,7 +75,7 @@ def test_overwriting_removes_the_run_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").exists()
 
 
-def test_what_never_trained_gives_way(tmp_path: Path) -> None:
+def test_what_never_trained_gives_way(tmp_path) -> None:
     run = RunFolder(tmp_path)
     assert not run.open(config(lr=1e9))
     run.member(0).mkdir(parents=True)
@@ -83,14 +83,14 @@ def test_what_never_trained_gives_way(tmp_path: Path) -> None:
     assert yaml.safe_load((tmp_path / "config.yaml").read_text())["settings"]["lr"] == 1e-3
 
 
-def test_a_broken_config_is_named(tmp_path: Path) -> None:
+def test_a_broken_config_is_named(tmp_path) -> None:
     claim(tmp_path, ("config.yaml",))
     (tmp_path / "config.yaml").write_text("a: [1,")
     with pytest.raises(InputError, match=r"config\.yaml cannot be read"):
         RunFolder(tmp_path).open(config())
 
 
-def test_members_of_an_unknown_run_are_not_taken_over(tmp_path: Path) -> None:
+def test_members_of_an_unknown_run_are_not_taken_over(tmp_path) -> None:
     claim(tmp_path, ("members",))
     (tmp_path / "members" / "0").mkdir(parents=True)
     (tmp_path / "members" / "0" / "trained.pt").touch()
@@ -113,7 +113,7 @@ LAUNCHED = [
 
 
 @pytest.mark.parametrize("named", LAUNCHED, ids=lambda named: " ".join(f"{k}={v}" for k, v in named.items()) or "none")
-def test_the_main_process_is_that_of_lightning(named: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_main_process_is_that_of_lightning(named: dict[str, str], monkeypatch) -> None:
     for name in {name for given in LAUNCHED for name in given} | {"GROUP_RANK"}:
         monkeypatch.delenv(name, raising=False)
     for name, value in named.items():
@@ -126,13 +126,13 @@ def test_the_main_process_is_that_of_lightning(named: dict[str, str], monkeypatc
     assert is_main_process() == (rank == 0)
 
 
-def test_tasks_that_lightning_cannot_number_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_that_lightning_cannot_number_are_an_error(monkeypatch) -> None:
     monkeypatch.setenv("SLURM_NTASKS", "2")
     with pytest.raises(InputError, match="Use `--ntasks-per-node=2` instead"):
         is_main_process()
 
 
-def test_only_the_main_process_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_main_process_writes(tmp_path, monkeypatch) -> None:
     assert is_main_process()
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert not is_main_process()
@@ -167,14 +167,14 @@ def elsewhere(folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("command", ["train", "tune"])
-def test_a_command_is_refused_at_once(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_is_refused_at_once(command: str, tmp_path, capsys) -> None:
     with elsewhere(tmp_path):
         assert main([command, str(XTB9), "--target-columns=gap", "--overwrite", f"--out={tmp_path}"]) == 2
         assert capsys.readouterr() == ("", f"gtx: {REFUSED.format(tmp_path)}\n")
         assert [file.name for file in tmp_path.iterdir()] == [LOCK]
 
 
-def test_fit_is_refused_and_then_not(tmp_path: Path) -> None:
+def test_fit_is_refused_and_then_not(tmp_path) -> None:
     with elsewhere(tmp_path), pytest.raises(InputError) as error:
         train(tmp_path, epochs=1)
     assert str(error.value) == REFUSED.format(tmp_path)
@@ -185,7 +185,7 @@ def test_fit_is_refused_and_then_not(tmp_path: Path) -> None:
     assert not (tmp_path / LOCK).exists()
 
 
-def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_process_that_was_killed_holds_nothing(tmp_path) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -206,7 +206,7 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path: Path) -> None:
+def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path) -> None:
     with pytest.raises(KeyError), lock_folder(tmp_path / "new"):
         raise KeyError
     assert not (tmp_path / "new").exists()
@@ -215,20 +215,20 @@ def test_a_folder_that_nothing_was_put_into_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "file").exists()
 
 
-def test_only_the_main_process_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_main_process_holds_it(tmp_path, monkeypatch) -> None:
     with elsewhere(tmp_path):
         monkeypatch.setenv("LOCAL_RANK", "1")
         with lock_folder_for_all(tmp_path):
             pass
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_no_folder(tmp_path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file is a file; --out must name a folder"), lock_folder(tmp_path / "file"):
         pass
 
 
-def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path: Path) -> None:
+def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path) -> None:
     (tmp_path / "config.yaml").write_text("mine")
     (tmp_path / "members").mkdir()
     with pytest.raises(InputError, match=r"config\.yaml exists, and gtx did not write it: move it, or"):
@@ -257,9 +257,7 @@ def test_what_gtx_did_not_write_is_refused_and_stays(tmp_path: Path) -> None:
         ("tune", "best"),
     ],
 )
-def test_a_command_takes_nothing_for_its_own(
-    command: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_takes_nothing_for_its_own(command: str, file: str, tmp_path, capsys) -> None:
     write(tmp_path / "val.csv", [["CCO", 1], ["CCN", 2]], ["smiles", "gap"])
     write(tmp_path / "data.csv", molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
     mine = tmp_path / "run" / file / ("" if "." in file else "thesis.txt")
@@ -279,9 +277,7 @@ def test_a_command_takes_nothing_for_its_own(
 
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])
-def test_a_run_is_not_written_over_its_own_table(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_not_written_over_its_own_table(command: str, tmp_path, capsys) -> None:
     claim(tmp_path, ["predictions.csv"])  # an earlier run wrote it
     table = tmp_path / "predictions.csv"
     write(table, molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
@@ -296,7 +292,7 @@ def test_a_run_is_not_written_over_its_own_table(
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"}
 
 
-def test_torchrun_says_how_many_machines_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_says_how_many_machines_there_are(monkeypatch) -> None:
     assert machines() == 1 and TrainSettings().resolve(5, machines()).num_nodes is None
     assert TrainSettings(num_nodes=1).resolve(5, machines()).num_nodes is None  # as in a config
     for name, value in TORCHRUN.items():
@@ -305,7 +301,7 @@ def test_torchrun_says_how_many_machines_there_are(monkeypatch: pytest.MonkeyPat
     assert TrainSettings(num_nodes=3).resolve(5, machines()).num_nodes == 3
 
 
-def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarts_that_would_fail_are_refused(monkeypatch) -> None:
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "2")
@@ -320,9 +316,7 @@ def test_restarts_that_would_fail_are_refused(monkeypatch: pytest.MonkeyPatch) -
 LOST = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:1234"
 
 
-def test_a_process_that_lightning_started_leaves_without_a_word_when_the_main_one_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_that_lightning_started_leaves_without_a_word_when_the_main_one_has(monkeypatch) -> None:
     with (
         pytest.raises(InputError, match=r"another of the processes .* has ended .*Connection closed"),
         distributed_group(),
@@ -336,7 +330,7 @@ def test_a_process_that_lightning_started_leaves_without_a_word_when_the_main_on
         raise RuntimeError("something else")
 
 
-def test_a_mistake_in_the_words_is_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_a_mistake_in_the_words_is_said_once(monkeypatch, capsys) -> None:
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
     for rank, said in (("0", "gtx: "), ("1", "")):

@@ -1,7 +1,6 @@
 """The validation score of the user's choice decides which epoch is kept."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ NOISE = np.random.default_rng(1).permutation(np.where(np.median(LOGP) < LOGP, 1.
 CLASSES = BinaryClassification("y")
 
 
-def test_the_epoch_kept_is_the_best_by_the_metric(tmp_path: Path) -> None:
+def test_the_epoch_kept_is_the_best_by_the_metric(tmp_path) -> None:
     settings = {"epochs": 16, "lr": 1e-2}
     (usual,) = train(tmp_path / "usual", NOISE, CLASSES, **settings)
     (chosen,) = train(tmp_path / "chosen", NOISE, CLASSES, keep_by="loss", **settings)
@@ -48,7 +47,7 @@ def test_a_score_that_is_better_when_higher_counts_as_its_negative() -> None:
     )  # it diverged
 
 
-def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(tmp_path: Path) -> None:
+def test_what_no_task_has_is_refused_before_training_and_its_metrics_are_named(tmp_path) -> None:
     with pytest.raises(InputError, match="keep_by: expected one of rmse, mae, r2, loss for regression, got 'rsme'"):
         train(tmp_path, keep_by="rsme")
     with pytest.raises(

@@ -4,7 +4,6 @@ CUDA graphs are played by a stand-in: `record` keeps the function, and a replay 
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def as_it_is(step: Any, given: Tensor, run: Callable[[], Tensor]) -> Tensor:
 
 
 @pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+def graphs(monkeypatch) -> Callable[..., list[int]]:
     """Let the stand-in take the place of CUDA graphs; it gives back the list of its replays."""
 
     def install(replay: Replay = as_it_is, refuse: Callable[[int, Any, Tensor], None] | None = None) -> list[int]:
@@ -62,12 +61,12 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> TrainedMember:
+def plain(tmp_path_factory) -> TrainedMember:
     return train(tmp_path_factory.mktemp("plain"), epochs=1, capture=False, **DROPOUT)[0]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> TrainedMember:
+def whole(tmp_path_factory) -> TrainedMember:
     """Trained in batches of constant shape, by steps that are not captured."""
     return train(tmp_path_factory.mktemp("whole"), epochs=3, capture=True, **DROPOUT)[0]
 
@@ -78,7 +77,7 @@ def assert_same(one: TrainedMember, other: TrainedMember) -> None:
 
 
 def test_a_replayed_training_is_the_one_that_runs_as_it_is(
-    tmp_path: Path, graphs: Callable, whole: TrainedMember, capsys: pytest.CaptureFixture[str]
+    tmp_path, graphs: Callable, whole: TrainedMember, capsys
 ) -> None:
     replays = graphs()
     (member,) = train(tmp_path, epochs=3, capture=True, **DROPOUT)
@@ -123,12 +122,7 @@ CAPTURING = RuntimeError("operation not permitted when stream is capturing\nmore
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_capture_that_cannot_be_relied_on_is_left_out(
-    how: dict[str, Any],
-    reason: str,
-    tmp_path: Path,
-    graphs: Callable,
-    plain: TrainedMember,
-    capsys: pytest.CaptureFixture[str],
+    how: dict[str, Any], reason: str, tmp_path, graphs: Callable, plain: TrainedMember, capsys
 ) -> None:
     graphs(**how)
     (member,) = train(tmp_path, epochs=1, capture=True, **DROPOUT)
@@ -153,12 +147,7 @@ CUT = ConstantShapeStore.batch
     [(fewer_molecules, "in constant shapes the loss of a batch is "), (memory_runs_out, "CUDA out of memory. Tried")],
 )
 def test_constant_shapes_that_differ_are_left_out(
-    cut: Callable,
-    reason: str,
-    tmp_path: Path,
-    plain: TrainedMember,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cut: Callable, reason: str, tmp_path, plain: TrainedMember, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(ConstantShapeStore, "batch", cut)
     (member,) = train(tmp_path, epochs=1, capture=True, **DROPOUT)
@@ -168,7 +157,7 @@ def test_constant_shapes_that_differ_are_left_out(
 
 
 def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(
-    tmp_path: Path, graphs: Callable, whole: TrainedMember, capsys: pytest.CaptureFixture[str]
+    tmp_path, graphs: Callable, whole: TrainedMember, capsys
 ) -> None:
     """In the training itself, after a check that found nothing wrong."""
 
@@ -185,9 +174,7 @@ def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(
     assert_same(member, whole)
 
 
-def test_a_huge_molecule_is_learned_beside_replays(
-    tmp_path: Path, graphs: Callable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_huge_molecule_is_learned_beside_replays(tmp_path, graphs: Callable, monkeypatch, capsys) -> None:
     """It is a batch of its own, in training and in validation, and the training is that without captures."""
     long = featurise(FEATURISER, ["C" * 120, "C" * 110], workers=0).store.with_targets(np.array([[30.0], [28.0]]))
     train, val = (

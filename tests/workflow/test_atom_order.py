@@ -62,7 +62,7 @@ HYDROGENS = Featuriser(hydrogens=True, descriptors=False)
 
 
 @pytest.mark.parametrize(("order", "elements"), [("map", by_number), ("smiles", as_written)])
-def test_targets_of_mapped_molecules_reach_their_atoms(tmp_path: Path, order: str, elements: Callable) -> None:
+def test_targets_of_mapped_molecules_reach_their_atoms(tmp_path, order: str, elements: Callable) -> None:
     data = table(tmp_path / "t.csv", elements)
     asked = r't\.csv: row 1, column "smiles", value ".*": its atoms have map numbers in another order .* --atom-order'
     with pytest.raises(InputError, match=asked):
@@ -72,7 +72,7 @@ def test_targets_of_mapped_molecules_reach_their_atoms(tmp_path: Path, order: st
     np.testing.assert_array_equal(store.atom_y[:, 0], store.atoms[:, ATOM_INDEX["element"]])
 
 
-def test_features_of_mapped_molecules_reach_their_atoms(tmp_path: Path) -> None:
+def test_features_of_mapped_molecules_reach_their_atoms(tmp_path) -> None:
     data = replace(table(tmp_path / "t.csv", by_number), task=Regression("y"), target_columns=("y",))
     data = replace(data, features=FeatureColumns(atoms=("z",)))
     with pytest.raises(InputError, match=r"row 1, .* map numbers .* --atom-order"):
@@ -82,14 +82,14 @@ def test_features_of_mapped_molecules_reach_their_atoms(tmp_path: Path) -> None:
     np.testing.assert_array_equal(store.atom_features[:, 0], store.atoms[:, ATOM_INDEX["element"]])
 
 
-def test_lists_do_not_go_with_standardising(tmp_path: Path) -> None:
+def test_lists_do_not_go_with_standardising(tmp_path) -> None:
     data = table(tmp_path / "t.csv", by_number)
     with pytest.raises(InputError, match="of the atoms as they are written: leave out --standardise"):
         load_training_table(replace(data, featuriser=Featuriser(standardise=True)))
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+def model(tmp_path_factory) -> Predictor:
     folder = tmp_path_factory.mktemp("order")
     data = replace(table(folder / "t.csv", by_number), featuriser=replace(HYDROGENS, atom_order="map"))
     train_model(data, TrainSettings(**TINY), folder / "run", **ALONE)
@@ -97,7 +97,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
 
 
 @pytest.mark.slow
-def test_the_model_remembers_the_order(model: Predictor, tmp_path: Path) -> None:
+def test_the_model_remembers_the_order(model: Predictor, tmp_path) -> None:
     assert model.header.featuriser.atom_order == "map"
     text, _ = mapped("CC(=O)N", 3)
     mol = Chem.MolFromSmiles(text, KEPT)

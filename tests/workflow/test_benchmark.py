@@ -1,7 +1,6 @@
 """Which molecules are test when in `gtx benchmark`, and what it sums up."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tests.tables import molecules, write
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+def data(tmp_path_factory) -> DataSettings:
     smiles = molecules(200)["smiles"].tolist()
     rows = [[text, i % 5 == 0, i] for i, text in enumerate(smiles + smiles[:40])]
     rows[9][1] = rows[9][2] = ""
@@ -46,7 +45,7 @@ def test_a_molecule_measured_twice_is_on_one_side(data: DataSettings, dataset: D
     assert not any(np.array_equal(a["test"], b["test"]) for a, b in zip(splits, other, strict=True))
 
 
-def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
+def test_a_fold_scores_calibrated_probabilities(data: DataSettings, dataset: Dataset, tmp_path) -> None:
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     task, settings = replace(dataset.task, calibration="isotonic"), TrainSettings(model="tanimoto", threads=1)
     molecules = Dataset(task, dataset.store, dataset.smiles, split, "a fold", "smiles")
@@ -69,7 +68,7 @@ def test_scores_of_several_targets_are_not_averaged_across_units() -> None:
     assert results[0] == results[1] == "1/2 splits; RMSE ÷ the mean's 0.300, best baseline 0.400"
 
 
-def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, dataset: Dataset, tmp_path: Path) -> None:
+def test_the_model_of_a_test_fold_may_be_of_several_folds(data: DataSettings, dataset: Dataset, tmp_path) -> None:
     """Each fold is made of the rows that are not test, and the scores are those that a run has."""
     (split, *_), *_ = folds_of(dataset, data, 3, 1)
     settings = TrainSettings(model="tanimoto", folds=2, threads=1)

@@ -27,7 +27,7 @@ TABLE = molecules(120)
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("mixing") / "data.csv"
     rows = TABLE[["smiles", "solvation_water"]].assign(class_=TABLE["gap"] > TABLE["gap"].median())
     rows["class_"] = rows["class_"].astype(int)
@@ -42,7 +42,7 @@ def learn(table: Path, out: Path, target: str = "solvation_water", **options):
 
 
 @pytest.fixture(scope="module")
-def runs(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def runs(table: Path, tmp_path_factory) -> dict[str, Path]:
     """The same training, mixed and not."""
     folder = tmp_path_factory.mktemp("runs")
     for blend in ("kernel", "no"):
@@ -144,7 +144,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     [("partner.share", 1.5, "expected shares from 0 to 1, got 1.5"), ("partner.kernel.kind", 10**6, "not in order")],
 )
 def test_a_kernel_member_that_is_not_in_order_is_refused(
-    name: str, value: float, message: str, runs: dict[str, Path], tmp_path: Path
+    name: str, value: float, message: str, runs: dict[str, Path], tmp_path
 ) -> None:
     from safetensors import safe_open
 
@@ -163,7 +163,7 @@ def test_a_kernel_member_that_is_not_in_order_is_refused(
         gtx.load(tmp_path / "model.gtx")
 
 
-def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path, tmp_path: Path) -> None:
+def test_where_it_cannot_be_the_network_is_alone_and_a_line_says_why(table: Path, tmp_path) -> None:
     outcome = learn(table, tmp_path / "few", "above", sizes=(0.9, 0.05, 0.05), epochs=1)
     (said,) = [note for note in outcome.notes if note.startswith("the network alone")]
     few = "the network alone: 6 validation rows are too few to weigh a kernel beside it, which takes 10"

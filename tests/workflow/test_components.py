@@ -41,7 +41,7 @@ def pairs() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory) -> Path:
     rows = [*pairs().values.tolist(), ["CCO", "C(", 300, 1], ["CCO", "", 300, 1]]
     return write(tmp_path_factory.mktemp("components") / "t.csv", rows, [*NAMES, "T", "y"])
 
@@ -71,7 +71,7 @@ def test_a_row_alone_is_answered_as_among_others(predictor: Predictor) -> None:
     assert predictor.embed(frame).shape == (3, predictor.members[0].width)
 
 
-def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, tmp_path: Path) -> None:
+def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, tmp_path) -> None:
     frame = pd.read_csv(table, keep_default_na=False).iloc[-8:]
     expected = predictor.predict(frame)["y_pred"]
     frame.rename(columns={"solvent": "medium"}).to_csv(tmp_path / "t.csv", index=False)
@@ -84,9 +84,7 @@ def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, t
     assert rows[-1]["error"] == 'row 8: solvent "": cannot be read: the text is empty'
 
 
-def test_columns_that_lack_are_said(
-    table: Path, predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_columns_that_lack_are_said(table: Path, predictor: Predictor, tmp_path, capsys) -> None:
     frame = pairs().head(2)
     with pytest.raises(InputError, match="there is no column 'solvent'"):
         predictor.predict(frame.drop(columns="solvent"))
@@ -115,7 +113,7 @@ def test_columns_that_lack_are_said(
         assert said in capsys.readouterr().err
 
 
-def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_model_file_whose_components_do_not_suit_is_refused(predictor: Predictor, tmp_path) -> None:
     header, file = predictor.header, tmp_path / "m.gtx"
     for entry, wrong in (("count", 3), ("further", 2), ("separate", True)):
         model = header.model | {"components": header.model["components"] | {entry: wrong}}
@@ -137,7 +135,7 @@ def test_a_trained_model_goes_on_with_the_molecules_that_it_reads(table: Path, o
     made.load_state_dict(fine_tuning.members[0].model.state_dict())
 
 
-def test_estimators_read_rows_of_several_molecules(tmp_path: Path) -> None:
+def test_estimators_read_rows_of_several_molecules(tmp_path) -> None:
     frame, small = pairs().head(30), {"threads": 1, "blend": "no", "separate_encoders": True}
     options = {"epochs": 1, "model_arguments": SMALL, "smiles_columns": NAMES, "settings": small, "workers": 0}
     made = gtx.MoleculeRegressor(**options).fit(frame[[*NAMES]], frame["y"])

@@ -139,7 +139,7 @@ class Trained:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(request, tmp_path_factory) -> Trained:
     kind, folder = KINDS[request.param], tmp_path_factory.mktemp("doors")
     kind.table(list(molecules(ROWS).smiles)).to_csv(folder / "t.csv", index=False)
     words = ["train", str(folder / "t.csv"), "--target-columns", *kind.targets, f"--out={folder / 'run'}"]

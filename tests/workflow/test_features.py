@@ -62,7 +62,7 @@ def trained(folder: Path, file: Path, features: FeatureColumns | None, targets: 
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("parts") / "t.parquet"
     table().to_parquet(path)
     return path
@@ -105,7 +105,7 @@ def test_targets_that_depend_on_the_columns_alone_are_learned(predictor: Predict
 
 
 def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
-    predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    predictor: Predictor, tmp_path, monkeypatch
 ) -> None:
     frame = table().head(8)[INPUTS]
     said = answers(predictor, frame)
@@ -140,7 +140,7 @@ GOOD = {"smiles": "CCO", "temperature": 300, "ph": 7, "shift": "[1, 2, 3]", "ord
 
 
 @pytest.mark.parametrize("fast", ["0", "1"])
-def test_each_number_stands_at_its_own_atom_or_bond(fast: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_number_stands_at_its_own_atom_or_bond(fast: str, tmp_path, monkeypatch) -> None:
     """Atomic numbers, and products of those of a bond's ends, hydrogens between the heavy atoms."""
     monkeypatch.setenv("GTX_FAST", fast)
     full = Chem.AddHs(Chem.MolFromSmiles("OC(=O)C1CC1N"))
@@ -168,7 +168,7 @@ def test_each_number_stands_at_its_own_atom_or_bond(fast: str, tmp_path: Path, m
         assert store.bond_features[:, 0].equal(elements[0] * elements[1])
 
 
-def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor, file: Path, tmp_path: Path) -> None:
+def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor, file: Path, tmp_path) -> None:
     good = GOOD
     wrong = {
         'row 2, column "smiles", value "CCO": column "shift" has 2 numbers; expected one for each of the molecule\'s '
@@ -197,7 +197,7 @@ def test_a_list_that_cannot_be_used_is_the_error_of_its_row(predictor: Predictor
         predictor.predict_table(tmp_path / "plain.csv", tmp_path / "out.csv")
 
 
-def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, tmp_path) -> None:
     cells = ["300", "", "warm", "1e31", "nan", "298.15"]
     pd.DataFrame([GOOD | {"temperature": cell} for cell in cells]).to_csv(tmp_path / "t.csv", index=False)
     outcome = predictor.predict_table(tmp_path / "t.csv", tmp_path / "out.csv")
@@ -209,7 +209,7 @@ def test_a_cell_that_is_no_number_is_the_error_of_its_row(predictor: Predictor, 
     assert outcome.row_log.error_counts == {"with an unusable feature": 4}
 
 
-def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path: Path) -> None:
+def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predictor, tmp_path) -> None:
     pd.DataFrame([GOOD]).drop(columns="temperature").to_csv(tmp_path / "t.csv", index=False)
     remedy = "give a table with a column for each of: SMILES, temperature, ph, shift, order$"
     for source in (tmp_path / "t.csv", "CCO"):
@@ -229,7 +229,7 @@ def test_a_table_without_the_column_is_one_error_that_names_it(predictor: Predic
         gtx.MoleculeRegressor(feature_columns=["temperature", "ph"]).fit(["CCO"], [1.0])
 
 
-def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path) -> None:
     """Rows without a temperature have a target of their own, which only the mark of the blank tells."""
     frame, path = table()[["smiles", "temperature", "y"]], tmp_path / "t.csv"
     blank = np.random.default_rng(1).random(len(frame)) < 0.3
@@ -244,7 +244,7 @@ def test_a_blank_is_told_to_the_model_where_that_is_asked_for(tmp_path: Path) ->
     assert refusing.files[0].row_log.num_errors == blank.sum() and len(refusing.store) == 100 - blank.sum()
 
 
-def test_blanks_count_as_the_mean_and_are_told(tmp_path: Path) -> None:
+def test_blanks_count_as_the_mean_and_are_told(tmp_path) -> None:
     frame = pd.DataFrame({"smiles": ["CCO", "CC", "C"], "q": [[1.0, None, 3.0], None, [5.0]], "y": [0.0, 1.0, 2.0]})
     frame.to_parquet(tmp_path / "t.parquet")
     data = DataSettings(str(tmp_path / "t.parquet"), ("y",), features=FeatureColumns((), True, ("q",)), workers=0)
@@ -254,7 +254,7 @@ def test_blanks_count_as_the_mean_and_are_told(tmp_path: Path) -> None:
 
 
 def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(
-    file: Path, predictor: Predictor, tmp_path: Path
+    file: Path, predictor: Predictor, tmp_path
 ) -> None:
     data = DataSettings(str(file), TARGETS, workers=0, featuriser=PLAIN)
     settings, model = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={}), file.parent / "run" / "model.gtx"
@@ -271,7 +271,7 @@ def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(
     assert np.isfinite(answers(gtx.load(tmp_path / "tuned" / "model.gtx"), short.head(3))).all()
 
 
-def test_what_cannot_read_them_says_so(file: Path, tmp_path: Path) -> None:
+def test_what_cannot_read_them_says_so(file: Path, tmp_path) -> None:
     data = DataSettings(str(file), ("ya",), workers=0)
     for names, message in ((("ya",), "'ya' is a target"), (("ph", "ph"), "given twice"), (("pH",), "no column 'pH'")):
         with pytest.raises(InputError, match=message):

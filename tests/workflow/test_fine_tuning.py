@@ -35,7 +35,7 @@ PRETRAINED = ("MolWt", "TPSA", "MolLogP")
 
 
 @pytest.fixture(scope="module")
-def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pretrained(tmp_path_factory) -> Path:
     """A folder as the package has it: a small encoder of weights that nobody trained, in float16, and its card."""
     folder, featuriser = tmp_path_factory.mktemp("foundation"), Featuriser(descriptors=False)
     sizes = {"atom_sizes": list(featuriser.atom_sizes), "bond_sizes": list(featuriser.bond_sizes)}
@@ -49,7 +49,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def unreported(monkeypatch: pytest.MonkeyPatch) -> None:
+def unreported(monkeypatch) -> None:
     """No report, whose pictures take longer than the trainings here."""
     monkeypatch.setattr("gtx.report.write_run_report", lambda *_: [])
 
@@ -64,14 +64,14 @@ def carded(folder: Path) -> Path:
 
 
 @pytest.fixture
-def brought(pretrained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def brought(pretrained: Path, monkeypatch) -> Path:
     """It stands where gtx's own would."""
     monkeypatch.setattr(foundation, "_FOLDER", pretrained)
     return pretrained
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+def data(tmp_path_factory) -> DataSettings:
     frame = molecules(60)[["smiles", "solvation_water"]]
     table = write(tmp_path_factory.mktemp("table") / "t.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
     return DataSettings(str(table), ("solvation_water",), workers=0)
@@ -98,7 +98,7 @@ def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None
 
 
 def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
-    data: DataSettings, brought: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    data: DataSettings, brought: Path, tmp_path, capsys
 ) -> None:
     found = tuned(data, tmp_path / "out")
     arguments = found.header.model["arguments"]
@@ -126,7 +126,7 @@ def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSettings, Path]:
+def two(tmp_path_factory) -> tuple[DataSettings, Path]:
     """A table of three targets, and a model of two of them, in another order."""
     columns = ["solvation_water", "gap", "dipole"]
     frame, folder = molecules(60)[["smiles", *columns]], tmp_path_factory.mktemp("two")
@@ -145,9 +145,7 @@ def gone_on(
     return gtx.load(out / "model.gtx", device="cpu"), list(done.notes)
 
 
-def test_outputs_of_known_targets_are_kept_and_those_of_others_added(
-    two: tuple[DataSettings, Path], tmp_path: Path
-) -> None:
+def test_outputs_of_known_targets_are_kept_and_those_of_others_added(two: tuple[DataSettings, Path], tmp_path) -> None:
     data, start = two
     more, notes = gone_on(data, start, tmp_path / "more")
     smiles = molecules(60)["smiles"][:5].tolist()
@@ -177,9 +175,7 @@ def test_molecules_that_taught_the_model_before_are_told_where_they_judge(two: t
         assert line.startswith(f"warning: model.gtx contains {kept}") and "is unknown; --split-column" in line
 
 
-def test_a_new_head_knows_nothing_of_the_old_one(
-    two: tuple[DataSettings, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_head_knows_nothing_of_the_old_one(two: tuple[DataSettings, Path], tmp_path, capsys) -> None:
     data, start = two
     same = replace(data, target_columns=("gap", "solvation_water"))
     renewed, notes = gone_on(same, start, tmp_path / "new", new_head=True)
@@ -198,9 +194,7 @@ def test_a_new_head_knows_nothing_of_the_old_one(
     assert "head-first: no module waits" in capsys.readouterr().err and not (tmp_path / "no" / "config.yaml").exists()
 
 
-def test_the_word_stands_for_the_file_wherever_one_does(
-    brought: Path, capsys: pytest.CaptureFixture, tmp_path: Path
-) -> None:
+def test_the_word_stands_for_the_file_wherever_one_does(brought: Path, capsys, tmp_path) -> None:
     assert gtx.load("foundation").embed(["CCO", "c1ccccc1"]).shape == (2, 48)
     assert main(["info", "foundation"]) == 0
     assert "made up" in capsys.readouterr().out
@@ -211,7 +205,7 @@ def test_the_word_stands_for_the_file_wherever_one_does(
     assert (tmp_path / "p.csv").read_text().startswith("smiles,MolWt_pred,TPSA_pred,MolLogP_pred")
 
 
-def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_foundation_is_refused(pretrained: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(foundation, "_FOLDER", tmp_path)
     with pytest.raises(InputError, match="the card of the foundation is not in this installation"):
         gtx.load("foundation")

@@ -39,7 +39,7 @@ def table(path: Path, count: int = 90) -> Path:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+def data(tmp_path_factory) -> DataSettings:
     return DataSettings(str(table(tmp_path_factory.mktemp("folds") / "t.csv")), ("gap",), workers=0)
 
 
@@ -76,7 +76,7 @@ def test_each_row_is_in_one_fold_together_with_those_of_its_group(split: str, da
         np.testing.assert_array_equal(np.sort(np.concatenate([network["train"], fold])), rows)
 
 
-def test_rows_called_val_are_in_a_fold_and_a_file_of_them_is_refused(tmp_path: Path, data: DataSettings) -> None:
+def test_rows_called_val_are_in_a_fold_and_a_file_of_them_is_refused(tmp_path, data: DataSettings) -> None:
     frame = pd.read_csv(data.data).assign(
         part=lambda t: np.where(t.index < 20, "val", np.where(t.index < 40, "test", "train"))
     )
@@ -106,7 +106,7 @@ def test_the_network_of_a_fold_is_that_of_the_other_rows_alone(data: DataSetting
 
 
 @pytest.fixture(scope="module")
-def network(data: DataSettings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def network(data: DataSettings, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("network") / "run"
     train_model(data, replace(SETTINGS, blend="no"), out, baselines=False)
     return out
@@ -156,7 +156,7 @@ def test_the_kernel_of_a_fold_is_fitted_to_the_others(data: DataSettings) -> Non
     assert len(kernel.row) == len(molecules.split["train"])
 
 
-def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: DataSettings, tmp_path: Path) -> None:
+def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: DataSettings, tmp_path) -> None:
     result = train_model(replace(data, target_columns=("gap", "dipole")), SETTINGS, tmp_path / "run", **ALONE)
     model = gtx.load(tmp_path / "run" / "model.gtx", "cpu")
     rows = sum(row["split"] != "test" for row in read(tmp_path / "run" / "predictions.csv"))
@@ -168,7 +168,7 @@ def test_the_blend_is_weighed_on_all_rows_and_its_kernel_learns_them_all(data: D
     assert alone["kernel"]["train"]["mae"] < 0.2 * alone["kernel"]["val"]["mae"]
 
 
-def test_an_estimator_with_folds_is_the_command_line(data: DataSettings, tmp_path: Path) -> None:
+def test_an_estimator_with_folds_is_the_command_line(data: DataSettings, tmp_path) -> None:
     settings = replace(SETTINGS, epochs=1, folds=2)
     train_model(replace(data, split_sizes=(0.9, 0.1, 0)), settings, tmp_path / "run", **ALONE)
     frame = pd.read_csv(data.data)
@@ -181,7 +181,7 @@ def test_an_estimator_with_folds_is_the_command_line(data: DataSettings, tmp_pat
     assert estimator.predict(new, return_std=True)[1].min() > 0
 
 
-def test_atoms_are_predicted_by_the_network_of_their_fold(tmp_path: Path) -> None:
+def test_atoms_are_predicted_by_the_network_of_their_fold(tmp_path) -> None:
     smiles = molecules(60).smiles
     store = gtx.data.featurise(gtx.molecules.Featuriser(), smiles.tolist(), workers=0).store
     charges = [np.arange(int(size)) % 3 / 3 for size in store.sizes]
@@ -216,7 +216,7 @@ def test_intervals_of_ninety_percent_hold_nine_of_ten_new_molecules() -> None:
 
 
 def test_folds_without_test_rows_have_neither_empty_figures_nor_notes_of_no_molecules(
-    data: DataSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: DataSettings, tmp_path, capsys
 ) -> None:
     every = replace(data, split_sizes=(0.9, 0.1, 0))
     result = train_model(every, replace(SETTINGS, epochs=1), tmp_path / "run", baselines=False)

@@ -41,7 +41,7 @@ def share() -> None:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("parts") / "data.csv"
     return write(path, TABLE[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
 
@@ -54,12 +54,12 @@ def learn(table: Path, out: Path, **options):
 
 
 @pytest.fixture(scope="module")
-def blend(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def blend(table: Path, tmp_path_factory) -> Path:
     return learn(table, tmp_path_factory.mktemp("runs") / "blend", kernel_parts=PARTS)
 
 
 def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
-    blend: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    blend: Path, table: Path, tmp_path, capsys
 ) -> None:
     predictor = gtx.load(blend, device="cpu")
     assert predictor.kernel_member.kernel.kernel_names == PARTS
@@ -80,7 +80,7 @@ def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
     assert main(["explain", str(blend), smiles[5], "--draws", "2", "--out", str(tmp_path / "figure.svg")]) == 0
 
 
-def test_the_network_reads_the_foundation_where_the_kernel_may(table: Path, tmp_path: Path) -> None:
+def test_the_network_reads_the_foundation_where_the_kernel_may(table: Path, tmp_path) -> None:
     for name, options in (("plain", {"kernel_parts": PARTS[:2]}), ("alone", {"blend": "no"})):
         (network,) = gtx.load(learn(table, tmp_path / name, **options), device="cpu").members
         assert (network.readout.embedding is None) == (name == "plain")
@@ -102,7 +102,7 @@ def test_atoms_share_what_the_embedding_brings(blend: Path) -> None:
 
 
 def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
-    blend: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    blend: Path, tmp_path, monkeypatch, capsys
 ) -> None:
     with safe_open(blend, "pt") as file:
         header = json.loads(file.metadata()["gtx"])
@@ -124,7 +124,7 @@ def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
     assert "the card of the foundation is not in this installation of gtx" in line
 
 
-def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Path, tmp_path: Path) -> None:
+def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Path, tmp_path) -> None:
     model = learn(table, tmp_path / "run", model="kernel", kernel_parts=PARTS[::2])
     (kernel,) = gtx.load(model, device="cpu").members
     assert kernel.kernel_names == PARTS[::2] and kernel.embed is not None
@@ -142,7 +142,7 @@ def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Pat
     ],
 )
 def test_parts_that_cannot_be_are_refused_before_training(
-    parts: list[str], options: dict, message: str, table: Path, tmp_path: Path
+    parts: list[str], options: dict, message: str, table: Path, tmp_path
 ) -> None:
     with pytest.raises(InputError, match=message):
         learn(table, tmp_path / "run", kernel_parts=parts, **{"model_arguments": {}} | options)

@@ -57,7 +57,7 @@ def notebook() -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("reactions") / "notebook.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["rxn", "reactants", "products", "solvent", "yield"], *notebook()])
@@ -78,7 +78,7 @@ def model(table: Path) -> Predictor:
     return trained(table, table.parent / "run", "--reaction-column", "rxn")
 
 
-def test_every_bad_reaction_names_row_and_atom(table: Path, model: Predictor, tmp_path: Path) -> None:
+def test_every_bad_reaction_names_row_and_atom(table: Path, model: Predictor, tmp_path) -> None:
     out = tmp_path / "p.csv"
     assert main(["predict", str(table.parent / "run" / "model.gtx"), str(table), "--out", str(out)]) == 0
     rows = read(out)
@@ -111,7 +111,7 @@ def test_duplicates_stay_together_and_scaffolds_are_of_a_reactant(table: Path) -
     assert len(owners) == len({scaffold for scaffold, _ in owners}) == 4
 
 
-def test_two_columns_agents_and_solvent(table: Path, tmp_path: Path) -> None:
+def test_two_columns_agents_and_solvent(table: Path, tmp_path) -> None:
     model = trained(
         table, tmp_path / "two", "--reaction-columns", "reactants", "products", "--smiles-columns", "solvent"
     )
@@ -131,7 +131,7 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path: Path) -> None:
     assert abs(with_agents - without) > 1e-3
 
 
-def test_the_foundation_refuses_reactions(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_foundation_refuses_reactions(table: Path, capsys, tmp_path) -> None:
     command = ["train", str(table), "--reaction-column", "rxn", "--target-columns", "yield"]
     assert main([*command, "--from", "foundation", "--out", str(tmp_path / "run")]) != 0
     assert "the trained model reads molecules, not reactions" in capsys.readouterr().err

@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "prediction" / "golden"
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> DataSettings:
+def data(tmp_path) -> DataSettings:
     """Molecules and their SMILES, with everything wrong that can be."""
     smiles = [s for s in molecules(60)["smiles"] if "Cl" not in s]
     rows = [[s, s, ("train", "train", "val", "test")[i % 4]] for i, s in enumerate(smiles)]
@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> DataSettings:
 
 
 @pytest.mark.slow
-def test_every_row_comes_out_with_a_text_or_an_error(data: DataSettings, tmp_path: Path) -> None:
+def test_every_row_comes_out_with_a_text_or_an_error(data: DataSettings, tmp_path) -> None:
     train_model(data, SETTINGS, tmp_path / "out", **ALONE)
     rows = read(tmp_path / "out" / "predictions.csv")
     assert [i for i, row in enumerate(rows) if row["error"]] == [0, 4, 5]
@@ -52,13 +52,13 @@ def test_every_row_comes_out_with_a_text_or_an_error(data: DataSettings, tmp_pat
         ({"model_arguments": {"channels": 15}}, "the model cannot be made: .*15 channels"),
     ],
 )
-def test_what_does_not_suit_is_one_line(training: dict, message: str, data: DataSettings, tmp_path: Path) -> None:
+def test_what_does_not_suit_is_one_line(training: dict, message: str, data: DataSettings, tmp_path) -> None:
     with pytest.raises(InputError, match=message) as error:
         train_model(data, replace(SETTINGS, **training), tmp_path / "out")
     assert "\n" not in str(error.value)
 
 
-def test_numbers_and_sequences_do_not_go_on_from_each_other(data: DataSettings, tmp_path: Path) -> None:
+def test_numbers_and_sequences_do_not_go_on_from_each_other(data: DataSettings, tmp_path) -> None:
     start = GOLDEN / "sequence.gtx"
     with pytest.raises(InputError, match="does not support training that starts from another model"):
         train_model(data, SETTINGS, tmp_path / "out", start=start)

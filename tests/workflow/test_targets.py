@@ -27,7 +27,7 @@ def lines(path: Path, **settings: object) -> list[str]:
     return data_lines(load_training_table(DataSettings(str(path), ("y",), workers=0, **settings)))
 
 
-def test_an_odd_cell_is_an_error_of_its_row_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_odd_cell_is_an_error_of_its_row_and_said(tmp_path, capsys) -> None:
     cells = ["active", "inactive"] * 30
     cells[7] = "1"
     file = table(tmp_path / "t.csv", cells)
@@ -39,7 +39,7 @@ def test_an_odd_cell_is_an_error_of_its_row_and_said(tmp_path: Path, capsys: pyt
     assert "y: y_pred is the probability of the positive class, 'active'; the other class is 'inactive'" in said
 
 
-def test_where_few_rows_can_be_used_the_reason_is_said(tmp_path: Path) -> None:
+def test_where_few_rows_can_be_used_the_reason_is_said(tmp_path) -> None:
     cells: list[object] = ["n.d."] * 58
     file = table(tmp_path / "t.csv", [*cells, 1.5, 2.5])
     words = r"only 2 rows of .*t.csv can be used; 60 rows: 2 read, 58 errors \(58 with a bad target\): row 1.*'?n.d.'?"
@@ -59,7 +59,7 @@ def chembl(path: Path, relations: list[str] = RELATIONS) -> Path:
     return write(path, [list(row) for row in cells], HEADER)
 
 
-def test_a_column_of_relations_makes_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_of_relations_makes_bounds(tmp_path, capsys) -> None:
     file, run = chembl(tmp_path / "t.csv"), tmp_path / "run"
     words = ["--target-columns=Standard Value", "--relation-column=Standard Relation"]
     assert main(["train", str(file), *words, f"--out={run}", "--workers=0", *TINY_TRAIN]) == 0
@@ -87,7 +87,7 @@ def test_a_column_of_relations_makes_bounds(tmp_path: Path, capsys: pytest.Captu
     )
 
 
-def test_relations_that_are_not_read_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_relations_that_are_not_read_are_said(tmp_path, capsys) -> None:
     file = chembl(tmp_path / "t.csv")
     lines = data_lines(load_training_table(DataSettings(str(file), ("Standard Value",), workers=0)))
     hint = (
@@ -117,7 +117,7 @@ def test_relations_that_are_not_read_are_said(tmp_path: Path, capsys: pytest.Cap
         ({"relation_column": "nothing"}, "there is no column 'nothing'"),
     ],
 )
-def test_what_relations_cannot_be_read_is_refused(settings: dict, message: str, tmp_path: Path) -> None:
+def test_what_relations_cannot_be_read_is_refused(settings: dict, message: str, tmp_path) -> None:
     file = write(
         tmp_path / "t.csv", [["C", ">", 1, 2], ["CC", "=", 0, 2], ["CCC", "", 2, 3]], ["smiles", "r", "gap", "dipole"]
     )
@@ -128,7 +128,7 @@ def test_what_relations_cannot_be_read_is_refused(settings: dict, message: str, 
         load_training_table(DataSettings(str(file), **given))
 
 
-def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path: Path) -> None:
+def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path) -> None:
     rows = [["C" * n, "=", n] for n in range(1, 8)]
     rows[2][1:], rows[4][1:], rows[5][1:] = ["about", 3], ["<", ">5"], [">", ">6"]
     file = write(tmp_path / "t.csv", rows, ["smiles", "r", "y"])
@@ -141,7 +141,7 @@ def test_a_relation_that_is_none_is_an_error_of_its_row(tmp_path: Path) -> None:
 # --- What is said of the data.
 
 
-def test_a_column_of_molecules_that_was_found_by_its_cells_is_said_and_the_first_error(tmp_path: Path) -> None:
+def test_a_column_of_molecules_that_was_found_by_its_cells_is_said_and_the_first_error(tmp_path) -> None:
     rows = molecules(20)[["smiles", "gap"]].to_numpy().tolist()
     rows[3][0], rows[5][1] = "C1CC", "high"
     for column, said in ("structure", True), ("SMILES", False):
@@ -151,7 +151,7 @@ def test_a_column_of_molecules_that_was_found_by_its_cells_is_said_and_the_first
         assert f'{source}: the first error: row 4, column "{column}", value "C1CC"' in lines[1]
 
 
-def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_path: Path) -> None:
+def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_path) -> None:
     rows = [[s, i] for i, s in enumerate(molecules(40)["smiles"])]
     rows[5][1], rows[7][1], rows[9][1] = "", "NA", "#NV"
     rows += [[rows[0][0], 2.5], [rows[0][0], ""], [rows[1][0], 1]]
@@ -168,7 +168,7 @@ def test_rows_without_a_value_are_counted_and_rows_that_disagree_are_named(tmp_p
     }
 
 
-def test_values_far_from_the_others_are_told(tmp_path: Path) -> None:
+def test_values_far_from_the_others_are_told(tmp_path) -> None:
     y = np.random.default_rng(0).normal(5, 1, 40)
     for change, said in (({}, []), ({7: 5000.0, 9: -200.0}, ["2 values far from the others, half of which lie from "])):
         rows = [[s, change.get(i, y[i])] for i, s in enumerate(molecules(40)["smiles"])]
@@ -211,7 +211,7 @@ def test_values_far_from_the_others_are_told(tmp_path: Path) -> None:
     ids=["column", "group", "time"],
 )
 def test_rows_in_no_part_of_the_split_are_counted_with_the_reason(
-    tmp_path: Path, settings: dict[str, str], cells: list[str], reasons: list[str]
+    tmp_path, settings: dict[str, str], cells: list[str], reasons: list[str]
 ) -> None:
     smiles = molecules(60)["smiles"].tolist()
     rows = [[text, i, cell, int(i > 0)] for i, (text, cell) in enumerate(zip(smiles, [*cells, "x", ""], strict=True))]
@@ -232,7 +232,7 @@ def test_rows_in_no_part_of_the_split_are_counted_with_the_reason(
         assert left_out_lines(dataset) == [f"warning: {source}: {reason}" for reason in reasons]
 
 
-def test_notes_call_a_reaction_a_reaction(tmp_path: Path) -> None:
+def test_notes_call_a_reaction_a_reaction(tmp_path) -> None:
     chains = ["".join(f"[CH2:{k}]" for k in range(3, i)) for i in range(3, 43)]
     rows = [[f"{chain}[CH2:1][Br:2]>>{chain}[CH3:1].[BrH:2]", i] for i, chain in enumerate(chains)]
     rows += [[rows[0][0], 7], [rows[1][0], ""]]

@@ -38,7 +38,7 @@ def table(path: Path, count: int = 120) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
+def run(tmp_path_factory) -> tuple[Path, RunResult]:
     folder = tmp_path_factory.mktemp("run")
     data = DataSettings(str(table(folder / "data.csv")), ("gap", "dipole"), smiles_column="structure SMILES", workers=0)
     return folder, train_model(data, TrainSettings(**TINY), folder / "out")
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_predictions_written(run: tuple[Path, RunResult]
     assert len(part) == 117
 
 
-def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Path) -> None:
+def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path) -> None:
     cells = [[s, i] for i, s in enumerate([*molecules(40)["smiles"]] * 2)]
     cells[40:] = [[f"{s}.[Na+]" if i % 9 == 0 else s, y] for i, (s, y) in enumerate(cells[40:])]
     data = DataSettings(str(write(tmp_path / "data.csv", cells, ["smiles", "y"])), ("y",), workers=0)
@@ -102,7 +102,7 @@ def test_a_repeated_molecule_is_in_one_part_unless_asked_otherwise(tmp_path: Pat
     assert once.split_summary == "random, seed 0"
 
 
-def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path: Path) -> None:
+def test_a_split_column_is_obeyed_and_its_leaks_are_said(tmp_path) -> None:
     cells = [[s, i, part] for part in ("train", "test") for i, s in enumerate(molecules(10)["smiles"])]
     file = write(tmp_path / "data.csv", cells, ["smiles", "y", "split"])
     data = DataSettings(str(file), ("y",), split_column="split", workers=0)
@@ -124,7 +124,7 @@ def test_again_it_is_finished_and_other_settings_are_refused(run: tuple[Path, Ru
         train_model(data, TrainSettings(**TINY), folder / "out")
 
 
-def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, RunResult], tmp_path: Path) -> None:
+def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path, RunResult], tmp_path) -> None:
     frame = molecules(60)[["smiles", "solvation_water"]]
     small = write(tmp_path / "more.csv", frame.to_numpy().tolist(), ["smiles", "solvation_water"])
     data = DataSettings(str(small), ("solvation_water",), workers=0)
@@ -145,7 +145,7 @@ def test_fine_tuning_keeps_the_architecture_and_renews_the_head(run: tuple[Path,
     assert tuned.header.settings["start"]["weights"] == said
 
 
-def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
+def test_files_of_one_name_and_targets_in_brackets(tmp_path) -> None:
     names = ["smiles", "gap [/eV]"]
     frame = molecules(60)[["smiles", "gap"]].to_numpy().tolist()
     parts = []
@@ -160,7 +160,7 @@ def test_files_of_one_name_and_targets_in_brackets(tmp_path: Path) -> None:
     assert row_numbers and all(int(number) <= 20 for number in row_numbers)  # in their own file
 
 
-def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
+def test_files_of_validation_and_test_rows(tmp_path) -> None:
     frame = molecules(90)[["smiles", "gap"]].to_numpy().tolist()
     a, b, c = (str(write(tmp_path / f"{name}.csv", frame[i::3], ["smiles", "gap"])) for i, name in enumerate("abc"))
     for val, counts in ((b, [30, 30, 30]), (None, [27, 3, 30])):
@@ -168,7 +168,7 @@ def test_files_of_validation_and_test_rows(tmp_path: Path) -> None:
         assert [len(split[part]) for part in ("train", "val", "test")] == counts
 
 
-def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
+def test_coordinates_are_required_once_asked_for(tmp_path) -> None:
     frame = molecules(60)
     frame[["smiles", "gap", "coordinates"]].to_parquet(tmp_path / "data.parquet")
     data = DataSettings(str(tmp_path / "data.parquet"), ("gap",), featuriser=Featuriser(coordinates=True), workers=0)
@@ -177,7 +177,7 @@ def test_coordinates_are_required_once_asked_for(tmp_path: Path) -> None:
     assert "coordinates" in model.predict(["CCO"])["error"][0]
 
 
-def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, RunResult], tmp_path: Path) -> None:
+def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, RunResult], tmp_path) -> None:
     rows = [[f"{'C' * (i % 9 + 1)}[Se]C", float(i)] for i in range(30)]
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "y"])), ("y",), workers=0)
     settings = TrainSettings(**TINY | {"model_arguments": {}})
@@ -200,7 +200,7 @@ def test_an_element_new_to_fine_tuning_is_learned(run: tuple[Path, RunResult], t
     ],
     ids=str,
 )
-def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path: Path) -> None:
+def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path) -> None:
     settings = {
         "data": str(table(tmp_path / "data.csv")),
         "target_columns": ("gap", "dipole"),
@@ -211,7 +211,7 @@ def test_unusable_input_is_one_clear_error(change: dict, message: str, tmp_path:
         train_model(DataSettings(**settings | change), TrainSettings(**TINY), tmp_path / "out")
 
 
-def test_a_report_that_fails_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_fails_takes_nothing_back(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("gtx.report.page.headline", lambda report: 1 / 0)
     rows = molecules(40)[["smiles", "gap"]].to_numpy().tolist()
     data = DataSettings(str(write(tmp_path / "data.csv", rows, ["smiles", "gap"])), ("gap",), workers=0)
@@ -221,7 +221,7 @@ def test_a_report_that_fails_takes_nothing_back(tmp_path: Path, monkeypatch: pyt
     assert train_model(data, SHORT, tmp_path / "out", baselines=False).was_finished
 
 
-def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tmp_path: Path) -> None:
+def test_a_split_by_a_column_leaves_out_rows_that_it_cannot_place_and_says_so(tmp_path) -> None:
     rows = [[s, i, 2000 + i % 9] for i, s in enumerate(molecules(60)["smiles"])]
     rows[4][2], rows[7][2] = "", "soon"
     source = str(write(tmp_path / "data.csv", rows, ["smiles", "y", "year"]))
@@ -245,13 +245,13 @@ ARGUMENTS = {"channels": 16, "layers": 1, "heads": 2}
 
 
 @pytest.fixture(scope="module")
-def plain_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain_table(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("models") / "data.csv"
     return write(path, molecules(40)[["smiles", "gap"]].to_numpy().tolist(), ["smiles", "gap"])
 
 
 @pytest.mark.parametrize("name", ["gat", "exphormer", "mat"])  # over bonds, drawn pairs, and in space
-def test_trains_saves_and_predicts(name: str, plain_table: Path, tmp_path: Path) -> None:
+def test_trains_saves_and_predicts(name: str, plain_table: Path, tmp_path) -> None:
     spatial = ARCHITECTURES[name].coordinates == "needed"
     data = DataSettings(
         str(plain_table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0
@@ -263,9 +263,7 @@ def test_trains_saves_and_predicts(name: str, plain_table: Path, tmp_path: Path)
     np.testing.assert_allclose(again, [float(row["gap_pred"]) for row in rows], rtol=1e-4, atol=1e-5)
 
 
-def test_a_closed_form_trains_saves_predicts_and_is_reported(
-    plain_table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_closed_form_trains_saves_predicts_and_is_reported(plain_table: Path, tmp_path, capsys) -> None:
     data = DataSettings(str(plain_table), ("gap",), workers=0)
     settings = TrainSettings(model="kernel", progress=False)
     metrics = train_model(data, settings, tmp_path, baselines=False).metrics
@@ -310,7 +308,7 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(
     ids=lambda value: str(value)[:40],
 )
 def test_what_does_not_fit_is_said_in_a_line(
-    settings: dict, spatial: bool, message: str, plain_table: Path, tmp_path: Path
+    settings: dict, spatial: bool, message: str, plain_table: Path, tmp_path
 ) -> None:
     data = DataSettings(
         str(plain_table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0

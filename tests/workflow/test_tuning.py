@@ -37,13 +37,13 @@ COLUMNS = ["smiles", "solvation_water"]
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> DataSettings:
+def data(tmp_path_factory) -> DataSettings:
     table = write(tmp_path_factory.mktemp("table") / "t.csv", molecules(40)[COLUMNS].to_numpy().tolist(), COLUMNS)
     return DataSettings(str(table), COLUMNS[1:], workers=0)
 
 
 @pytest.fixture
-def unscored(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def unscored(monkeypatch) -> list[Path]:
     """What was chosen is not trained to its end, scored and reported, which takes seconds."""
     scored: list[Path] = []
 
@@ -57,7 +57,7 @@ def unscored(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch, unscored: list[Path]) -> Callable[[dict], None]:
+def made_up(monkeypatch, unscored: list[Path]) -> Callable[[dict], None]:
     """Trainings take a moment: a trial scores by its learning rate, or does what is given for its number."""
     happens: dict[int, Callable[[], float]] = {}
 
@@ -89,7 +89,7 @@ def results(tuned: Tuned, study: str = "main") -> list[tuple[dict, float | None]
 
 
 def test_a_study_resumes_where_it_was_interrupted(
-    data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: DataSettings, unscored: list[Path], tmp_path, monkeypatch
 ) -> None:
     settings = replace(SETTINGS, keep_by="r2")
     whole = tune(data, settings, tmp_path / "whole", **HOW)
@@ -132,7 +132,7 @@ def tune_until_killed(data: DataSettings, out: Path) -> None:
     tune(data, SETTINGS, out, **HOW)
 
 
-def test_a_trial_whose_process_is_killed_is_run_again(data: DataSettings, unscored: list[Path], tmp_path: Path) -> None:
+def test_a_trial_whose_process_is_killed_is_run_again(data: DataSettings, unscored: list[Path], tmp_path) -> None:
     process = FORKS.Process(target=tune_until_killed, args=(data, tmp_path))
     process.start()
     process.join(240)
@@ -147,7 +147,7 @@ def test_a_trial_whose_process_is_killed_is_run_again(data: DataSettings, unscor
 
 
 def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path
 ) -> None:
     first = tune(data, SETTINGS, tmp_path, **HOW)
     assert first.best.user_attrs["default"] and first.best.params["lr"] == SETTINGS.lr and first.best.value == 0
@@ -172,7 +172,7 @@ def processes(folder: Path) -> dict[int, int]:
 
 @pytest.mark.usefixtures("forks")
 def test_two_processes_share_the_trials_of_a_study(
-    data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: DataSettings, unscored: list[Path], tmp_path, monkeypatch
 ) -> None:
     (told := tmp_path / "told").mkdir()
     monkeypatch.setattr("tests.workflow.test_tuning.FIRST", os.getpid())
@@ -185,7 +185,7 @@ def test_two_processes_share_the_trials_of_a_study(
 
 
 def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path
 ) -> None:
     out, wrong = tmp_path / "out", replace(data, target_columns=["solvation"])
     with pytest.raises(InputError, match="there is no column 'solvation'"):
@@ -202,7 +202,7 @@ def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
 
 
 def test_what_fails_is_noted_and_what_falls_behind_is_pruned(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
+    data: DataSettings, made_up: Callable[[dict], None], tmp_path
 ) -> None:
     def broken() -> float:
         raise MemoryError("of 3 GiB")
@@ -239,16 +239,12 @@ def test_a_bad_trial_is_pruned_at_a_stage_and_the_defaults_never() -> None:
     assert study.trials[0].intermediate_values == dict.fromkeys(range(1, 11), 1.0)
 
 
-def test_trials_end_when_the_hours_are_over(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
-) -> None:
+def test_trials_end_when_the_hours_are_over(data: DataSettings, made_up: Callable[[dict], None], tmp_path) -> None:
     study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 50}, hours=1e-9)
     assert 1 <= len(study.trials["main"]) < 50
 
 
-def test_damaged_files_are_written_anew_or_named(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path
-) -> None:
+def test_damaged_files_are_written_anew_or_named(data: DataSettings, made_up: Callable[[dict], None], tmp_path) -> None:
     first = tune(data, SETTINGS, tmp_path, **HOW)
     for damaged in ("{", '{"stamp": {"main": [1, 3]}}'):
         (tmp_path / "tuning.json").write_text(damaged)
@@ -265,7 +261,7 @@ def test_damaged_files_are_written_anew_or_named(
             tune(data, SETTINGS, tmp_path, **HOW)
 
 
-def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path: Path) -> None:
+def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[dict], None], tmp_path) -> None:
     study = tune(data, SETTINGS, tmp_path, **HOW | {"trials": 1}, test_folds=2)
     assert [len(trials) for trials in study.trials.values()] == [1] * 3
     assert list(study.scores) == ["main", "fold-1", "fold-2"]
@@ -276,7 +272,7 @@ def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[d
 
 
 def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
-    data: DataSettings, unscored: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: DataSettings, unscored: list[Path], tmp_path, monkeypatch
 ) -> None:
     """Their targets can be anything, and nothing changes; and they are not in the data that trials get."""
     rows = molecules(40)[COLUMNS].to_numpy().tolist()
@@ -316,9 +312,7 @@ def test_choices_apply_to_what_they_can_change() -> None:
     assert own.defaults_of(SCRATCH).keys() == names - {"start", "layers", "lr"}
 
 
-def test_a_config_of_the_best_trial_trains(
-    data: DataSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_config_of_the_best_trial_trains(data: DataSettings, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(workflow_run, "score_baselines", lambda *_: Baselines({}, {}))
     monkeypatch.setattr("gtx.report.write_run_report", lambda *_: [])
@@ -338,9 +332,7 @@ def test_a_config_of_the_best_trial_trains(
     assert "The study in study is finished: 2 complete" in capsys.readouterr().out
 
 
-def test_without_optuna_one_line_says_what_to_install(
-    data: DataSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_optuna_one_line_says_what_to_install(data: DataSettings, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["tune", data.data, "--target-columns", COLUMNS[1], "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == "gtx: gtx tune needs Optuna: in the folder of gtx, pip install '.[tune]'\n"

@@ -8,7 +8,6 @@
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -126,7 +125,7 @@ def test_molecules_of_all_tiles() -> None:
     agree(graph, given, run(graph, given))
 
 
-def test_large_molecules_beside_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_molecules_beside_small_ones(monkeypatch) -> None:
     monkeypatch.setattr(operators, "shared_memory", lambda device: 8 * 16 * C * 4)  # nothing above 16 atoms
     graph = made([3, 17, 0, 5, 18, 20], masked=True)
     given = inputs(graph)
@@ -200,9 +199,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_kernels_that_do_not_run_cost_a_line_and_no_number(
-    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_kernels_that_do_not_run_cost_a_line_and_no_number(fault: str, monkeypatch, caplog) -> None:
     """Whatever is wrong with them, `attend` gives the definition's output and gradients."""
     verification.forget()
     breaking, words = FAULTS[fault]
@@ -290,7 +287,7 @@ def test_each_tensor_is_read_by_strides_of_its_own() -> None:
         assert one.equal(other)
 
 
-def test_pairs_are_numbered_beyond_32_bits(tmp_path: Path) -> None:
+def test_pairs_are_numbered_beyond_32_bits(tmp_path) -> None:
     """A molecule of 5 atoms behind two thousand million pairs, whose mask says who hears whom."""
     pair, n = 2**31 + 100, 5
     mask = torch.from_file(str(tmp_path / "mask"), shared=True, size=pair + n * n, dtype=torch.bool)  # takes no room
@@ -368,7 +365,7 @@ def test_no_second_derivative_in_silence() -> None:
         first.sum().backward()
 
 
-def test_says_what_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_says_what_it_can_run(monkeypatch) -> None:
     graph = made(FEW)
     q, _, v, *edges, _ = inputs(graph)
     none, edges = ProjectedEdgeFeatures(), ProjectedEdgeFeatures(*edges)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -185,7 +184,7 @@ def test_shapes_that_do_not_fit_are_named_before_memory_is_read() -> None:
         attend(graph, q, k, v, RULE._replace(dropout=1.0))
 
 
-def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_the_plain_form_runs(monkeypatch, tmp_path) -> None:
     graph = graph_of(SIZES)
     q, k, v, *_ = inputs(graph, 4, 8, 8, 5)
     before = attend(graph, q, k, v, RULE).out
@@ -199,9 +198,7 @@ def test_without_a_compiler_the_plain_form_runs(monkeypatch: pytest.MonkeyPatch,
 
 
 @needs_compiler
-def test_a_compiler_that_fails_is_told_of(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_compiler_that_fails_is_told_of(monkeypatch, tmp_path, caplog) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     source = tmp_path / "broken.c"
     source.write_text("#error no such machine\n")
@@ -212,7 +209,7 @@ def test_a_compiler_that_fails_is_told_of(
 
 
 @needs_compiler
-def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_is_compiled_once(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     source = tmp_path / "answer.c"
     source.write_text("int answer(void) { return ANSWER; }\n")
@@ -228,7 +225,7 @@ def test_it_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 @pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[], int | None]]:
+def answer(monkeypatch, tmp_path) -> Iterator[Callable[[], int | None]]:
     """What a small library says that is looked for anew at every call; its cache and temporary folders are below
     `tmp_path`, under `cache` and `scratch`."""
     source, scratch = tmp_path / "answer.c", tmp_path / "scratch"
@@ -248,7 +245,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
 
 @needs_compiler
 def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(
-    answer: Callable[[], int | None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    answer: Callable[[], int | None], tmp_path, caplog
 ) -> None:
     assert answer() == 42
     (file,) = tmp_path.rglob("*.so")
@@ -265,7 +262,7 @@ def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(
 
 
 @needs_compiler
-def test_a_damaged_library_is_compiled_again(answer: Callable[[], int | None], tmp_path: Path) -> None:
+def test_a_damaged_library_is_compiled_again(answer: Callable[[], int | None], tmp_path) -> None:
     assert answer() == 42
     (file,) = tmp_path.rglob("*.so")
     file.unlink()  # a new file, as the old one is mapped into this process
@@ -275,7 +272,7 @@ def test_a_damaged_library_is_compiled_again(answer: Callable[[], int | None], t
 
 @needs_compiler
 def test_where_nothing_can_be_kept_a_loop_is_compiled_all_the_same(
-    answer: Callable[[], int | None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    answer: Callable[[], int | None], tmp_path, caplog
 ) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
     with caplog.at_level(logging.WARNING):

@@ -49,9 +49,7 @@ def test_the_kernel_against_the_definition(where: str) -> None:
 @needs_triton
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="triton interprets")
 @pytest.mark.parametrize("name", ["forward", "backward", "spread", "collect", "outer"])
-def test_the_kernels_compile_for_a_gpu_that_is_not_here(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_kernels_compile_for_a_gpu_that_is_not_here(name: str, monkeypatch, tmp_path) -> None:
     """The interpreter runs what the compiler may refuse."""
     import triton
     from triton.backends.compiler import GPUTarget
@@ -92,7 +90,7 @@ def test_it_does_not_run_on_a_cpu() -> None:
     assert not ragged.can_run(graph, x, x, AttentionRule(ScaledDotScore(), Softmax()))
 
 
-def test_the_largest_tile_by_width_type_and_card(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_tile_by_width_type_and_card(monkeypatch) -> None:
     """Of a card with 227 KiB of shared memory, of those with 99 (sm_86, sm_89) and of one with 64 (sm_75)."""
 
     def largest(dtype: torch.dtype, *channels: int, shared: int) -> list[int]:
