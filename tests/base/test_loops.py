@@ -35,9 +35,7 @@ def call(tmp_path) -> Callable[..., str]:
     return run
 
 
-def test_a_damaged_file_or_a_change_of_a_function_that_the_loop_calls_is_noticed(
-    call: Callable[..., str], tmp_path
-) -> None:
+def test_a_damaged_file_or_a_change_of_a_function_that_the_loop_calls_is_noticed(call, tmp_path) -> None:
     assert call() == "20\n"
     for kind in ("nbi", "nbc"):
         (file,) = tmp_path.rglob(f"*.{kind}")

@@ -96,9 +96,7 @@ def test_the_same_command_reads_what_is_there_and_others_are_refused(words: list
     assert (out / "benchmark.csv").read_bytes() == table  # a refused command takes nothing away
 
 
-def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(
-    words: list[str], out: Path, tmp_path
-) -> None:
+def test_a_killed_benchmark_goes_on_to_the_numbers_of_an_uninterrupted_one(words, out, tmp_path) -> None:
     again = [*words, f"--out={tmp_path / 'killed'}"]
     killed_after_a_split([*again, "--jobs=2"])
     assert list(tmp_path.glob("killed/splits/*/result.json")) and not (tmp_path / "killed" / "benchmark.json").exists()

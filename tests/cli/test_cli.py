@@ -156,9 +156,7 @@ def test_a_public_set_is_known_by_name(tmp_path, monkeypatch) -> None:
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
 )
-def test_unusable_input_is_one_paragraph_and_exit_2(
-    words: list[str], message: str, folder: Path, monkeypatch, capsys
-) -> None:
+def test_unusable_input_is_one_paragraph_and_exit_2(words, message, folder, monkeypatch, capsys) -> None:
     monkeypatch.chdir(folder)
     assert main(words + (TINY_TRAIN[1:] if words[0] == "train" else [])) == 2
     error = capsys.readouterr().err

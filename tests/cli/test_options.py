@@ -115,9 +115,7 @@ def test_columns_of_atoms_and_bonds_make_their_tasks() -> None:
         ),
     ],
 )
-def test_what_no_machine_can_train_is_said_before_anything_is_read(
-    words: list[str], message: str, capsys, monkeypatch
-) -> None:
+def test_what_no_machine_can_train_is_said_before_anything_is_read(words, message, capsys, monkeypatch) -> None:
     monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
     Path("broken.csv").write_text("no table")
     assert main(["train", "broken.csv", "--target-columns", "y", "--out", "run", *words]) == 2

@@ -46,9 +46,7 @@ def table(tmp_path) -> Path:
 
 @pytest.mark.parametrize("command", ["train", "benchmark"])
 @pytest.mark.parametrize("when", ["before it trains", "while it trains"])
-def test_a_training_says_that_it_goes_on_and_does(
-    command: str, when: str, table: Path, tmp_path, monkeypatch, capsys
-) -> None:
+def test_a_training_says_that_it_goes_on_and_does(command, when, table, tmp_path, monkeypatch, capsys) -> None:
     more = ["--test-folds=2", "--repeats=1"] if command == "benchmark" else []
     tiny = TINY_TRAIN if command == "train" else TINY_WORDS
     words = [command, str(table), "--target-columns=gap", "--workers=0", f"--out={tmp_path / 'run'}", *more, *tiny]

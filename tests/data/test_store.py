@@ -96,9 +96,7 @@ def stores(tmp_path_factory) -> list[MoleculeStore]:
 
 
 @pytest.mark.parametrize("index", [[4, 0, 2, 1, 7], [], [1], [2], [9], [3, 3, 10, 3], list(range(12))[::-1]], ids=str)
-def test_a_batch_has_the_rows_of_its_molecules_one_after_the_other(
-    stores: list[MoleculeStore], index: list[int]
-) -> None:
+def test_a_batch_has_the_rows_of_its_molecules_one_after_the_other(stores, index) -> None:
     for each in stores:
         batch, first = each.batch(index), 0
         for place, molecule in enumerate(index):

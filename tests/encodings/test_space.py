@@ -250,9 +250,7 @@ def test_nothing_comes_from_the_cutoff_on_and_nothing_jumps_there(moments: Neigh
     assert of_molecule(moments, with_third)[0].equal(of_molecule(moments, ring(0, 100))[0])
 
 
-def test_unknown_coordinates_say_nothing(
-    moments: NeighbourDistancesAndAngles, placed: Batch, graph: CompleteGraph
-) -> None:
+def test_unknown_coordinates_say_nothing(moments, placed, graph) -> None:
     values = moments(placed, graph)[0]
     unknown = placed.pos.isnan().any(-1)
     assert unknown.any() and values.isfinite().all()
@@ -284,9 +282,7 @@ def test_bad_arguments_and_no_coordinates_are_errors(graph: CompleteGraph) -> No
 # --- Types of the atoms around each atom: the sum over its neighbours, and no others.
 
 
-def test_types_of_neighbours_are_the_equation_atom_by_atom_and_keep_to_the_edges(
-    batch: Batch, graph: CompleteGraph
-) -> None:
+def test_types_of_neighbours_are_the_equation_atom_by_atom_and_keep_to_the_edges(batch, graph) -> None:
     torch.manual_seed(0)
     distance = ExpNormDistance(6, 2.5)
     encoding = NeighbourAtomTypes(distance, 128, 5)

@@ -28,9 +28,7 @@ def sure(table: pd.DataFrame) -> gtx.MoleculeRegressor:
     return gtx.MoleculeRegressor(**HALF, task_options=options).fit(table.smiles[:120], table.gap[:120])
 
 
-def test_calibration_changes_probabilities_and_sets_hold_the_true_class(
-    table: pd.DataFrame, labels: np.ndarray
-) -> None:
+def test_calibration_changes_probabilities_and_sets_hold_the_true_class(table, labels) -> None:
     options = {"calibration": "isotonic", "sets": True}
     plain, told = (
         gtx.MoleculeClassifier(**HALF, task_options=each).fit(table.smiles[:120], labels[:120])
@@ -58,9 +56,7 @@ def test_without_rows_set_aside_nothing_is_calibrated(table: pd.DataFrame, label
     assert classes.predictor_.predict(["CCO"]).y_set[0] == "low|medium|high"  # nothing is known, so it may be any
 
 
-def test_standard_deviations_of_the_right_size_and_intervals_come_as_arrays(
-    sure: gtx.MoleculeRegressor, table: pd.DataFrame
-) -> None:
+def test_standard_deviations_of_the_right_size_and_intervals_come_as_arrays(sure, table) -> None:
     told = sure.predictor_.predict(table.smiles[120:])
     error = (table.gap[120:].to_numpy() - told.gap_pred) / told.gap_std
     assert 0.6 < error.std() < 1.6 and sure.predictor_.task.std_factor[0] not in (None, 1)

@@ -163,9 +163,7 @@ def test_nothing_comes_before_fit(method: str) -> None:
         classifier().predict_proba(["C"])
 
 
-def test_it_survives_joblib_and_becomes_a_model_file(
-    fitted: gtx.MoleculeRegressor, table: pd.DataFrame, tmp_path
-) -> None:
+def test_it_survives_joblib_and_becomes_a_model_file(fitted, table, tmp_path) -> None:
     expected = fitted.predict(table.smiles)
     joblib.dump(fitted, tmp_path / "estimator.joblib")
     assert (joblib.load(tmp_path / "estimator.joblib").predict(table.smiles) == expected).all()

@@ -69,9 +69,7 @@ def test_a_table_of_another_library_keeps_its_names(warm: gtx.MoleculeRegressor,
     assert fitted.predictor_.header.targets == ["gap", "T"]
 
 
-def test_features_are_counted_and_named_as_scikit_learn_does(
-    warm: gtx.MoleculeRegressor, plain: gtx.MoleculeRegressor
-) -> None:
+def test_features_are_counted_and_named_as_scikit_learn_does(warm, plain) -> None:
     assert warm.n_features_in_ == 2 and warm.feature_names_in_.tolist() == ["smiles", "T"]
     assert plain.n_features_in_ == 1 and not hasattr(plain, "feature_names_in_")
 

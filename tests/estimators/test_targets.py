@@ -60,9 +60,7 @@ def classifier(table: pd.DataFrame, bits: pd.DataFrame) -> gtx.MoleculeClassifie
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_blanks_of_every_kind_are_left_out(
-    kind: str, table: pd.DataFrame, blanks: pd.DataFrame, regressor: gtx.MoleculeRegressor
-) -> None:
+def test_blanks_of_every_kind_are_left_out(kind, table, blanks, regressor) -> None:
     y = KINDS[kind](blanks)
     estimator = gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y)
     np.testing.assert_allclose(estimator.predict(table.smiles), regressor.predict(table.smiles))
@@ -70,9 +68,7 @@ def test_blanks_of_every_kind_are_left_out(
 
 
 @pytest.mark.parametrize("kind", list(KINDS)[:3])
-def test_so_are_those_of_classes(
-    kind: str, table: pd.DataFrame, bits: pd.DataFrame, classifier: gtx.MoleculeClassifier
-) -> None:
+def test_so_are_those_of_classes(kind, table, bits, classifier) -> None:
     y, expected = KINDS[kind](bits), classifier
     estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
     np.testing.assert_allclose(estimator.predict_proba(table.smiles), expected.predict_proba(table.smiles))
@@ -81,9 +77,7 @@ def test_so_are_those_of_classes(
     assert set(np.unique(estimator.predict(table.smiles))) <= {0, 1}
 
 
-def test_one_column_with_na_is_read_and_a_weight_that_is_missing_is_named(
-    table: pd.DataFrame, blanks: pd.DataFrame
-) -> None:
+def test_one_column_with_na_is_read_and_a_weight_that_is_missing_is_named(table, blanks) -> None:
     for y in (blanks[["dipole"]].convert_dtypes(), blanks.dipole.astype("Float64").tolist()):
         assert np.isfinite(gtx.MoleculeRegressor(**KERNEL).fit(table.smiles, y).score(table.smiles, y))
     for missing in (pd.array([1.0] * 59 + [None], dtype="Float64"), [*[1.0] * 59, pd.NA]):
@@ -151,9 +145,7 @@ PAIRS = [("non-mutagen", "mutagen"), (False, True), (-1, 1)]
 
 
 @pytest.mark.parametrize(("low", "high"), [*PAIRS, ("0", "1.0")])
-def test_a_saved_classifier_predicts_what_that_of_gtx_train_predicts(
-    low: object, high: object, table: pd.DataFrame, wide: np.ndarray, tmp_path
-) -> None:
+def test_a_saved_classifier_predicts_what_that_of_gtx_train_predicts(low, high, table, wide, tmp_path) -> None:
     y = pd.Series([high if each else low for each in wide], name="y", dtype=object)
     y[5] = np.nan
     estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)
@@ -190,9 +182,7 @@ def test_the_positive_class_is_an_option_of_the_task(table: pd.DataFrame, wide: 
     assert one.predictor_.task.columns.labels(0) == ("toxic", "safe")
 
 
-def test_several_labels_of_which_some_are_written_as_a_table_writes_blanks(
-    table: pd.DataFrame, wide: np.ndarray
-) -> None:
+def test_several_labels_of_which_some_are_written_as_a_table_writes_blanks(table, wide) -> None:
     y = pd.DataFrame({"a": np.where(wide, "yes", "no"), "b": np.where(wide, "inhibitor", "non-inhibitor")})
     y.loc[::7, "b"] = "n/a"
     estimator = gtx.MoleculeClassifier(**KERNEL).fit(table.smiles, y)

@@ -42,9 +42,7 @@ def test_a_tenth_of_the_training_rows_validates_where_a_split_names_none(shared_
     assert changed.sum() == round(0.1 * (before["split"] == "train").sum())
 
 
-def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(
-    run: Run, tmp_path, capsys, broken: str
-) -> None:
+def test_finished_runs_are_kept_and_what_fails_does_not_stop_the_others(run, tmp_path, capsys, broken) -> None:
     words = ["--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--here"]
 
     def call(*more: str) -> int:

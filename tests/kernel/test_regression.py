@@ -35,9 +35,7 @@ def solved(train: MoleculeStore, task=None, **options):
 
 
 @pytest.mark.parametrize("blends", [DESCRIPTOR_TERMS, (DescriptorTerm(0.5, 2),), (DescriptorTerm(0, 2),)])
-def test_predictions_are_the_sum_over_training_molecules_in_any_order(
-    blends: tuple[DescriptorTerm, ...], many: MoleculeStore, monkeypatch
-) -> None:
+def test_predictions_are_the_sum_over_training_molecules_in_any_order(blends, many, monkeypatch) -> None:
     monkeypatch.setattr(gtx.kernel.regression, "DESCRIPTOR_TERMS", blends)
     monkeypatch.setattr(gtx.kernel.regression, "CHUNK", 50)  # of 120 molecules
     model, _ = solved(many)

@@ -65,9 +65,7 @@ def test_a_cache_of_rows_holds_their_molecules(tmp_path, rows: MoleculeStore) ->
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_embeddings_of_the_molecules_go_to_the_head_side_by_side(
-    separate: bool, rows: MoleculeStore, singles: MoleculeStore
-) -> None:
+def test_embeddings_of_the_molecules_go_to_the_head_side_by_side(separate, rows, singles) -> None:
     made = model(separate)
     made.observe(rows)
     encoders = [made.encoders[k if separate else 0] for k in range(2)]

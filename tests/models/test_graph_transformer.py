@@ -63,9 +63,7 @@ def test_the_guarantees(variant: dict) -> None:
     ],
     ids=str,
 )
-def test_large_molecules_in_portions_are_what_they_are_at_once(
-    variant: dict, kept: int, batch: Batch, monkeypatch
-) -> None:
+def test_large_molecules_in_portions_are_what_they_are_at_once(variant, kept, batch, monkeypatch) -> None:
     model, batch = make(**variant).double(), as_double(batch)
     whole, portion, embedded = model(batch), 100, []
     size = 8 * model.embedding.pairs.width

@@ -78,9 +78,7 @@ def test_each_table_has_the_output_that_it_has_alone_and_a_damaged_one_is_named(
     assert outcome.others == ["README.txt"] and outcome.finished == []
 
 
-def test_a_finished_output_is_not_made_again_unless_its_table_has_changed(
-    predict: Callable, library: Path, tmp_path
-) -> None:
+def test_a_finished_output_is_not_made_again_unless_its_table_has_changed(predict, library, tmp_path) -> None:
     predict()
     made = {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in TABLES.values()}
     again = predict()
@@ -97,9 +95,7 @@ def test_a_finished_output_is_not_made_again_unless_its_table_has_changed(
     assert len(pd.read_csv(tmp_path / "out" / "a.csv")) == 1 and not third.problems
 
 
-def test_a_run_that_is_interrupted_leaves_no_part_of_a_table_and_goes_on(
-    predict: Callable, model: Predictor, library: Path, tmp_path
-) -> None:
+def test_a_run_that_is_interrupted_leaves_no_part_of_a_table_and_goes_on(predict, model, library, tmp_path) -> None:
     def interrupt(store: Any) -> None:
         if (store.sizes == 10).any():
             raise KeyboardInterrupt
@@ -114,9 +110,7 @@ def test_a_run_that_is_interrupted_leaves_no_part_of_a_table_and_goes_on(
     assert set(contents(tmp_path / "out")) == {"_gtx.json", *expected}
 
 
-def test_other_predictions_and_other_files_are_left_alone(
-    predict: Callable, model: Predictor, library: Path, tmp_path
-) -> None:
+def test_other_predictions_and_other_files_are_left_alone(predict, model, library, tmp_path) -> None:
     predict()
     before = contents(tmp_path / "out")
     other = gtx.load(MODEL, device="cpu")
@@ -161,9 +155,7 @@ def test_with_fail_the_first_error_of_a_row_ends_the_run(predict: Callable) -> N
         predict(on_error="fail")
 
 
-def test_the_best_of_a_folder_are_those_of_all_its_tables_sorted(
-    predict: Callable, model: Predictor, library: Path, tmp_path
-) -> None:
+def test_the_best_of_a_folder_are_those_of_all_its_tables_sorted(predict, model, library, tmp_path) -> None:
     outcome = predict(selection=RowSelection(top=7, by="gap_pred", lowest=True))
     alone(model, library, tmp_path / "alone")
     tables = [
@@ -212,9 +204,7 @@ def test_ray_writes_what_one_process_does_though_a_worker_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [None, "ray"])
-def test_a_killed_run_leaves_no_process_and_goes_on(
-    engine: str | None, predict: Callable, model: Predictor, library: Path, tmp_path
-) -> None:
+def test_a_killed_run_leaves_no_process_and_goes_on(engine, predict, model, library, tmp_path) -> None:
     if engine:
         pytest.importorskip("ray", reason="Ray is not installed: in the folder of gtx, pip install '.[ray]'")
     out, mark, patience = tmp_path / "out", str(uuid4()), time.monotonic() + 240

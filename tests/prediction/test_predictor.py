@@ -40,9 +40,7 @@ def test_each_row_has_numbers_or_an_error(predictor: Predictor) -> None:
     assert predictor.predict([]).shape == (0, len(NUMBERS) + 3)
 
 
-def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_written(
-    predictor: Predictor, shared_data: Path
-) -> None:
+def test_a_prediction_depends_neither_on_batch_mates_nor_on_how_the_smiles_is_written(predictor, shared_data) -> None:
     zinc = pd.read_csv(shared_data / "zinc12k" / "zinc12k.csv").smiles[::200].tolist()
     molecules = [*zinc, *SMILES]
     together = numbers(predictor, molecules)

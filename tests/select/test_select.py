@@ -78,9 +78,7 @@ def test_the_best_predictions_come_first_with_their_chance(similar: torch.Tensor
     assert sorted(pick.place for pick in picks) == list(range(60))
 
 
-def test_the_values_and_the_kernel_of_other_molecules_come_out_of_a_solved_kernel(
-    many: MoleculeStore, kernel: KernelRidge
-) -> None:
+def test_the_values_and_the_kernel_of_other_molecules_come_out_of_a_solved_kernel(many, kernel) -> None:
     scaled = Regression(("gap",)).fit(many).objective.scale(many).double()
     torch.testing.assert_close(kernel.values(), scaled, atol=1e-4, rtol=0)
     some = many.subset(torch.arange(20, 50).numpy())
@@ -217,9 +215,7 @@ def test_a_folder_is_one_library(model: Path, library: Path, capsys) -> None:
         ("alone.gtx", ["--number=3"], "which this model lacks"),
     ],
 )
-def test_what_cannot_be_chosen_ends_in_a_line(
-    model: Path, library: Path, name: str, words: list[str], message: str, capsys
-) -> None:
+def test_what_cannot_be_chosen_ends_in_a_line(model, library, name, words, message, capsys) -> None:
     out = library.with_name("plate.csv")
     assert main(["select", str(model.with_name(name)), str(library), *words, "--out", str(out)]) == 2
     assert message in capsys.readouterr().err and not out.exists()

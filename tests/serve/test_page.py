@@ -2,21 +2,17 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gtx.prediction import Predictor
 from tests.serve.conftest import Client, made, served, until
 
 HOSTILE = "<img src=x onerror=document.title='hacked'>"
 TABLE = f'name,smiles\n"a,""b""",CC(=O)OCC\nodd,C[Se]C\nbad,{HOSTILE}\n'
 
 
-def test_somebody_drops_a_table_looks_inside_and_downloads(
-    browser: Any, client: Client, tmp_path, downloads: Path
-) -> None:
+def test_somebody_drops_a_table_looks_inside_and_downloads(browser, client, tmp_path, downloads) -> None:
     def every(rule: str) -> list[Any]:
         return browser.find_elements("css selector", rule)
 
@@ -66,9 +62,7 @@ showAnswer();"""
 
 
 @pytest.mark.parametrize("width", [1280, 500])
-def test_with_many_targets_one_can_look_inside_within_the_window(
-    browser: Any, predictor: Predictor, width: int
-) -> None:
+def test_with_many_targets_one_can_look_inside_within_the_window(browser, predictor, width) -> None:
     with served(predictor.with_header(replace(predictor.header, units={"gap": "eV"}))) as client:
         before = browser.get_window_size()
         browser.set_window_size(width, 900)

@@ -196,9 +196,7 @@ TYPE = "expected content of type"
         ("GET", "/", None, {"host": "127.0.0.1.evil.example"}, 400, "got 127.0.0.1.evil.example"),
     ],
 )
-def test_a_request_of_another_kind_is_refused_by_name(
-    client: Client, method: str, path: str, body: Any, headers: dict[str, str], status: int, reason: str
-) -> None:
+def test_a_request_of_another_kind_is_refused_by_name(client, method, path, body, headers, status, reason) -> None:
     found = client.ask(method, path, body, **headers)
     assert found.status == status and reason in found.json()["error"], found
     assert found.headers.get("allow") == ("POST" if status == 405 else None)

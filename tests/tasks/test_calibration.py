@@ -57,9 +57,7 @@ def test_scores_of_probabilities_are_what_they_say() -> None:
     ("calibration", "sets", "coverage"),
     [("none", "smallest", 0.9), ("temperature", "adaptive", 0.8), ("isotonic", "smallest", 0.8)],
 )
-def test_sets_of_new_rows_hold_the_true_class(
-    kind: type, classes: int, calibration: str, sets: str, coverage: float
-) -> None:
+def test_sets_of_new_rows_hold_the_true_class(kind, classes, calibration, sets, coverage) -> None:
     labels = tuple("abcd"[:classes])
     task = kind("y", calibration=calibration, sets=True, set_kind=sets, coverage=coverage, classes=(labels,))
     p, y = drawn(8000, classes)

@@ -86,9 +86,7 @@ def room(monkeypatch) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("capture", [False, True])
-def test_a_trial_that_runs_out_of_memory_takes_smaller_batches(
-    capture: bool, room: dict[str, int], tmp_path, monkeypatch, capsys
-) -> None:
+def test_a_trial_that_runs_out_of_memory_takes_smaller_batches(capture, room, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(sys.exc_info()[0]))
     emptied: list[Any] = []
     (member,) = train(tmp_path / "less", epochs=1, progress=True, capture=capture)

@@ -129,9 +129,7 @@ def test_a_whole_step_asks_nothing_of_the_device(step_without_values: Callable[.
         ({}, None, EXAMPLES, 1, None),
     ],
 )
-def test_what_cannot_be_captured_is_said(
-    settings: dict[str, Any], kind: nn.Module | None, examples: Any, processes: int, reason: str | None
-) -> None:
+def test_what_cannot_be_captured_is_said(settings, kind, examples, processes, reason) -> None:
     found = obstacle_to_capture(TrainSettings(**settings), kind or model(TASK), examples, processes)
     assert (found is None) if reason is None else (reason in found)
 

@@ -94,9 +94,7 @@ def test_the_same_command_goes_on_where_a_rank_was_killed(whole: list[Status], b
         (("--out", "{whole}", "--lr", "0.1"), "settings.lr (0.001 there, 0.1 now)"),  # the first one
     ],
 )
-def test_an_error_ends_all_ranks_with_one_message(
-    more: tuple[str, ...], message: str, whole: list[Status], base: Path
-) -> None:
+def test_an_error_ends_all_ranks_with_one_message(more, message, whole, base) -> None:
     words = command(base / "wrong", *(word.format(whole=base / "whole") for word in more))
     ended = ranks(base, partial(gtx_train, words), partial(gtx_train, words))
     assert sorted(status for status, _ in ended) == [1, 2]

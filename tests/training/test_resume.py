@@ -42,9 +42,7 @@ def whole(tmp_path_factory) -> dict[str, list[TrainedMember]]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_sigkill_leaves_no_trace(
-    place: str, killed: dict[str, Path], whole: dict[str, list[TrainedMember]], capfd
-) -> None:
+def test_sigkill_leaves_no_trace(place, killed, whole, capfd) -> None:
     done, cut = (killed[place] / "members" / number for number in "01")
     assert not (cut / "trained.pt").exists()
     assert torch.load(cut / "last.ckpt", weights_only=True)["epoch"] == 2

@@ -76,9 +76,7 @@ def assert_same(one: TrainedMember, other: TrainedMember) -> None:
     assert all(torch.equal(weight, weights[name]) for name, weight in one.model.state_dict().items())
 
 
-def test_a_replayed_training_is_the_one_that_runs_as_it_is(
-    tmp_path, graphs: Callable, whole: TrainedMember, capsys
-) -> None:
+def test_a_replayed_training_is_the_one_that_runs_as_it_is(tmp_path, graphs, whole, capsys) -> None:
     replays = graphs()
     (member,) = train(tmp_path, epochs=3, capture=True, **DROPOUT)
     assert capsys.readouterr().err == "" and {1, 2, 3} <= set(replays)  # two of the check, then the training
@@ -121,9 +119,7 @@ CAPTURING = RuntimeError("operation not permitted when stream is capturing\nmore
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_capture_that_cannot_be_relied_on_is_left_out(
-    how: dict[str, Any], reason: str, tmp_path, graphs: Callable, plain: TrainedMember, capsys
-) -> None:
+def test_a_capture_that_cannot_be_relied_on_is_left_out(how, reason, tmp_path, graphs, plain, capsys) -> None:
     graphs(**how)
     (member,) = train(tmp_path, epochs=1, capture=True, **DROPOUT)
     (line,) = capsys.readouterr().err.splitlines()
@@ -146,9 +142,7 @@ CUT = ConstantShapeStore.batch
     ("cut", "reason"),
     [(fewer_molecules, "in constant shapes the loss of a batch is "), (memory_runs_out, "CUDA out of memory. Tried")],
 )
-def test_constant_shapes_that_differ_are_left_out(
-    cut: Callable, reason: str, tmp_path, plain: TrainedMember, monkeypatch, capsys
-) -> None:
+def test_constant_shapes_that_differ_are_left_out(cut, reason, tmp_path, plain, monkeypatch, capsys) -> None:
     monkeypatch.setattr(ConstantShapeStore, "batch", cut)
     (member,) = train(tmp_path, epochs=1, capture=True, **DROPOUT)
     (line,) = capsys.readouterr().err.splitlines()
@@ -156,9 +150,7 @@ def test_constant_shapes_that_differ_are_left_out(
     assert_same(member, plain)
 
 
-def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(
-    tmp_path, graphs: Callable, whole: TrainedMember, capsys
-) -> None:
+def test_a_capture_that_fails_behind_the_backward_pass_changes_nothing(tmp_path, graphs, whole, capsys) -> None:
     """In the training itself, after a check that found nothing wrong."""
 
     def refuse(number: int, step: Any, given: Tensor) -> None:

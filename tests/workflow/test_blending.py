@@ -143,9 +143,7 @@ def test_the_kernel_learns_from_validation_rows_when_the_shares_are_settled(runs
     ("name", "value", "message"),
     [("partner.share", 1.5, "expected shares from 0 to 1, got 1.5"), ("partner.kernel.kind", 10**6, "not in order")],
 )
-def test_a_kernel_member_that_is_not_in_order_is_refused(
-    name: str, value: float, message: str, runs: dict[str, Path], tmp_path
-) -> None:
+def test_a_kernel_member_that_is_not_in_order_is_refused(name, value, message, runs, tmp_path) -> None:
     from safetensors import safe_open
 
     with safe_open(runs["kernel"], "pt") as file:

@@ -104,9 +104,7 @@ def test_targets_that_depend_on_the_columns_alone_are_learned(predictor: Predict
         assert predictor.header.metrics["test"]["per_target"][name]["rmse"] < 0.5 * table()[name].std(), name
 
 
-def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(
-    predictor: Predictor, tmp_path, monkeypatch
-) -> None:
+def test_the_order_of_the_atoms_other_molecules_and_the_way_do_not_matter(predictor, tmp_path, monkeypatch) -> None:
     frame = table().head(8)[INPUTS]
     said = answers(predictor, frame)
     turned = pd.DataFrame([rewritten(row, seed) for seed, (_, row) in enumerate(frame.iterrows())])
@@ -253,9 +251,7 @@ def test_blanks_count_as_the_mean_and_are_told(tmp_path) -> None:
     np.testing.assert_array_equal(values, np.array(expected, np.float32))
 
 
-def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(
-    file: Path, predictor: Predictor, tmp_path
-) -> None:
+def test_going_on_keeps_the_columns_and_the_foundation_takes_new_ones(file, predictor, tmp_path) -> None:
     data = DataSettings(str(file), TARGETS, workers=0, featuriser=PLAIN)
     settings, model = replace(TrainSettings(**LEARNS), epochs=1, model_arguments={}), file.parent / "run" / "model.gtx"
     options = "--feature-columns, --atom-feature-columns, --bond-feature-columns"

@@ -97,9 +97,7 @@ def test_weights_of_half_the_bytes_are_read_as_float32(pretrained: Path) -> None
         assert weight.equal(kept[f"members.0.{name}"].to(weight.dtype)), name
 
 
-def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(
-    data: DataSettings, brought: Path, tmp_path, capsys
-) -> None:
+def test_the_encoder_is_kept_and_the_readout_has_descriptors_and_counts(data, brought, tmp_path, capsys) -> None:
     found = tuned(data, tmp_path / "out")
     arguments = found.header.model["arguments"]
     assert (

@@ -215,9 +215,7 @@ def test_intervals_of_ninety_percent_hold_nine_of_ten_new_molecules() -> None:
     assert 0.86 < np.mean(inside) < 0.95, inside
 
 
-def test_folds_without_test_rows_have_neither_empty_figures_nor_notes_of_no_molecules(
-    data: DataSettings, tmp_path, capsys
-) -> None:
+def test_folds_without_test_rows_have_neither_empty_figures_nor_notes_of_no_molecules(data, tmp_path, capsys) -> None:
     every = replace(data, split_sizes=(0.9, 0.1, 0))
     result = train_model(every, replace(SETTINGS, epochs=1), tmp_path / "run", baselines=False)
     assert not any("could not be drawn" in note or "test rows" in note for note in result.notes), result.notes

@@ -58,9 +58,7 @@ def blend(table: Path, tmp_path_factory) -> Path:
     return learn(table, tmp_path_factory.mktemp("runs") / "blend", kernel_parts=PARTS)
 
 
-def test_network_and_kernel_with_the_foundation_predict_from_everywhere(
-    blend: Path, table: Path, tmp_path, capsys
-) -> None:
+def test_network_and_kernel_with_the_foundation_predict_from_everywhere(blend, table, tmp_path, capsys) -> None:
     predictor = gtx.load(blend, device="cpu")
     assert predictor.kernel_member.kernel.kernel_names == PARTS
     smiles = TABLE["smiles"].tolist()[:8]
@@ -101,9 +99,7 @@ def test_atoms_share_what_the_embedding_brings(blend: Path) -> None:
     assert share > 0 and np.abs(rest).max() > 1e-4  # what remains is the embedding's
 
 
-def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(
-    blend: Path, tmp_path, monkeypatch, capsys
-) -> None:
+def test_a_file_needs_the_foundation_that_its_kernel_was_solved_with(blend, tmp_path, monkeypatch, capsys) -> None:
     with safe_open(blend, "pt") as file:
         header = json.loads(file.metadata()["gtx"])
     del header["sha256"]
@@ -141,8 +137,6 @@ def test_kernel_alone_and_estimators_compare_the_parts_that_are_named(table: Pat
         (PARTS, {"model": "tanimoto"}, "model tanimoto compares substructures alone"),
     ],
 )
-def test_parts_that_cannot_be_are_refused_before_training(
-    parts: list[str], options: dict, message: str, table: Path, tmp_path
-) -> None:
+def test_parts_that_cannot_be_are_refused_before_training(parts, options, message, table, tmp_path) -> None:
     with pytest.raises(InputError, match=message):
         learn(table, tmp_path / "run", kernel_parts=parts, **{"model_arguments": {}} | options)

@@ -210,9 +210,7 @@ def test_values_far_from_the_others_are_told(tmp_path) -> None:
     ],
     ids=["column", "group", "time"],
 )
-def test_rows_in_no_part_of_the_split_are_counted_with_the_reason(
-    tmp_path, settings: dict[str, str], cells: list[str], reasons: list[str]
-) -> None:
+def test_rows_in_no_part_of_the_split_are_counted_with_the_reason(tmp_path, settings, cells, reasons) -> None:
     smiles = molecules(60)["smiles"].tolist()
     rows = [[text, i, cell, int(i > 0)] for i, (text, cell) in enumerate(zip(smiles, [*cells, "x", ""], strict=True))]
     rows[58][1], rows[59][0] = "", "C1CC"  # no value, no molecule: these are said elsewhere

@@ -307,9 +307,7 @@ def test_a_closed_form_trains_saves_predicts_and_is_reported(plain_table: Path, 
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_does_not_fit_is_said_in_a_line(
-    settings: dict, spatial: bool, message: str, plain_table: Path, tmp_path
-) -> None:
+def test_what_does_not_fit_is_said_in_a_line(settings, spatial, message, plain_table, tmp_path) -> None:
     data = DataSettings(
         str(plain_table), ("gap",), featuriser=Featuriser(conformers=spatial, descriptors=False), workers=0
     )

@@ -88,9 +88,7 @@ def results(tuned: Tuned, study: str = "main") -> list[tuple[dict, float | None]
     return [(trial.params, trial.value) for trial in tuned.trials[study]]
 
 
-def test_a_study_resumes_where_it_was_interrupted(
-    data: DataSettings, unscored: list[Path], tmp_path, monkeypatch
-) -> None:
+def test_a_study_resumes_where_it_was_interrupted(data, unscored, tmp_path, monkeypatch) -> None:
     settings = replace(SETTINGS, keep_by="r2")
     whole = tune(data, settings, tmp_path / "whole", **HOW)
     for one in whole.trials["main"]:  # a trial is scored as its epoch was chosen
@@ -146,9 +144,7 @@ def test_a_trial_whose_process_is_killed_is_run_again(data: DataSettings, unscor
     assert sum(bool(trial.user_attrs.get("default")) for trial in again.trials["main"]) == 1
 
 
-def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path
-) -> None:
+def test_the_first_trial_is_the_default_and_more_trials_are_added_when_asked(data, made_up, tmp_path) -> None:
     first = tune(data, SETTINGS, tmp_path, **HOW)
     assert first.best.user_attrs["default"] and first.best.params["lr"] == SETTINGS.lr and first.best.value == 0
     assert not first.was_finished and (tmp_path / "best").is_dir()
@@ -171,9 +167,7 @@ def processes(folder: Path) -> dict[int, int]:
 
 
 @pytest.mark.usefixtures("forks")
-def test_two_processes_share_the_trials_of_a_study(
-    data: DataSettings, unscored: list[Path], tmp_path, monkeypatch
-) -> None:
+def test_two_processes_share_the_trials_of_a_study(data, unscored, tmp_path, monkeypatch) -> None:
     (told := tmp_path / "told").mkdir()
     monkeypatch.setattr("tests.workflow.test_tuning.FIRST", os.getpid())
     study = tune(data, SETTINGS, tmp_path / "out", **HOW | {"trials": 4}, jobs=2, tell=partial(told_by_two, told))
@@ -184,9 +178,7 @@ def test_two_processes_share_the_trials_of_a_study(
         tune(data, SETTINGS, tmp_path / "out", **HOW, jobs=0)
 
 
-def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path
-) -> None:
+def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(data, made_up, tmp_path) -> None:
     out, wrong = tmp_path / "out", replace(data, target_columns=["solvation"])
     with pytest.raises(InputError, match="there is no column 'solvation'"):
         tune(wrong, SETTINGS, out, **HOW)
@@ -201,9 +193,7 @@ def test_a_table_that_cannot_be_used_begins_no_study_and_ends_none(
     assert results(tune(data, SETTINGS, out, **HOW)) == results(first)
 
 
-def test_what_fails_is_noted_and_what_falls_behind_is_pruned(
-    data: DataSettings, made_up: Callable[[dict], None], tmp_path
-) -> None:
+def test_what_fails_is_noted_and_what_falls_behind_is_pruned(data, made_up, tmp_path) -> None:
     def broken() -> float:
         raise MemoryError("of 3 GiB")
 
@@ -271,9 +261,7 @@ def test_folds_are_studies_of_their_own(data: DataSettings, made_up: Callable[[d
         tune(replace(data, split_column="part"), SETTINGS, tmp_path / "no", test_folds=3)
 
 
-def test_the_rows_that_score_a_study_are_never_seen_in_choosing(
-    data: DataSettings, unscored: list[Path], tmp_path, monkeypatch
-) -> None:
+def test_the_rows_that_score_a_study_are_never_seen_in_choosing(data, unscored, tmp_path, monkeypatch) -> None:
     """Their targets can be anything, and nothing changes; and they are not in the data that trials get."""
     rows = molecules(40)[COLUMNS].to_numpy().tolist()
     outer = load_training_table(replace(data, test_folds=2, test_fold=2))

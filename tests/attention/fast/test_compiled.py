@@ -244,9 +244,7 @@ def answer(monkeypatch, tmp_path) -> Iterator[Callable[[], int | None]]:
 
 
 @needs_compiler
-def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(
-    answer: Callable[[], int | None], tmp_path, caplog
-) -> None:
+def test_no_library_is_loaded_from_a_folder_that_others_may_write_to(answer, tmp_path, caplog) -> None:
     assert answer() == 42
     (file,) = tmp_path.rglob("*.so")
     planted = tmp_path / "planted.c"
@@ -271,9 +269,7 @@ def test_a_damaged_library_is_compiled_again(answer: Callable[[], int | None], t
 
 
 @needs_compiler
-def test_where_nothing_can_be_kept_a_loop_is_compiled_all_the_same(
-    answer: Callable[[], int | None], tmp_path, caplog
-) -> None:
+def test_where_nothing_can_be_kept_a_loop_is_compiled_all_the_same(answer, tmp_path, caplog) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
     with caplog.at_level(logging.WARNING):
         assert answer() == 42
