@@ -7,9 +7,15 @@ from gtx.models.assembly import LayerSettings, graph_transformer
 from gtx.models.catalogue import ARCHITECTURES, Architecture, build_model
 from gtx.models.composites import MultiComponentModel, MultiConformerModel
 from gtx.models.embedding import EmbeddedMolecules, MoleculeEmbedding
-from gtx.models.graph_transformer import AttentionMaps, GraphTransformer, MoleculeModel
+from gtx.models.graph_transformer import (
+    AttentionMaps,
+    GraphTransformer,
+    LevelOutput,
+    LevelReadout,
+    MoleculeModel,
+    make_head,
+)
 from gtx.models.in_space import mat, rmat, torchmd_net, transformer_m
-from gtx.models.readouts import LevelOutput, LevelReadout, make_head
 from gtx.models.sparse import exphormer, gaan, gat, gatv2, tokengt
 from gtx.models.standard import kernel_ridge, standard
 

@@ -10,7 +10,6 @@ from torch import nn
 from gtx.attention import ClippedDotScore, GatedSoftmax, GRITScore
 from gtx.encodings import (
     BondFeatures,
-    Encoding,
     GaussianDistance,
     NodeDegree,
     RandomWalkProbabilities,
@@ -62,9 +61,26 @@ def transformer(out_channels: int, *, steps: int = 16, **arguments: Any) -> Grap
 # --- Graphormer.
 
 
-def layer_with_biases(of: LayerSettings) -> GraphTransformerLayer:
-    """Make a layer whose pair features are the biases of the scores, one per head; its MLP has the nodes' width."""
-    return GraphTransformerLayer(of.attention(edge_bias=nn.Identity()), None, of.channels, of.channels, of.dropout)
+def with_biases(out_channels: int, heads: int = 8, readout: Sequence[str] = (), **arguments: Any) -> GraphTransformer:
+    """Make a model whose pair features are the biases of the scores, one per head, shared by all layers.
+
+    The MLP of a layer has the width of the nodes, and the readout is the state of a virtual node.
+    """
+
+    def layer(of: LayerSettings) -> GraphTransformerLayer:
+        return GraphTransformerLayer(of.attention(edge_bias=nn.Identity()), None, of.channels, of.channels, of.dropout)
+
+    return graph_transformer(
+        out_channels,
+        heads=heads,
+        pair_channels=heads,
+        pair_mlp=False,
+        local=False,
+        readout=readout,
+        virtual_nodes=1,
+        layer=layer,
+        **arguments,
+    )
 
 
 @published
@@ -72,7 +88,6 @@ def graphormer(
     out_channels: int,
     *,
     bond_sizes: Sequence[int],
-    heads: int = 8,
     farthest: int = 20,
     path: int = 5,
     readout: Sequence[str] = (),
@@ -95,19 +110,8 @@ def graphormer(
         readout: pooling of the atoms in addition to the virtual node; by default none.
         arguments: further arguments of `graph_transformer`, by name.
     """
-    return graph_transformer(
-        out_channels,
-        bond_sizes=bond_sizes,
-        encodings=[NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)],
-        heads=heads,
-        pair_channels=heads,
-        pair_mlp=False,
-        local=False,
-        readout=readout,
-        virtual_nodes=1,
-        layer=layer_with_biases,
-        **arguments,
-    )
+    encodings = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
+    return with_biases(out_channels, bond_sizes=bond_sizes, encodings=encodings, readout=readout, **arguments)
 
 
 # --- GPS: general, powerful, scalable graph transformers.
@@ -232,7 +236,8 @@ def egt(
         steps: number of steps of the random walks.
         arguments: further arguments of `graph_transformer`, by name.
     """
-    return _edge_augmented(out_channels, bond_sizes, pair_channels, clip, farthest, steps, **arguments)
+    sizes = {"bond_sizes": bond_sizes, "pair_channels": pair_channels}
+    return tgt(out_channels, **sizes, triplet_heads=0, clip=clip, farthest=farthest, steps=steps, **arguments)
 
 
 @published
@@ -261,33 +266,12 @@ def tgt(
         coordinates: whether distances in space are encoded; the batch must then have `pos`.
         layers: number of layers; the last layer does not update edge states.
         pair_channels: width of the edge states.
-        triplet_heads: number of heads of the triplet attention, a divisor of `pair_channels`.
+        triplet_heads: number of heads of the triplet attention, a divisor of `pair_channels`; 0 for EGT.
         clip: largest absolute value of the score.
         farthest: longest path distance with a separate code, in bonds.
         steps: number of steps of the random walks.
         cutoff: cutoff of the distance encoding, in Å.
         arguments: further arguments of `graph_transformer`, by name.
-    """
-    space = [GaussianDistance(cutoff=cutoff)] if coordinates else []
-    return _edge_augmented(
-        out_channels, bond_sizes, pair_channels, clip, farthest, steps, space, triplet_heads, **arguments
-    )
-
-
-def _edge_augmented(
-    out_channels: int,
-    bond_sizes: Sequence[int],
-    pair_channels: int,
-    clip: float,
-    farthest: int,
-    steps: int,
-    space: Sequence[Encoding] = (),
-    triplet_heads: int = 0,
-    **arguments: Any,
-) -> GraphTransformer:
-    """Make a model whose edge states are updated from the score, and with `triplet_heads` by attention between edges.
-
-    `space` are encodings of the coordinates.
     """
 
     def layer(of: LayerSettings) -> GraphTransformerLayer:
@@ -305,6 +289,7 @@ def _edge_augmented(
         return GraphTransformerLayer(attention, None, of.channels, dropout=of.dropout, edge_update=update)
 
     walk = RandomWalkProbabilities(steps, pairs=False)
+    space = [GaussianDistance(cutoff=cutoff)] if coordinates else []
     return graph_transformer(
         out_channels,
         bond_sizes=bond_sizes,

@@ -17,8 +17,7 @@ from gtx.encodings import Encoding
 from gtx.encodings.atoms_and_bonds import of_both_sides
 from gtx.graph import EdgeSelector
 from gtx.models.embedding import MoleculeEmbedding
-from gtx.models.graph_transformer import GraphTransformer
-from gtx.models.readouts import Level, LevelOutput, LevelReadout, make_head
+from gtx.models.graph_transformer import GraphTransformer, Level, LevelOutput, LevelReadout, make_head
 from gtx.nn import BondMessagePassing, EdgeAttention, GraphTransformerLayer, SubstructureCountEmbedding
 
 # --- What a layer is made from.
@@ -143,7 +142,7 @@ def graph_transformer(
         readout: kinds of pooling of the atoms, see `gtx.nn.Readout`; may be empty for a model with virtual nodes.
         substructures: module of counts of substructures, concatenated to the readout; default: none.
         foundation: pretrained network whose embedding of the molecule is concatenated to the readout, as `{"sha256":
-            of its file, "width": of its embedding}`, see `gtx.models.readouts.PretrainedEmbedding`; default: none.
+            of its file, "width": of its embedding}`, see `PretrainedEmbedding`; default: none.
         score: score of the attention, copied for every layer with separate weights; default: scaled dot product.
         normaliser: function from scores to attention weights, copied for every layer; default: softmax.
         norm_first: whether norms come first (pre-norm) in each layer.

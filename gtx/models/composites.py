@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
+from torch_geometric.utils import subgraph
 
 from gtx.base.errors import InputError
 from gtx.models.graph_transformer import GraphTransformer
@@ -106,12 +107,9 @@ def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:
 def every_nth(batch: Batch, k: int, count: int) -> Batch:
     """Select component k of each row of a batch of B K molecules: the numbers k, k + K, k + 2K, ..."""
     taken = batch.batch % count == k
-    bonds = taken[batch.edge_index[0]]
-    number = taken.cumsum(0) - 1
     contents = {name: batch[name][taken] for name in ("x", "pos") if name in batch}
-    contents["edge_index"] = number[batch.edge_index[:, bonds]]
-    if "edge_attr" in batch:
-        contents["edge_attr"] = batch.edge_attr[bonds]
+    edge_index, edge_attr = subgraph(taken, batch.edge_index, batch.edge_attr, relabel_nodes=True)
+    contents |= {"edge_index": edge_index, "edge_attr": edge_attr}
     if "u" in batch:
         contents["u"] = batch.u[k::count]
     return _make_batch(contents, batch.ptr.diff()[k::count])

@@ -20,7 +20,7 @@ from gtx.encodings import (
     TransformerM3DEncoding,
 )
 from gtx.graph import DistanceCutoffEdges
-from gtx.models.all_pairs import layer_with_biases
+from gtx.models.all_pairs import with_biases
 from gtx.models.assembly import LayerSettings, graph_transformer, published
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import EquivariantAttentionLayer, GraphTransformerLayer, TransformerMPairEncoding
@@ -190,7 +190,6 @@ def transformer_m(
     bond_sizes: Sequence[int],
     coordinates: bool = False,
     channels: int = 64,
-    heads: int = 8,
     pair_channels: int = 32,
     farthest: int = 20,
     path: int = 5,
@@ -223,18 +222,12 @@ def transformer_m(
     flat = [NodeDegree(), ShortestPathLength(farthest), ShortestPathBonds(bond_sizes[0], path, farthest)]
     distance = GaussianDistance(gaussians, cutoff, learned=True, pair_types=atom_sizes[0])
     space = [TransformerM3DEncoding(distance)] if coordinates else []
-    return graph_transformer(
+    return with_biases(
         out_channels,
-        atom_sizes,
-        bond_sizes,
+        atom_sizes=atom_sizes,
+        bond_sizes=bond_sizes,
         encodings=[TransformerMPairEncoding(flat, space, channels, pair_channels, modes)],
         channels=channels,
-        heads=heads,
-        pair_channels=heads,
-        pair_mlp=False,
-        local=False,
         readout=readout,
-        virtual_nodes=1,
-        layer=layer_with_biases,
         **arguments,
     )

@@ -10,7 +10,7 @@ from torch import nn
 from gtx.attention import EdgeModulatedDotScore, GATScore, GATv2Score, HeadGate, ScaledDotScore
 from gtx.encodings import BondFeatures, RandomWalkProbabilities
 from gtx.graph import BondEdges, ExpanderEdges
-from gtx.models.all_pairs import gps_layer, layer_with_biases
+from gtx.models.all_pairs import gps_layer, with_biases
 from gtx.models.assembly import LayerSettings, graph_transformer, published
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import EdgeAttention, GPSLayer, GraphTransformerLayer
@@ -158,7 +158,7 @@ def exphormer(
 
 
 @published
-def tokengt(out_channels: int, *, heads: int = 8, readout: Sequence[str] = (), **arguments: Any) -> GraphTransformer:
+def tokengt(out_channels: int, *, readout: Sequence[str] = (), **arguments: Any) -> GraphTransformer:
     """Make TokenGT (Tokenized Graph Transformer): atoms and bonds are tokens, and all tokens attend to each other.
 
     The readout is the state of a token for the whole molecule.
@@ -173,14 +173,4 @@ def tokengt(out_channels: int, *, heads: int = 8, readout: Sequence[str] = (), *
         readout: pooling of the atoms in addition to the token of the molecule; by default none.
         arguments: further arguments of `graph_transformer`, by name.
     """
-    return graph_transformer(
-        out_channels,
-        heads=heads,
-        pair_channels=heads,
-        local=False,
-        readout=readout,
-        virtual_nodes=1,
-        bond_tokens=True,
-        layer=layer_with_biases,
-        **arguments,
-    )
+    return with_biases(out_channels, readout=readout, bond_tokens=True, **arguments)

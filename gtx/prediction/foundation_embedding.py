@@ -18,7 +18,7 @@ from gtx.data import MoleculeStore
 from gtx.graph.sides import split_sides
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
-from gtx.models.readouts import PretrainedEmbedding
+from gtx.models.graph_transformer import PretrainedEmbedding
 from gtx.molecules.graphs import ATOM_INDEX, atom_code
 from gtx.prediction.foundation import FOUNDATION_MODEL, read_model_card
 from gtx.prediction.model_file import read_model
