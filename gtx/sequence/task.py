@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gtx.base.errors import InputError
-from gtx.base.schema import Entries, entries, integer, number, one_of
+from gtx.base.schema import Entries, check, entries, integer, number, one_of
 from gtx.data import PairBudgetSampler, featurise
 from gtx.data.rows import Row, find_column, find_columns
 from gtx.molecules import Featuriser
@@ -190,6 +190,8 @@ TOKENIZERS = {"smiles": SMILES_TOKENIZER, "characters": CHARACTER_TOKENIZER}
 """Tokenizers of target texts, by name."""
 LONGEST = 10_000
 """Maximum number of tokens of a sequence."""
+OPTIONS = {"tokens": one_of(TOKENIZERS), "max_tokens": integer(1, LONGEST), "smoothing": number(0, 1)}
+"""Kinds of the values of the options."""
 
 
 @dataclass(frozen=True)
@@ -247,21 +249,8 @@ class SequenceColumns(Columns):
         return [self.text(number) for number in self.level.targets(store)[:, 0].tolist()]
 
 
-@dataclass(frozen=True)
 class SequenceObjective(Objective):
-    """Cross-entropy of the next token after the true tokens before it (teacher forcing).
-
-    Attributes:
-        columns: column of the texts.
-        smoothing: label smoothing of the loss, see `gtx.tasks.metrics.smoothed_cross_entropy`.
-        vocabulary, limit, beams: see `SequenceGenerationTask`.
-    """
-
-    columns: SequenceColumns
-    smoothing: float
-    vocabulary: TokenVocabulary
-    limit: int
-    beams: int | None
+    """Cross-entropy of the next token after the true tokens before it (teacher forcing)."""
 
     metrics: ClassVar[dict[str, Metric]] = {
         "molecule_accuracy": Metric("right molecule"),
@@ -275,7 +264,7 @@ class SequenceObjective(Objective):
 
     @property
     def out_channels(self) -> int:
-        return len(self.vocabulary)
+        return len(self.task.vocabulary)
 
     def validation_outputs(self, output: tuple[Tensor, Tensor, Tensor], batch: SequenceDataset) -> Tensor:
         """Count teacher-forced tokens; other scores are of texts that are written, once, at the end."""
@@ -290,17 +279,18 @@ class SequenceObjective(Objective):
         return scores
 
     def fit(self, train: MoleculeStore) -> dict[str, Any]:
-        if self.vocabulary is not None:
+        if self.task.vocabulary is not None:
             return {}
-        vocabulary = TokenVocabulary.of(self.columns.texts_of(train), self.columns.tokenizer)
-        longest = int(replace(self, vocabulary=vocabulary).examples(train).targets.sizes.max())
+        texts = self.task.columns.texts_of(train)
+        vocabulary = TokenVocabulary.of(texts, self.task.columns.tokenizer)
+        longest = int(vocabulary.encode_all(texts).sequences.sizes.max())
         # half as long again as any it has read
-        limit = min(self.columns.max_tokens, longest + max(10, longest // 2))
+        limit = min(self.task.max_tokens, longest + max(10, longest // 2))
         return {"vocabulary": vocabulary, "limit": limit}
 
     def examples(self, store: MoleculeStore) -> SequenceDataset:
         """Select the molecules whose text has no token that is missing in training."""
-        encoded = self.vocabulary.encode_all(self.columns.texts_of(store))
+        encoded = self.task.vocabulary.encode_all(self.task.columns.texts_of(store))
         return SequenceDataset.of(store.subset(np.asarray(encoded.rows, np.int64)), encoded.sequences)
 
     def forward(self, model: nn.Module, batch: SequenceDataset) -> tuple[Tensor, Tensor, Tensor]:
@@ -310,7 +300,7 @@ class SequenceObjective(Objective):
 
     def mean_loss(self, output: tuple[Tensor, Tensor, Tensor], examples: SequenceDataset) -> Tensor:
         logits, labels, _ = output
-        return smoothed_cross_entropy(logits, labels, self.smoothing)
+        return smoothed_cross_entropy(logits, labels, self.task.smoothing)
 
     def share(self, examples: SequenceDataset) -> int:
         """Return the number of labels: every token has the same weight."""
@@ -318,34 +308,32 @@ class SequenceObjective(Objective):
 
     def predict(self, members: Sequence[nn.Module], batch: Any) -> list[GeneratedSequence]:
         (model,) = cast("Sequence[MoleculeToSequenceModel]", members)
-        if self.beams is None or self.beams == 1:
-            return greedy_search(model, batch, self.limit)
-        return [best[0] for best in beam_search(model, batch, self.limit, self.beams)]
+        if self.task.beams in (None, 1):
+            return greedy_search(model, batch, self.task.limit)
+        return [best[0] for best in beam_search(model, batch, self.task.limit, self.task.beams)]
 
 
 @dataclass(frozen=True)
 class SequenceAnswers(AnswerRules):
     """Generated texts, with their probabilities and, of SMILES, whether they are valid."""
 
-    columns: SequenceColumns
-    objective: SequenceObjective
+    task: SequenceGenerationTask
 
     @property
     def writes_smiles(self) -> bool:
         """True if the texts are SMILES."""
-        return self.columns.tokenizer == SMILES_TOKENIZER
+        return self.task.columns.tokenizer == SMILES_TOKENIZER
 
     def output_columns(self, taken: Iterable[str], members: int = 1) -> dict[str, type]:
         suffixes: dict[str, type] = {"pred": str, "log_probability": float}
         if self.writes_smiles:
             suffixes["valid"] = bool
-        (name,) = self.columns.targets
+        (name,) = self.task.targets
         return fresh_columns(taken, ((f"{name}_{suffix}", dtype) for suffix, dtype in suffixes.items()))
 
     def decode(self, outputs: Sequence[GeneratedSequence], store: MoleculeStore) -> GeneratedTexts:
-        limit = self.objective.limit
-        warnings = [[] if one.ended else [f"cut off at the limit of {limit} tokens"] for one in outputs]
-        texts = [self.objective.vocabulary.decode(one.tokens) for one in outputs]
+        cut = f"cut off at the limit of {self.task.limit} tokens"
+        texts = [self.task.vocabulary.decode(one.tokens) for one in outputs]
         canonical = canonical_smiles(texts) if self.writes_smiles else None
         log_probability = np.array([one.log_probability for one in outputs], float)
         table = [np.array(texts, object), log_probability]
@@ -356,7 +344,7 @@ class SequenceAnswers(AnswerRules):
             log_probability=log_probability,
             canonical=canonical,
             cut=np.array([not one.ended for one in outputs], bool),
-            warnings=warnings,
+            warnings=[[] if one.ended else [cut] for one in outputs],
             table=tuple(table),
         )
 
@@ -364,17 +352,16 @@ class SequenceAnswers(AnswerRules):
         self, members: Sequence[nn.Module], store: MoleculeStore, answers: GeneratedTexts, rows: np.ndarray
     ) -> dict[str, Any]:
         part = store.subset(rows)
-        teacher_forced = metrics(count_all(members[0], self.objective.examples(part)))
+        teacher_forced = metrics(count_all(members[0], self.task.objective.examples(part)))
         all_scores: dict[str, Any] = {name: teacher_forced[name] for name in ("perplexity", "token_accuracy")}
-        all_scores |= scores(answers.counts(dict(zip(rows.tolist(), self.columns.texts_of(part), strict=True))))
-        return {**all_scores, "per_target": {self.columns.targets[0]: all_scores}}
+        all_scores |= scores(answers.counts(dict(zip(rows.tolist(), self.task.columns.texts_of(part), strict=True))))
+        return {**all_scores, "per_target": {self.task.targets[0]: all_scores}}
 
     def scores(self, columns: Sequence[str]) -> TextScores:
-        return TextScores(self.columns.targets[0], columns, self.objective.limit)
+        return TextScores(self.task.targets[0], columns, self.task.limit)
 
     def notes(self) -> list[str]:
-        tokens, limit = len(self.objective.vocabulary.tokens), self.objective.limit
-        return [f"writes {tokens} tokens, at most {limit} in a sequence"]
+        return [f"writes {len(self.task.vocabulary.tokens)} tokens, at most {self.task.limit} in a sequence"]
 
 
 # --- The task.
@@ -420,10 +407,7 @@ class SequenceGenerationTask(Task, SequenceOptions):
         if len(self.targets) != 1:
             named = ", ".join(map(repr, self.targets)) or "none"
             raise InputError(f"task {self.name}: expected one target column, got {named}")
-        if self.tokens not in TOKENIZERS:
-            raise InputError(f"tokens: expected one of {', '.join(TOKENIZERS)}, got {self.tokens!r}")
-        if not 1 <= self.max_tokens <= LONGEST:
-            raise InputError(f"max_tokens: expected a number from 1 to {LONGEST:,}, got {self.max_tokens}")
+        check({name: getattr(self, name) for name in OPTIONS}, entries(OPTIONS))
         if self.beams is not None and self.beams < 1:
             raise InputError(f"beams: expected 1 or more, got {self.beams}")
 
@@ -434,11 +418,11 @@ class SequenceGenerationTask(Task, SequenceOptions):
 
     @cached_property
     def objective(self) -> SequenceObjective:
-        return SequenceObjective(self.columns, self.smoothing, self.vocabulary, self.limit, self.beams)
+        return SequenceObjective(self)
 
     @cached_property
     def answers(self) -> SequenceAnswers:
-        return SequenceAnswers(self.columns, self.objective)
+        return SequenceAnswers(self)
 
     def unscorable(self, store: MoleculeStore) -> dict[int, str]:
         errors = self.vocabulary.encode_all(self.columns.texts_of(store)).errors
@@ -451,5 +435,4 @@ class SequenceGenerationTask(Task, SequenceOptions):
 
     @classmethod
     def header_entries(cls, targets: int) -> Any:
-        options = {"tokens": one_of(TOKENIZERS), "max_tokens": integer(1, LONGEST), "smoothing": number(0, 1)}
-        return entries({"vocabulary": Entries, "limit": integer(1, LONGEST)}, options)
+        return entries({"vocabulary": Entries, "limit": integer(1, LONGEST)}, OPTIONS)

@@ -301,6 +301,12 @@ def test_training_observes_the_codes_of_atoms(tmp_path) -> None:
     assert not made.encoder.embedding.vocabularies.atoms.seen.all()
 
 
+@pytest.mark.parametrize("option", [{"tokens": "words"}, {"max_tokens": 0}, {"smoothing": 1.5}])
+def test_options_out_of_range_are_refused(option: dict) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(option))}: expected .*, got "):
+        SequenceGenerationTask("text", **option)
+
+
 def test_without_examples_there_is_nothing_to_learn(tmp_path) -> None:
     store = numbered(["C", "CC"], ["C", "CC"], ["C", "CC"])
     task = SequenceGenerationTask("text", texts=["C", "CC"]).fit(store)
