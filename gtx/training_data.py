@@ -36,11 +36,10 @@ from gtx.data.tables import open_table
 from gtx.molecules import Featuriser
 from gtx.molecules.perception import list_order_doubt
 from gtx.molecules.reactions import is_reaction
-from gtx.tasks import Task
+from gtx.tasks import Regression, Task
 from gtx.tasks.classification import ClassTask
 from gtx.tasks.columns import TargetCells
 from gtx.tasks.combined import InferredTask
-from gtx.tasks.task import check_task_capability
 
 __all__ = ["DataSettings", "Dataset", "load_training_table"]
 
@@ -94,8 +93,10 @@ class DataSettings(SplitSettings):
         if self.smiles_column and self.featuriser.components:
             several = " ".join(self.featuriser.components)
             raise InputError(f"--smiles-column {self.smiles_column} and --smiles-columns {several}: give one of them")
-        if self.featuriser.components or self.featuriser.reaction:
-            check_task_capability(self.task, "components")
+        task, joins_molecules = self.task, bool(self.featuriser.components or self.featuriser.reaction)
+        if joins_molecules and task is not None and (task.writes or task.level != "molecule" or task.also):
+            remedy = "leave out --smiles-columns and --reaction-column"
+            raise InputError(f"task {task.name} does not support several molecules a row or reactions: {remedy}")
         if self.features:
             self.features.check(self.featuriser)
         if self.test_folds is not None and (self.val or self.test or self.split_column):
@@ -274,10 +275,7 @@ class Dataset:
     @cached_property
     def with_labels(self) -> np.ndarray:
         """Indices of the molecules with a value or a bound of any target, int64."""
-        labelled = ~np.isnan(self.y).all(1)
-        if self.store.bounds is not None:
-            labelled |= ~self.store.bounds.isnan().all(1).numpy()
-        return np.flatnonzero(labelled)
+        return np.flatnonzero(self.task.objective.known(self.store))
 
     @property
     def unlabelled(self) -> int:
@@ -670,7 +668,7 @@ OUTLIER_RANGES = 20
 
 def outlier_lines(dataset: Dataset) -> list[str]:
     """Return a warning for each target with outliers."""
-    if "outliers" not in dataset.task.supports:
+    if not isinstance(dataset.task, Regression) or dataset.task.level != "molecule":
         return []
     lines = []
     for name, y in zip(dataset.task.targets, dataset.y.T, strict=True):

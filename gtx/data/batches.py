@@ -346,7 +346,7 @@ class ConstantShapeSampler(EpochSampler):
         """
         random = np.random.default_rng((self.seed, self.epoch if self.shuffle else 0))
         order = random.permutation(len(self.sizes))
-        batches = list(self._filled(order[~self._alone[order]]))
+        batches = list(self._fill_batches(order[~self._alone[order]]))
         for i in order[self._alone[order]]:
             batches.insert(int(random.integers(len(batches) + 1)), np.array([i]))
         return [torch.from_numpy(batch) for batch in batches]
@@ -355,7 +355,7 @@ class ConstantShapeSampler(EpochSampler):
         """Return the number of pairs of a batch: those of the batch shape, or of a single large molecule."""
         return int(self._costs[batch[0], 2]) if self._alone[batch[0]] else self.batch_shape.pairs
 
-    def _filled(self, order: np.ndarray) -> Iterator[np.ndarray]:
+    def _fill_batches(self, order: np.ndarray) -> Iterator[np.ndarray]:
         places = np.cumsum([count for count, _ in self.batch_shape.buckets])
         steps = list(zip(places[:-1], (size for _, size in self.batch_shape.buckets[1:]), strict=True))
         waiting, at = order[:0], 0
@@ -386,7 +386,7 @@ def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int =
     if len(sizes) == 0:
         raise ValueError("expected at least one molecule, got none")
     costs = _costs(sizes.numpy(), bonds.numpy())
-    costs = costs[~_exceeding(costs[:, 2], molecules)]
+    costs = costs[~_mark_largest(costs[:, 2], molecules)]
     sizes = costs[:, 1]
     average = len(sizes) / -(-len(sizes) // molecules)
     pairs = max(int(np.ceil(costs[:, 2].mean() * (average + 1))), int(costs[:, 2].max()))
@@ -406,7 +406,7 @@ def choose_batch_shape(sizes: Tensor, bonds: Tensor, molecules: int, seed: int =
     return BatchShape(int(most[1]) + 1, pairs + 1, int(most[3]), buckets)
 
 
-def _exceeding(pairs: np.ndarray, molecules: int) -> np.ndarray:
+def _mark_largest(pairs: np.ndarray, molecules: int) -> np.ndarray:
     """Mark molecules with more pairs than a whole batch of the smaller ones: bool `[M]`; a few of the largest."""
     order = np.argsort(-pairs, kind="stable")[:-1]  # the largest first
     smaller = pairs.sum() - pairs[order].cumsum()

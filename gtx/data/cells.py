@@ -172,12 +172,9 @@ def _label(number: int, item: str) -> str | None:
 def list_text(values: np.ndarray) -> str:
     """Write numbers with nine digits, or labels with quotes unless they are numbers, as a JSON list."""
     if values.dtype == object:
-        return f"[{', '.join(map(_label_text, values))}]"
+        labels = (each if np.isfinite(parse_number(each)) else json.dumps(each, ensure_ascii=False) for each in values)
+        return f"[{', '.join(labels)}]"
     return f"[{', '.join(f'{value:.9g}' for value in values)}]"
-
-
-def _label_text(item: str) -> str:
-    return item if np.isfinite(parse_number(item)) else json.dumps(item, ensure_ascii=False)
 
 
 def cell_text(value: Any) -> str:

@@ -166,7 +166,7 @@ class FeatureColumns:
             ptr, columns = (store.atom_ptr, self.atoms) if atoms else (store.bond_ptr, self.bonds)
             lists = [row.atoms if atoms else row.bonds for row in features]
             values, misfits = attach_lists(lists, columns, ptr.numpy(), "atom" if atoms else "bond")
-            tensors: dict[str, Any] = {name: torch.from_numpy(self._marked(values))}
+            tensors: dict[str, Any] = {name: torch.from_numpy(self._with_indicators(values))}
             store = replace(store, **tensors)
             for molecule, (column, reason) in misfits.items():
                 errors[good[molecule]] = f'column "{printable(column)}" {reason}'
@@ -191,12 +191,16 @@ class FeatureColumns:
             try:
                 if name in self.names:
                     numbers.append(self._number(cell))
-                elif (values := self._list(cell, "atom" if name in self.atoms else "bond")) is not None:
-                    lists[name] = values
+                else:
+                    values, per = parse_list(cell), "atom" if name in self.atoms else "bond"
+                    if not self.blanks and (values is None or np.isnan(values).any()):
+                        raise InputError(f"expected a list of numbers, one for each {per}, without blanks")
+                    if values is not None:
+                        lists[name] = values
             except InputError as reason:
                 raise InputError(f'column "{printable(name)}", value "{printable(cell)}": {reason}') from None
         atoms, bonds = ({name: lists[name] for name in names if name in lists} for names in (self.atoms, self.bonds))
-        return RowFeatures(self._marked(np.array(numbers, np.float64)), atoms, bonds)
+        return RowFeatures(self._with_indicators(np.array(numbers, np.float64)), atoms, bonds)
 
     def _number(self, cell: str) -> float:
         number = parse_number(cell)
@@ -206,13 +210,7 @@ class FeatureColumns:
         expected = f"expected a number of at most {LARGEST:g}{' or a blank' if self.blanks else ''}"
         raise InputError(f"{reason}; {expected}{comma_advice([cell])}")
 
-    def _list(self, cell: str, per: str) -> np.ndarray | None:
-        values = parse_list(cell)
-        if not self.blanks and (values is None or np.isnan(values).any()):
-            raise InputError(f"expected a list of numbers, one for each {per}, without blanks")
-        return values
-
-    def _marked(self, numbers: np.ndarray) -> np.ndarray:
+    def _with_indicators(self, numbers: np.ndarray) -> np.ndarray:
         """Append to numbers `[..., C]`, if blanks are allowed, 1 for each blank and 0 for each other; float32."""
         parts = [numbers, np.isnan(numbers)] if self.blanks else [numbers]
         return np.concatenate(parts, axis=-1).astype(np.float32)

@@ -399,14 +399,6 @@ class RowLog:
             for warning in row.warnings:
                 self.warn(row.number, None, None, warning)
 
-    def read(
-        self, rows: Sequence[Row], column: str, errors: Sequence[str | None], warnings: Sequence[Sequence[str]]
-    ) -> None:
-        """Record rows with the errors and warnings of their molecules, as in `gtx.molecules.FeaturisedMolecules`."""
-        self.enter(rows)
-        for row, error, several in zip(rows, errors, warnings, strict=True):
-            self.add(row, column, error, several)
-
     def add(self, row: Row, column: str, error: str | None, warnings: Sequence[str]) -> None:
         """Record the error and the warnings of the molecule of a row that was entered."""
         place = row.locate(column)

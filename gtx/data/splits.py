@@ -79,7 +79,10 @@ def divide_groups(
         hint = "" if order == "as they come" else ": split at random"
         few = f"{plural(len(labels), 'row')} {'holds' if len(labels) == 1 else 'hold'} {len(groups)}"
         raise InputError(f"a split needs at least {count} {noun}, and the {few}{hint}")
-    counts, otherwise = split_counts(len(labels), sizes), "train"
+    val, test = (max(1, round(len(labels) * size / sum(sizes))) if size else 0 for size in sizes[1:])
+    while len(labels) - val - test < 1:
+        val, test = (val - 1, test) if val >= test else (val, test - 1)
+    counts, otherwise = [len(labels) - val - test, val, test], "train"  # 0 only for a size of 0
     if order == "ascending":
         return dict(zip(SPLIT_PARTS, _cut_in_order(groups, counts), strict=True))
     if order == "largest first":
@@ -130,14 +133,6 @@ def _fill_parts(groups: Sequence[np.ndarray], counts: Sequence[int], otherwise: 
         if count and not members:
             members.append(max(parts.values(), key=len).pop())
     return {name: np.sort(np.concatenate([np.zeros(0, np.int64), *members])) for name, members in parts.items()}
-
-
-def split_counts(n: int, sizes: Sequence[float]) -> list[int]:
-    """Compute the numbers of train, val and test rows among n: integers that add up to n, 0 only for a size of 0."""
-    val, test = (max(1, round(n * size / sum(sizes))) if size else 0 for size in sizes[1:])
-    while n - val - test < 1:
-        val, test = (val - 1, test) if val >= test else (val, test - 1)
-    return [n - val - test, val, test]
 
 
 def check_split_shares(sizes: Sequence[float]) -> None:

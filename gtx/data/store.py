@@ -223,9 +223,6 @@ class MoleculeStore:
         increments = {**dict.fromkeys(slices, zeros), "edge_index": ptr}
         return as_batch(contents, _num_graphs=count, _slice_dict=slices, _inc_dict=increments)
 
-    def __getstate__(self) -> dict[str, object]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # the fields alone, each once
-
     def to(self, device: torch.device | str) -> MoleculeStore:
         """Move the tensors of the store to `device`."""
         moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self._tensors().items()}
@@ -253,7 +250,7 @@ class MoleculeStore:
 
     def _tensors(self) -> dict[str, Tensor]:
         """Return the tensors of this store by name."""
-        return {name: value for name, value in self.__getstate__().items() if isinstance(value, Tensor)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def _counts(self, level: str, index: Tensor) -> Tensor:
         """Return the number of atoms or bonds of each of the molecules `index`, int64 `[B]`."""

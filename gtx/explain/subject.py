@@ -57,7 +57,7 @@ def list_explainable_outputs(predictor: Predictor) -> list[str]:
 def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, GraphTransformer]:
     """Return the task and a network of a model, if its predictions can be explained."""
     header, network = predictor.header, predictor.members[member]
-    task = require_numeric(header.task, "explain")
+    task = require_numeric(header.task, "explanations, which are")
     if names := header.featuriser.components:
         raise InputError(
             f"gtx explain takes models of one molecule or one reaction a row; this one reads {' and '.join(names)}"

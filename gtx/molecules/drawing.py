@@ -94,7 +94,11 @@ def draw_attention(
     row = np.nan_to_num(weights[receiver])
     low, high = (row.min(), row.max()) if ends is None else ends
     top, signed = float(max(abs(low), abs(high))) or 1.0, low < 0
-    shade, ticks = (_diverging, (-top, 0.0, top)) if signed else (_sequential, (0.0, top / 2, top))
+    ticks = (-top, 0.0, top) if signed else (0.0, top / 2, top)
+
+    def shade(level: float) -> Colour:
+        return _diverging(level if signed else -level)  # white to blue
+
     drawing = _draw(_with_atoms(molecule, len(row)), title, size, [shade(weight / top) for weight in row], numbers)
     return drawing.svg([receiver], _colour_scale(size, shade, ticks))
 
@@ -227,28 +231,20 @@ def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
     raise ValueError(f"{count} values came for {mol.GetNumAtoms()} atoms ({full.GetNumAtoms()} with hydrogens)")
 
 
-def _sequential(level: float) -> Colour:
-    """Return a colour from white at 0 to blue at 1."""
-    return tuple(1 - level * (1 - _BLUE))
-
-
 def _diverging(level: float) -> Colour:
     """Return a colour from blue at -1 over white at 0 to red at 1."""
     return tuple(1 - abs(level) * (1 - (_RED if level > 0 else _BLUE)))
-
-
-def _hex(colour: Colour) -> str:
-    return "#" + "".join(f"{round(255 * float(c)):02x}" for c in colour)
 
 
 def _colour_scale(size: tuple[int, int], colour: Callable[[float], Colour], ticks: tuple[float, float, float]) -> str:
     """Draw a colour bar from the first tick to the last, under a picture of `size`."""
     low, _, high = ticks
     steps, left, width = 40, 0.15 * size[0], 0.7 * size[0]
+    colours = [colour((low + (k + 0.5) / steps * (high - low)) / high) for k in range(steps)]
     bar = "".join(
         f'<rect x="{left + k * width / steps:.2f}" y="{size[1] + 4}" width="{width / steps + 0.5:.2f}" height="10" '
-        f'fill="{_hex(colour((low + (k + 0.5) / steps * (high - low)) / high))}"/>'
-        for k in range(steps)
+        f'fill="#{"".join(f"{round(255 * float(part)):02x}" for part in each)}"/>'
+        for k, each in enumerate(colours)
     )
     frame = f'<rect x="{left}" y="{size[1] + 4}" width="{width}" height="10" fill="none" stroke="#888"/>'
     labels = "".join(

@@ -145,7 +145,7 @@ def _v2000(lines: list[str]) -> tuple[int, list[tuple[int, int]]]:
 
 def _v3000(lines: list[str]) -> tuple[int, list[tuple[int, int]]]:
     section, atoms, bonds = "", 0, []
-    for line in _continued(lines):
+    for line in _join_lines(lines):
         if line.startswith(("BEGIN", "END")):
             section = line
         elif section.startswith("BEGIN ATOM"):
@@ -156,7 +156,7 @@ def _v3000(lines: list[str]) -> tuple[int, list[tuple[int, int]]]:
     return atoms, bonds
 
 
-def _continued(lines: Iterable[str]) -> Iterator[str]:
+def _join_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the text after `M  V30 ` of each line; a line that ends with a hyphen continues in the next."""
     parts: list[str] = []
     for line in lines:
@@ -276,7 +276,7 @@ def skim_smiles(text: str, remove_hydrogens: bool = True) -> tuple[Chem.Mol, boo
         raise MoleculeError(f"cannot be read: {_why_smiles(text)}")
     check_graph(_with_atoms(mol))
     if extension:
-        mol = _extended(text, extension)
+        mol = _read_extension(text, extension)
     numbered, hydrogens = ":" in text, writes_hydrogens(text)
     try:
         if hydrogens and remove_hydrogens:
@@ -349,7 +349,7 @@ def read_molblock(text: str, remove_hydrogens: bool = True) -> Chem.Mol:
     with quietly():
         mol = Chem.MolFromMolBlock(text, removeHs=remove_hydrogens)
         if mol is None:
-            raise MoleculeError(f"cannot be read: {_reason(lambda: _supplied(text, remove_hydrogens))}")
+            raise MoleculeError(f"cannot be read: {_reason(lambda: _read_by_supplier(text, remove_hydrogens))}")
         if mol.GetStereoGroups():
             mol = _without_relative_stereo(mol)
             clean_stereo(mol)
@@ -371,7 +371,7 @@ def _why_smiles(text: str) -> str:
     return _reason(lambda: Chem.MolFromSmiles(text, _BARE))
 
 
-def _supplied(block: str, remove_hydrogens: bool) -> Chem.Mol | None:
+def _read_by_supplier(block: str, remove_hydrogens: bool) -> Chem.Mol | None:
     supplier = Chem.SDMolSupplier()  # logs as an error what `MolFromMolBlock` only warns of
     supplier.SetData(block, removeHs=remove_hydrogens)
     return next(iter(supplier), None)
@@ -459,7 +459,7 @@ def ignored_parts(text: str) -> tuple[str, ...]:
     return tuple(map(shortened, warnings))
 
 
-def _extended(smiles: str, extension: str) -> Chem.Mol:
+def _read_extension(smiles: str, extension: str) -> Chem.Mol:
     """Read a CXSMILES whose SMILES can be read; `MoleculeError` if the extension cannot, or names an atom that is not
     there.
     """

@@ -79,7 +79,14 @@ def read_sketch(sketch: Sketch) -> Chem.Mol:
     with quietly():
         mol = _graph(sketch)
         check_graph(mol)
-        _check_valences(mol)
+        problems = [one for one in Chem.DetectChemistryProblems(mol) if one.GetType() == "AtomValenceException"]
+        if atoms := [mol.GetAtomWithIdx(one.GetAtomIdx()) for one in problems]:
+            bonds = [int(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds())) for atom in atoms]
+            symbols = [f"{atom.GetSymbol()}{_charge_text(atom.GetFormalCharge())}" for atom in atoms]
+            pairs = zip(symbols, bonds, strict=True)
+            named = ", ".join(dict.fromkeys(f"{symbol} with {count}" for symbol, count in pairs))
+            reason = f"has too many bonds at an atom: {named}; a double bond counts as two"
+            raise ImpossibleAtoms(shortened(reason), [atom.GetIdx() for atom in atoms])
         Chem.SanitizeMol(mol)
         Chem.AssignChiralTypesFromBondDirs(mol)
         for bond in mol.GetBonds():
@@ -115,7 +122,12 @@ def smiles_to_sketch(smiles: str) -> Sketch:
         SketchAtom(atom.GetSymbol(), x, y, atom.GetFormalCharge())
         for atom, (x, y) in zip(mol.GetAtoms(), points, strict=True)
     ]
-    sketch = Sketch(atoms, [_drawn(bond) for bond in mol.GetBonds()])
+    drawn = []
+    for bond in mol.GetBonds():
+        if (kind := _kind(bond)) is None:
+            raise MoleculeError(f"cannot be drawn: it has a bond of type {str(bond.GetBondType()).lower()}")
+        drawn.append(SketchBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), kind))
+    sketch = Sketch(atoms, drawn)
     specified = [bond.GetStereo() != BondStereo.STEREONONE for bond in read_sketch(sketch).GetBonds()]
     unspecified = [bond.GetStereo() in (BondStereo.STEREONONE, BondStereo.STEREOANY) for bond in read.GetBonds()]
     bonds = [
@@ -123,8 +135,8 @@ def smiles_to_sketch(smiles: str) -> Sketch:
         for i, bond in enumerate(sketch.bonds)
     ]
     sketch = Sketch(atoms, bonds)
-    if (drawn := sketch_to_smiles(sketch)[0]) != expected:
-        raise MoleculeError(f"cannot be drawn without loss: {expected} would become {drawn}")
+    if (actual := sketch_to_smiles(sketch)[0]) != expected:
+        raise MoleculeError(f"cannot be drawn without loss: {expected} would become {actual}")
     return sketch
 
 
@@ -182,61 +194,31 @@ def _check_size(atoms: int, bonds: int = 0) -> None:
 def _graph(sketch: Sketch) -> Chem.RWMol:
     """Build the atoms and bonds as drawn; valences are not checked."""
     _check_size(len(sketch.atoms), len(sketch.bonds))
-    mol = Chem.RWMol()
-    for atom in sketch.atoms:
-        mol.AddAtom(_atom(atom))
+    mol, count = Chem.RWMol(), len(sketch.atoms)
+    places = Chem.Conformer(count)
+    for i, drawn in enumerate(sketch.atoms):
+        try:
+            atom = Chem.Atom(drawn.element)
+        except RuntimeError:
+            raise MoleculeError(shortened(f"has an atom {drawn.element!r}, which is no element")) from None
+        if abs(drawn.charge) > _CHARGE:
+            raise MoleculeError(f"has an atom {drawn.element} of charge {drawn.charge:.9g}; the limit is {_CHARGE}")
+        if not (math.isfinite(drawn.x) and math.isfinite(drawn.y)):
+            raise MoleculeError(f"has an atom at ({drawn.x}, {drawn.y}), which is no place")
+        atom.SetFormalCharge(drawn.charge)
+        mol.AddAtom(atom)
+        places.SetAtomPosition(i, Point3D(drawn.x, drawn.y, 0.0))
     for number, bond in enumerate(sketch.bonds):
-        _add(mol, number, bond)
-    places = Chem.Conformer(mol.GetNumAtoms())
-    for i, atom in enumerate(sketch.atoms):
-        places.SetAtomPosition(i, Point3D(atom.x, atom.y, 0.0))
+        begin, end, kind = bond.begin, bond.end, bond.kind
+        if not (0 <= begin < count and 0 <= end < count) or begin == end or mol.GetBondBetweenAtoms(begin, end):
+            expected = f"expected two of {count}, joined once"
+            raise MoleculeError(f"has a bond {number} from atom {begin} to atom {end}: {expected}")
+        if kind not in KINDS:
+            raise MoleculeError(shortened(f"has a bond {number} of kind {kind!r}: expected {', '.join(KINDS)}"))
+        mol.AddBond(begin, end, _ORDERS[kind])
+        added = mol.GetBondWithIdx(number)
+        added.SetBondDir(_DIRECTIONS.get(kind, BondDir.NONE))
+        if kind == "either":
+            added.SetStereo(BondStereo.STEREOANY)
     mol.AddConformer(places)
     return mol
-
-
-def _atom(drawn: SketchAtom) -> Chem.Atom:
-    try:
-        atom = Chem.Atom(drawn.element)
-    except RuntimeError:
-        raise MoleculeError(shortened(f"has an atom {drawn.element!r}, which is no element")) from None
-    if abs(drawn.charge) > _CHARGE:
-        raise MoleculeError(f"has an atom {drawn.element} of charge {drawn.charge:.9g}; the limit is {_CHARGE}")
-    if not (math.isfinite(drawn.x) and math.isfinite(drawn.y)):
-        raise MoleculeError(f"has an atom at ({drawn.x}, {drawn.y}), which is no place")
-    atom.SetFormalCharge(drawn.charge)
-    return atom
-
-
-def _add(mol: Chem.RWMol, number: int, bond: SketchBond) -> None:
-    begin, end, count = bond.begin, bond.end, mol.GetNumAtoms()
-    if not (0 <= begin < count and 0 <= end < count) or begin == end or mol.GetBondBetweenAtoms(begin, end):
-        raise MoleculeError(
-            f"has a bond {number} from atom {begin} to atom {end}: expected two of {count}, joined once"
-        )
-    if bond.kind not in KINDS:
-        raise MoleculeError(shortened(f"has a bond {number} of kind {bond.kind!r}: expected {', '.join(KINDS)}"))
-    mol.AddBond(begin, end, _ORDERS[bond.kind])
-    added = mol.GetBondWithIdx(number)
-    added.SetBondDir(_DIRECTIONS.get(bond.kind, BondDir.NONE))
-    if bond.kind == "either":
-        added.SetStereo(BondStereo.STEREOANY)
-
-
-def _check_valences(mol: Chem.Mol) -> None:
-    problems = [one for one in Chem.DetectChemistryProblems(mol) if one.GetType() == "AtomValenceException"]
-    if problems:
-        atoms = [mol.GetAtomWithIdx(one.GetAtomIdx()) for one in problems]
-        named = ", ".join(dict.fromkeys(_valence(atom) for atom in atoms))
-        reason = f"has too many bonds at an atom: {named}; a double bond counts as two"
-        raise ImpossibleAtoms(shortened(reason), [atom.GetIdx() for atom in atoms])
-
-
-def _valence(atom: Chem.Atom) -> str:
-    bonds = int(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()))
-    return f"{atom.GetSymbol()}{_charge_text(atom.GetFormalCharge())} with {bonds}"
-
-
-def _drawn(bond: Chem.Bond) -> SketchBond:
-    if (kind := _kind(bond)) is None:
-        raise MoleculeError(f"cannot be drawn: it has a bond of type {str(bond.GetBondType()).lower()}")
-    return SketchBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), kind)

@@ -146,7 +146,7 @@ def predict_folder(
     settings["columns"] = list(predictor.output_columns(()))
     settings |= {name: options.get(name) for name in ("smiles_column", "smiles_columns")} | asdict(selection)
     options |= {"selection": selection, "on_error": on_error, "workers": workers}
-    with lock_folder(out), _swept(out):
+    with lock_folder(out), _sweep_parts(out):
         _check_settings(out, json.loads(json.dumps(settings)))  # as they will be read
         problems, tables = dict(library.problems), {}
         outputs = _outputs(library.files, out / "tables" if selected else out, selected, problems)
@@ -206,7 +206,7 @@ def _check_settings(out: Path, settings: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _swept(out: Path) -> Iterator[None]:
+def _sweep_parts(out: Path) -> Iterator[None]:
     """Remove what processes that were killed left in a folder, before and after a block."""
 
     def sweep() -> None:

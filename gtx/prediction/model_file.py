@@ -156,10 +156,10 @@ def _read_modules(
     places = [f"members.{k}" for k in range(count)]
     expected = (f"{place}.{name}" for place in places for name in networks)
     _compare_names(names, chain(expected, (f"partner.{name}" for name in kernel)))
-    members = [_filled(make_network, file, place, networks) for place in places]
+    members = [_load_module(make_network, file, place, networks) for place in places]
     if not kernel:
         return members, None
-    partner = _filled(make_kernel, file, "partner", kernel)
+    partner = _load_module(make_kernel, file, "partner", kernel)
     partner.check()
     return members, partner
 
@@ -169,7 +169,7 @@ def _meta_tensors(make: Callable[[], nn.Module]) -> dict[str, Tensor]:
         return make().state_dict()
 
 
-def _filled(make: Callable[[], M], file: Any, place: str, expected: Mapping[str, Tensor]) -> M:
+def _load_module(make: Callable[[], M], file: Any, place: str, expected: Mapping[str, Tensor]) -> M:
     """Make a module with the tensors of a file whose names begin with `place`, and which are as `expected`."""
     weights = {name: _read(file, f"{place}.{name}", tensor) for name, tensor in expected.items()}
     module = make()
@@ -470,7 +470,7 @@ def read_model(
     try:
         with safe_open(path, "pt") as file:
             plain = _read_header(file.metadata())
-            _check_whole(path, plain)
+            _check_checksum(path, plain)
             header = ModelFileHeader.from_dict(plain, task, own=model is not None)
             members, kernel_member = _read_modules(file, header, plain["members"], model)
             return members, header, kernel_member
@@ -526,7 +526,7 @@ def _other_kind(path: Path) -> str | None:
     return "a table" if any(mark in lines[0] for mark in ",;\t") else "a text"
 
 
-def _check_whole(path: Path, plain: Any) -> None:
+def _check_checksum(path: Path, plain: Any) -> None:
     """Raise an `InputError` if the bytes of a file are not those that gtx wrote."""
     if isinstance(plain, dict) and (written := plain.pop(CHECKSUM, None)):
         with path.open("rb") as raw:

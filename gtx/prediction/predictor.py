@@ -97,7 +97,7 @@ class MemberColumns:
         return predictor.task.answers.member_columns(len(predictor.members)).items()
 
     def values(self, predictor: Predictor, store: MoleculeStore, outputs: Any) -> list[np.ndarray]:
-        return predictor.task.answers.members_apart(outputs, store)
+        return predictor.task.answers.member_predictions(outputs, store)
 
 
 def _predictor_on(

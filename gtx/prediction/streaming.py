@@ -96,7 +96,7 @@ class RowSelection:
         if self.top is None or self.by is None:
             return lines
         by = find_column(header, self.by)
-        ranked = (_apart(line) for line in lines if not math.isnan(self.rank(line[0][by])))
+        ranked = (_copy_record(line) for line in lines if not math.isnan(self.rank(line[0][by])))
         return heapq.nlargest(self.top, ranked, key=lambda line: self.rank(line[0][by]))
 
     def rank(self, cell: Cell) -> float:
@@ -109,7 +109,7 @@ class RowSelection:
         return -number if self.lowest else number
 
 
-def _apart(line: Line) -> Line:
+def _copy_record(line: Line) -> Line:
     """Copy the record of a row, which must not hold the thousands that were read with it."""
     cells, record = line
     return line if record is None else (cells, (record[0].take([record[1]]), 0))
@@ -163,11 +163,11 @@ def _predict_parts(
 
 
 def _predict_in_worker(file: Path, *chunk: Any, smiles: bool) -> ChunkAnswers:
-    return predict_chunk(_opened(file), chunk, smiles)  # type: ignore[arg-type]
+    return predict_chunk(_load_pickle(file), chunk, smiles)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1)
-def _opened(file: Path) -> Model:
+def _load_pickle(file: Path) -> Model:
     """Load the predictor of this worker process, once."""
     torch.set_num_threads(1)  # the workers themselves use the cores
     return pickle.loads(file.read_bytes())
@@ -317,7 +317,7 @@ def predict_rows(
 ) -> Generator[tuple[list[Row], list[Line], ChunkAnswers]]:
     """Yield some rows of the table at a time, their rows of predictions, and the answers."""
     width = len(predictor.output_columns(table.columns))
-    with closing(_answered(predictor, table, workers, smiles)) as parts:
+    with closing(_predict_chunks(predictor, table, workers, smiles)) as parts:
         for rows, done in parts:
             cells = output_rows(row_log, table.smiles_column, rows, done, width)
             yield rows, [(line, row.record) for line, row in zip(cells, rows, strict=True)], done
@@ -329,7 +329,9 @@ def output_rows(
     """Yield the rows of a table of predictions, with `width` cells of an answer each, and record their errors and
     warnings; `column` is that of the molecules.
     """
-    row_log.read(rows, column, done.errors, done.warnings)
+    row_log.enter(rows)
+    for row, error, remarks in zip(rows, done.errors, done.warnings, strict=True):
+        row_log.add(row, column, error, remarks)
     answers = done.answers
     for i, finite, warnings in zip(done.good.tolist(), answers.finite.tolist(), answers.warnings, strict=True):
         record_answer(row_log, column, rows[i], finite, warnings)
@@ -346,7 +348,7 @@ def record_answer(row_log: RowLog, column: str, row: Row, finite: bool, remarks:
         row_log.error(row.number, *row.locate(column), NOT_FINITE, "without a finite output")
 
 
-def _answered(
+def _predict_chunks(
     predictor: Model, table: Table, workers: int | None, smiles: bool
 ) -> Generator[tuple[list[Row], ChunkAnswers]]:
     """Yield rows with their answers, in order and in bounded memory, while workers read, or predict, the next ones.

@@ -394,7 +394,6 @@ class SequenceGenerationTask(Task, SequenceOptions):
     writes: ClassVar[bool] = True
     network: ClassVar[str] = "molecule_to_sequence"
     page: ClassVar[str] = "gtx.sequence.report"
-    supports: ClassVar[frozenset[str]] = frozenset()
     unsaved: ClassVar[frozenset[str]] = frozenset({"texts", "beams"})
 
     vocabulary: TokenVocabulary = learned()

@@ -160,17 +160,17 @@ class CrossEntropy(NumericObjective):
             (only,) = counts[lacking[0]].nonzero().flatten().tolist()
             where = f"target {self.targets[lacking[0]]!r} has only the class {labels[lacking[0]][only]!r}"
             raise InputError(f"{where} among the training molecules; {self.task.name} needs two")
-        if self.task.class_weights != "balanced" or self.task.loss_weights is not None:
+        if self.task.class_weights != "balanced" or self.task.weights is not None:
             return {}
         if binary:
             odds = [(zeros.double() / ones.clamp(min=1)).clamp(min=1e-3) for zeros, ones in counts]
-            return {"positive_weights": tuple(map(float, odds))}
+            return {"weights": tuple((1.0, float(each)) for each in odds)}
         return {"weights": tuple(tuple((n.sum() / (len(n) * n.clamp(min=1))).tolist()) for n in counts)}
 
     def elementwise(self, output: Tensor, target: Tensor) -> Tensor:
         weights: list[Any] = [None] * len(self.targets)
-        if self.task.loss_weights is not None:
-            weights = [constants(each, output) for each in self.task.loss_weights]
+        if self.task.weights is not None:
+            weights = [constants(each, output) for each in self.task.weights]
         if self.task.binary and not self.task.evidential:
             positive = None if weights[0] is None else torch.stack([each[1] for each in weights])
             return F.binary_cross_entropy_with_logits(output, target, reduction="none", pos_weight=positive)
@@ -357,18 +357,14 @@ class ClassAnswers(NumericAnswers):
         elif self.task.calibration == "isotonic":
             fitted["curves"] = tuple(fit_isotonic(*pair) for pair in pairs)
         if self.task.sets:
-            fitted["margins"] = self._margins(replace(self.task, **fitted).answers.calibrate(answers.mean), y)
+            mean, margins = replace(self.task, **fitted).answers.calibrate(answers.mean), []
+            for t, rows in enumerate(measured):
+                scores = unlikeliness(self.class_probabilities(mean[rows], t), self.task.set_kind)
+                true = np.take_along_axis(scores, y[rows, t, None].astype(int), 1)
+                margin = float(conformal_half_width(true, np.zeros_like(true), self.task.coverage)[0])
+                margins.append(margin if np.isfinite(margin) else None)
+            fitted["margins"] = tuple(margins)
         return fitted
-
-    def _margins(self, mean: np.ndarray, y: np.ndarray) -> tuple[float | None, ...]:
-        margins = []
-        for t, column in enumerate(y.T):
-            rows = ~np.isnan(column)
-            scores = unlikeliness(self.class_probabilities(mean[rows], t), self.task.set_kind)
-            true = np.take_along_axis(scores, column[rows, None].astype(int), 1)
-            margin = float(conformal_half_width(true, np.zeros_like(true), self.task.coverage)[0])
-            margins.append(margin if np.isfinite(margin) else None)
-        return tuple(margins)
 
     def members_of_sets(self, mean: np.ndarray, target: int) -> np.ndarray:
         """Select the classes in the set of each molecule, bool `[m, C]`; all without a margin."""
@@ -427,11 +423,13 @@ class ClassTask(NumericTask, ClassOptions):
         curves: calibration curve of each target and class if the calibration is "isotonic", see
             `gtx.tasks.uncertainty.fit_isotonic`.
         margins: threshold q of each target, None if there are too few validation rows.
+        weights: weights of the classes of each target in the loss, fitted to the training rows if they are balanced.
     """
 
     temperatures: tuple[float, ...] | None = learned()
     curves: tuple[Any, ...] | None = learned()
     margins: tuple[float | None, ...] | None = learned()
+    weights: tuple[tuple[float, ...], ...] | None = learned()
     classes: tuple[tuple[str, ...], ...] | None = learned()
 
     names: ClassVar[dict[str, str]] = {"atom": "atom-classes", "bond": "bond-classes"}
@@ -450,11 +448,6 @@ class ClassTask(NumericTask, ClassOptions):
     def evidential(self) -> bool:
         """True if one more output per target is the amount of evidence."""
         return self.uncertainty == "evidential"
-
-    @property
-    def loss_weights(self) -> Sequence[Sequence[float]] | None:
-        """Weights of each target's classes in the loss, once they are fitted."""
-        return None
 
     @cached_property
     def columns(self) -> ClassColumns:
@@ -489,8 +482,7 @@ class ClassTask(NumericTask, ClassOptions):
         curve = list_of(list_of(list_of(number(0, 1), 1), 2, 2), 2)
         classes = each(list_of(Text, 2, 2 if cls.binary else MOST_CLASSES))
         optional = {
-            "positive_weights" if cls.binary else "weights": each(number(0) if cls.binary else list_of(number(0)))
-            | None,
+            "weights": each(list_of(number(0))) | None,
             "temperatures": each(number(1e-3, 1e3)) | None,
             "curves": each(curve | None) | None,
             "margins": each(number(0, 1) | None) | None,
@@ -509,19 +501,11 @@ class BinaryClassification(ClassTask, BinaryOptions):
         class_weights: "balanced" gives both classes of a target the same total weight in the loss.
         positive: positive class of every target; by default see `gtx.tasks.columns.in_order`.
         classes: two labels of each target, the positive label last, read from the table; default: 0 and 1.
-        positive_weights: weight of the positive class of each target, fitted to the training rows if weights are
-            balanced.
     """
 
     name: ClassVar[str] = "classification"
     unsaved: ClassVar[frozenset[str]] = ClassTask.unsaved | {"positive"}
     binary: ClassVar[bool] = True
-
-    positive_weights: tuple[float, ...] | None = learned()
-
-    @property
-    def loss_weights(self) -> Sequence[Sequence[float]] | None:
-        return None if self.positive_weights is None else [(1.0, weight) for weight in self.positive_weights]
 
 
 @dataclass(frozen=True)
@@ -534,14 +518,8 @@ class MulticlassClassification(ClassTask):
         targets: names of the target columns.
         class_weights: "balanced" gives all classes of a target the same total weight in the loss.
         classes: labels of each target in order, read from the table.
-        weights: weights of the classes of each target, fitted to the training rows if weights are balanced.
     """
 
     name: ClassVar[str] = "multiclass"
 
     classes: tuple[tuple[str, ...], ...] = learned()
-    weights: tuple[tuple[float, ...], ...] | None = learned()
-
-    @property
-    def loss_weights(self) -> Sequence[Sequence[float]] | None:
-        return self.weights

@@ -164,15 +164,6 @@ def parse_bound(cell: str) -> tuple[int, float] | None:
     return (SIGNS[sign], number) if abs(number) <= LARGEST else None  # a blank is NaN, a text infinite
 
 
-def read_bounds(cells: Sequence[str]) -> np.ndarray:
-    """Parse the bounds in the cells of a column, float64 `[n, 2]`: lower bounds, and upper bounds."""
-    bounds = np.full((len(cells), 2), np.nan)
-    for i, cell in enumerate(cells):
-        if bound := parse_bound(cell):
-            bounds[i, 0 if bound[0] > 0 else 1] = bound[1]
-    return bounds
-
-
 RELATIONS = {
     **dict.fromkeys(("", "=", "==", "~", "\u2248"), ""),
     **dict.fromkeys((">", ">>"), ">"),
@@ -592,7 +583,13 @@ class Columns:
         """Parse the bounds in the cells of T targets, see `TargetCells`."""
         if not self.censored:
             return None
-        return np.stack([read_bounds(cells) for cells in columns], axis=2).reshape(len(columns[0]), -1)
+        bounds = np.full((len(columns[0]), 2, len(columns)), np.nan)
+        for t, cells in enumerate(columns):
+            for i, cell in enumerate(cells):
+                if bound := parse_bound(cell):
+                    side, number = bound
+                    bounds[i, 0 if side > 0 else 1, t] = number
+        return bounds.reshape(len(columns[0]), -1)
 
     def attach_lists(
         self, store: MoleculeStore, lists: Sequence[dict[str, np.ndarray]]

@@ -143,12 +143,6 @@ class InferredTask:
         """Name of the task, for messages."""
         return "inferred" if self.level == "molecule" else BinaryClassification.names[self.level]
 
-    @property
-    def supports(self) -> frozenset[str]:
-        """Capabilities of either task."""
-        either = Regression.supports & BinaryClassification.supports
-        return either if self.level == "molecule" else frozenset({"fine-tuning"})
-
     def with_relation(self, column: str) -> Task:
         """Return the regression whose values are read with the relation in another column."""
         if self.level != "molecule":
@@ -443,7 +437,6 @@ class TaskList(Task, MoleculeAtomBondOptions):
 
     name: ClassVar[str] = "molecule-atom-bond"
     names: ClassVar[Mapping[str, str]] = {"atom": name}
-    supports: ClassVar[frozenset[str]] = frozenset({"fine-tuning"})
     targets: tuple[str, ...] = ()
     tasks: tuple[Task, ...] = field(default=(), kw_only=True)
     density: tuple[float, ...] = learned()

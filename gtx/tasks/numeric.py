@@ -20,7 +20,7 @@ from gtx.data.rows import Row, find_columns
 from gtx.settings.tasks import WeightOptions
 from gtx.tasks.columns import LEVELS, Columns, RelationColumns, lists_of
 from gtx.tasks.metrics import Target, constants, evaluate, masked_mean
-from gtx.tasks.task import AnswerRules, Answers, Objective, Task, check_task_capability, fresh_columns
+from gtx.tasks.task import AnswerRules, Answers, Objective, Task, fresh_columns
 
 # --- Numbers, one for each molecule, atom or bond.
 
@@ -210,7 +210,9 @@ class Predictions(Answers):
     @property
     def finite(self) -> np.ndarray:
         """Mask `[m]` of the molecules with a number for every target, atom and bond."""
-        return np.array([np.isfinite(each).all() for each in self.mean], bool)
+        if self.mean.dtype == object:
+            return np.array([np.isfinite(each).all() for each in self.mean], bool)
+        return np.isfinite(self.mean).all(axis=1)
 
 
 class NumericAnswers(AnswerRules):
@@ -289,7 +291,7 @@ class NumericAnswers(AnswerRules):
         """Name the columns of the predictions of single members, prediction by prediction, with their types."""
         return {f"{name}_{k}": float for name in self.prediction_columns for k in range(1, members + 1)}
 
-    def members_apart(self, outputs: Tensor, store: MoleculeStore) -> list[np.ndarray]:
+    def member_predictions(self, outputs: Tensor, store: MoleculeStore) -> list[np.ndarray]:
         """Convert the outputs of `Objective.predict` to the columns of `member_columns`, `[m]` each."""
         each = self.objective.unscale(outputs.transpose(0, 1), store)  # [members, m, P]
         return list(each.permute(2, 0, 1).flatten(0, 1).numpy())
@@ -435,7 +437,6 @@ class NumericTask(Task, WeightOptions):
     A subclass names its `objective`; the columns are of numbers, and the answers one number per target, by default.
     """
 
-    supports: ClassVar[frozenset[str]] = Task.supports | {"benchmark", "explain", "tune"}
     unsaved: ClassVar[frozenset[str]] = frozenset({"target_weights"})
 
     def __post_init__(self) -> None:
@@ -488,9 +489,8 @@ def is_numeric(task: object) -> TypeGuard[NumericTask]:
     return isinstance(task, NumericTask) and task.level == "molecule"
 
 
-def require_numeric(task: Task, capability: str) -> NumericTask:
-    """Check that a task is of numbers or classes of molecules and supports a capability, and return it."""
-    check_task_capability(task, capability)
+def require_numeric(task: Task, purpose: str) -> NumericTask:
+    """Return a task of numbers or classes of molecules; for any other, an `InputError` names the purpose."""
     if not is_numeric(task):
-        raise TypeError(f"expected a NumericTask of molecules, got {type(task).__name__}")
+        raise InputError(f"task {task.name} does not support {purpose} of numbers and classes of molecules")
     return task

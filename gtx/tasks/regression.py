@@ -167,11 +167,6 @@ class TargetScaler:
         return self.mean + composition @ self.reference
 
 
-def has_element_column(store: MoleculeStore) -> bool:
-    """Return True if one of the atom features is the element."""
-    return "element" in store.atom_columns
-
-
 def count_elements(store: MoleculeStore) -> Tensor:
     """Count the atoms of each element in each molecule, implicit hydrogens included: float64 `[M, 119]`.
 
@@ -180,7 +175,7 @@ def count_elements(store: MoleculeStore) -> Tensor:
     Raises:
         ValueError: no column of the atoms is the element.
     """
-    if not has_element_column(store):
+    if "element" not in store.atom_columns:
         raise ValueError(f"expected atoms with a column 'element', got columns {list(store.atom_columns)}")
     names = store.atom_columns
     each = torch.arange(len(store), device=store.device)
@@ -315,7 +310,7 @@ class NumberObjective(NumericObjective):
             fitted["gap"] = self.task.total.gap(train, y.double(), self.level.owner(train).cpu())
         if self.task.scaler is None:
             y = y if lists else with_bounds(y, train.bounds)[0]  # a bound counts as the value
-            if lists or reference is False or (reference is None and not has_element_column(train)):
+            if lists or reference is False or (reference is None and "element" not in train.atom_columns):
                 fitted["scaler"] = TargetScaler.fit(y)
             else:
                 fitted["scaler"] = TargetScaler.fit(y, count_elements(train), None if reference else EXTENSIVE)
@@ -433,16 +428,11 @@ class NumberAnswers(NumericAnswers):
     def reads_similarity(self) -> bool:
         return self.task.method.reads_similarity
 
-    @property
-    def has_std(self) -> bool:
-        """True if a method of uncertainty gives standard deviations."""
-        return self.task.uncertainty != "none"
-
     def predictions(self, outputs: Tensor, store: MoleculeStore | None) -> Predictions:
         answers = super().predictions(outputs, store)
         if self.reads_similarity:
             answers = replace(answers, distance=outputs[:, 0, -1].numpy())
-        if self.has_std:
+        if self.task.uncertainty != "none":
             std, reach = self.spread(outputs)
             answers = replace(answers, std=std, reach=reach)
         low, high = self.bounds(answers.mean, answers.reach)
@@ -509,7 +499,8 @@ class NumberAnswers(NumericAnswers):
         extensive = task.scaler.extensive if task.scaler is not None else []
         lines = [f"{targets[t]}: learned minus a reference per element" for t in extensive]
         if task.interval:
-            lines.append(interval_words(task.interval, targets, " standard deviations" if self.has_std else ""))
+            unit = "" if task.uncertainty == "none" else " standard deviations"
+            lines.append(interval_words(task.interval, targets, unit))
         return lines
 
 
@@ -546,7 +537,6 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
 
     name: ClassVar[str] = "regression"
     names: ClassVar[dict[str, str]] = {"atom": "atoms", "bond": "bonds"}
-    supports: ClassVar[frozenset[str]] = NumericTask.supports | {"outliers"}
     unsaved: ClassVar[frozenset[str]] = NumericTask.unsaved | {"loss", "place"}
 
     relation_column: str | None = learned()
@@ -578,7 +568,7 @@ class Regression(NumericTask, NumberOptions, TotalOptions):
     @cached_property
     def method(self) -> UncertaintyMethod:
         """Method of uncertainty; `none` has one output per target and the task's own loss."""
-        return UNCERTAINTY_METHODS[self.uncertainty].at(self.coverage)
+        return UNCERTAINTY_METHODS[self.uncertainty](self.coverage)
 
     @cached_property
     def columns(self) -> Columns:

@@ -21,26 +21,7 @@ from gtx.settings.tasks import TASKS
 from gtx.tasks.columns import LEVELS, Columns, Level, LevelName
 from gtx.tasks.metrics import Metric
 
-# --- What gtx can do with a task, beside training and predicting.
-
-CAPABILITIES = {
-    "benchmark": "gtx benchmark, which compares models of numbers and classes of molecules",
-    "components": "several molecules a row or reactions: leave out --smiles-columns and --reaction-column",
-    "explain": "explanations, which are of numbers and classes of molecules",
-    "fine-tuning": "training that starts from another model (--from)",
-    "outliers": "warnings of outliers among its targets",
-    "tune": "gtx tune, which compares models of numbers and classes of molecules",
-}
-"""Capabilities that a task may declare in `Task.supports`, each as an error message names it."""
-
-
-def check_task_capability(task: Any, capability: str) -> None:
-    """Raise InputError unless a task or `InferredTask` supports a capability, such as "tune" or "explain".
-
-    None is a task of numbers or classes that is chosen from the table.
-    """
-    if task is not None and capability not in task.supports:
-        raise InputError(f"task {task.name} does not support {CAPABILITIES[capability]}")
+# --- Names of targets and options.
 
 
 def target_names(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -294,7 +275,6 @@ class Task(ABC):
         epochs: default number of passes over the training molecules.
         writes: whether the model generates sequences.
         network: name of the model, for a task that has one of its own.
-        supports: capabilities that work with the task (keys of `CAPABILITIES`), see `check_task_capability`.
         unsaved: fields that are used only in training and not stored in a model file.
         page: module with a function `write_run_report`, for tasks with a separate report.
         also: further levels and their numbers of outputs, as for `gtx.models.GraphTransformer`.
@@ -308,7 +288,6 @@ class Task(ABC):
     epochs: ClassVar[int] = 60
     writes: ClassVar[bool] = False
     network: ClassVar[str | None] = None
-    supports: ClassVar[frozenset[str]] = frozenset({"components", "fine-tuning"})
     unsaved: ClassVar[frozenset[str]] = frozenset()
     page: ClassVar[str | None] = None
     also: ClassVar[Mapping[str, int]] = {}
@@ -320,7 +299,6 @@ class Task(ABC):
                 levels = ", ".join(("molecule", *self.names))
                 raise InputError(f"level: expected one of {levels} for {self.name}, got {self.level!r}")
             object.__setattr__(self, "name", self.names[self.level])
-            object.__setattr__(self, "supports", frozenset({"fine-tuning"}))
         if self.name in TASKS:
             values = {each.name: getattr(self, each.name) for each in option_fields(self)}
             check_options(self.name, [f.name for f in option_fields(self) if values[f.name] != f.default])
@@ -431,7 +409,12 @@ class Task(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return all settings that predictions need, as plain values for JSON."""
         names = [f.name for f in fields(self) if f.name not in ("targets", *self.unsaved)]
-        values = {name: _json_value(getattr(self, name)) for name in names}
+        values = {name: getattr(self, name) for name in names}
+        for name, value in values.items():
+            if hasattr(value, "to_dict"):
+                values[name] = value.to_dict()
+            elif callable(value):
+                values[name] = getattr(value, "__name__", str(value))
         return {"name": type(self).name, "targets": list(self.targets), **values}
 
     @classmethod
@@ -448,9 +431,3 @@ class Task(ABC):
     def header_entries(cls, targets: int) -> Any:
         """Describe what training fits, as `to_dict` has it for a number of targets, see `gtx.base.schema.entries`."""
         return entries({})
-
-
-def _json_value(value: Any) -> Any:
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    return getattr(value, "__name__", str(value)) if callable(value) else value

@@ -250,14 +250,14 @@ class UncertaintyMethod:
             replaces the loss of the task.
         reads_similarity: whether the method uses the distance to the nearest training molecule, which follows the
             outputs.
+        level: level of the intervals, between 0 and 1.
     """
 
     width: ClassVar[int] = 1
     reads_similarity: ClassVar[bool] = False
 
-    def at(self, level: float) -> UncertaintyMethod:
-        """Return the method for intervals of a level, between 0 and 1; most do not depend on it."""
-        return self
+    def __init__(self, level: float = LEVEL) -> None:
+        self.level = level
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of each entry, `[B, T]`, from outputs `[B, W, T]` and targets `[B, T]`."""
@@ -378,11 +378,9 @@ class Quantiles(UncertaintyMethod):
     width: ClassVar[int] = 3
 
     def __init__(self, level: float = LEVEL) -> None:
+        super().__init__(level)
         self.tail: float = (1 - level) / 2
         self.normal: float = NormalDist().inv_cdf(1 - self.tail)  # upper quantile of a standard normal distribution
-
-    def at(self, level: float) -> Quantiles:
-        return Quantiles(level)
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         median, (down, up) = output[..., 0, :], self._reach(output)
@@ -457,12 +455,12 @@ def distance_slopes(error: np.ndarray, distance: np.ndarray) -> np.ndarray:
     return slopes
 
 
-UNCERTAINTY_METHODS: dict[str, UncertaintyMethod] = {
-    "none": UncertaintyMethod(),
-    "variance": Variance(),
-    "quantiles": Quantiles(),
-    "evidential": Evidential(),
-    "similarity": Similarity(),
+UNCERTAINTY_METHODS: dict[str, type[UncertaintyMethod]] = {
+    "none": UncertaintyMethod,
+    "variance": Variance,
+    "quantiles": Quantiles,
+    "evidential": Evidential,
+    "similarity": Similarity,
 }
 """Methods of uncertainty by the words that `--uncertainty` and model files use."""
 
@@ -538,7 +536,7 @@ def evaluate_spread(
         scores: dict[str, float | None] = dict.fromkeys(names)
         error = y[rows, t] - mean[rows, t]
         if std is not None and len(error) and (std[rows, t] > 0).all():
-            scores |= _of_std(error, std[rows, t])
+            scores |= _score_std(error, std[rows, t])
         if low is not None and high is not None and len(error) and not np.isnan(low[:, t]).all():
             inside = (low[rows, t] <= y[rows, t]) & (y[rows, t] <= high[rows, t])
             width = (high - low)[rows, t]
@@ -551,7 +549,7 @@ def evaluate_spread(
     return mean_scores(per_target) if names else {}
 
 
-def _of_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
+def _score_std(error: np.ndarray, std: np.ndarray) -> dict[str, float | None]:
     size = np.abs(error)
     z = size / std
     levels, inside = np.linspace(0, 1, 101), 2 * ndtr(z) - 1  # the level of the interval that a value just lies in

@@ -251,7 +251,7 @@ def benchmark(
         )
         for name in OUTPUTS:
             refuse_input_as_output(out / name, data.data)
-        task = require_numeric(dataset.task, "benchmark")
+        task = require_numeric(dataset.task, "gtx benchmark, which compares models")
         folds = _folds(dataset, data, settings, out, test_folds, repeats, jobs)
         if overwrite:
             with folds[0].load(None):  # which checks what else may be wrong

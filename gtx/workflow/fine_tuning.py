@@ -19,7 +19,6 @@ from gtx.prediction.foundation import FOUNDATION_MODEL, resolve_model_path
 from gtx.prediction.model_file import read_model
 from gtx.tasks import Task
 from gtx.tasks.combined import InferredTask
-from gtx.tasks.task import check_task_capability
 from gtx.training import TrainedMember, TrainSettings
 from gtx.training.module import HEAD, PretrainedWeightLoader
 from gtx.training_data import Dataset, DataSettings, hash_file
@@ -185,8 +184,9 @@ def _with_own_network(data: DataSettings, settings: TrainSettings, task: Task, n
 
 def _refuse_contradictions(data: DataSettings, settings: TrainSettings, header: ModelFileHeader) -> None:
     """Refuse options that contradict the settings that the start model fixes."""
-    check_task_capability(header.task, "fine-tuning")
-    check_task_capability(data.task, "fine-tuning")
+    for task in (header.task, data.task):
+        if task is not None and task.writes:
+            raise InputError(f"task {task.name} does not support training that starts from another model (--from)")
     if settings.model_arguments or settings.model not in (TrainSettings().model, header.model["name"]):
         raise InputError(
             "a model that is trained further keeps its architecture: leave out model and model_arguments "

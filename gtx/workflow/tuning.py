@@ -21,7 +21,8 @@ from gtx.base.errors import InputError, printable
 from gtx.base.files import LOCK, atomic_file, check_same, claim, discard, lock_folder, read_plain, tidy, write_text
 from gtx.data.featurising import open_process_pool
 from gtx.prediction.foundation import FOUNDATION_MODEL
-from gtx.tasks.task import check_task_capability
+from gtx.tasks import Task
+from gtx.tasks.numeric import require_numeric
 from gtx.training import TrainSettings
 from gtx.training.module import spread_seed
 from gtx.training.optimise import check_selection, validation_scorer
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 # --- The search space: choices, their defaults, and the settings that follow from them.
 
 SCRATCH = "scratch"
+PURPOSE = "gtx tune, which compares models"
 ARCHITECTURE = ("channels", "layers", "dropout", "encodings")
 """Names of the choices that are arguments of the model."""
 ENCODINGS = ("bonds path walk degree", "bonds path walk degree ring", "bonds path degree", "bonds walk degree", "bonds")
@@ -312,7 +314,8 @@ def tune(
         raise InputError(f"hours: expected a value above 0, got {hours}")
     if test_folds is not None:
         replace(data, test_folds=test_folds)  # raises if it is out of range
-    check_task_capability(data.task, "tune")
+    if isinstance(data.task, Task):
+        require_numeric(data.task, PURPOSE)
     if jobs > 1 and settings.threads is None:
         settings = replace(settings, threads=max(1, torch.get_num_threads() // jobs))
     starts: tuple[str, ...] = (start,) if start else (SCRATCH,)
@@ -382,7 +385,7 @@ class Search:
         if key not in self.tables:
             data = replace(self.data[name], featuriser=inputs.featuriser, features=inputs.features)
             dataset = load_training_table(data, cache=self.out / "cache")
-            check_task_capability(dataset.task, "tune")
+            require_numeric(dataset.task, PURPOSE)
             if not len(dataset.split["val"]):
                 raise InputError("no rows validate, and a trial is scored by these: call some rows val, or give --val")
             self.tables[key] = dataset

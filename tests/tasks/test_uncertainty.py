@@ -23,7 +23,7 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.fixture(scope="module", params=["variance", "quantiles", "evidential"])
 def learned(request) -> tuple[str, Tensor]:
     """A method and the outputs `[m, 1, W, 1]` of a small network that learned by its loss, for 4,000 new rows."""
-    method = UNCERTAINTY_METHODS[request.param]
+    method = UNCERTAINTY_METHODS[request.param]()
     torch.manual_seed(0)
     x, y, _ = drawn(1_000, 0)
     network = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, method.width))
@@ -39,7 +39,7 @@ def learned(request) -> tuple[str, Tensor]:
 def test_the_true_mean_and_spread_are_found(learned: tuple[str, Tensor]) -> None:
     name, outputs = learned
     x, y, truth = drawn(4000, 1)
-    std, _, _ = UNCERTAINTY_METHODS[name].spread(outputs)
+    std, _, _ = UNCERTAINTY_METHODS[name]().spread(outputs)
     assert (outputs[:, 0, 0] - (4 * x).sin()).square().mean().sqrt() < 0.12
     factor = torch.from_numpy(std_factors(y.numpy(), outputs[:, 0, 0].numpy(), std.numpy()))
     # the evidence's own size is off, see the class: validation rows correct it
@@ -48,7 +48,7 @@ def test_the_true_mean_and_spread_are_found(learned: tuple[str, Tensor]) -> None
 
 
 def test_quantiles_are_those_at_which_an_interval_of_its_level_ends() -> None:
-    wide = UNCERTAINTY_METHODS["quantiles"].at(0.5)
+    wide = UNCERTAINTY_METHODS["quantiles"](0.5)
     y = torch.linspace(-1, 1, 2001)[:, None]
     for q, at in ((0.25, -0.5), (0.75, 0.5)):  # where the loss is least, shifted one at a time
         shifts = torch.linspace(0.2, 0.8, 61)
@@ -59,7 +59,7 @@ def test_quantiles_are_those_at_which_an_interval_of_its_level_ends() -> None:
         assert float(shifts[torch.stack(each).argmin()]) == pytest.approx(abs(at), abs=0.02)
     std, _, _ = wide.spread(torch.zeros(1, 1, 3, 1))  # a range of 2 softplus(0)
     assert float(std) == pytest.approx((np.log(2) + 1e-3) / 0.67449, rel=1e-4)
-    assert UNCERTAINTY_METHODS["quantiles"].at(0.9).normal == pytest.approx(1.6448536269514722, rel=1e-12)
+    assert UNCERTAINTY_METHODS["quantiles"](0.9).normal == pytest.approx(1.6448536269514722, rel=1e-12)
     assert Regression("y", uncertainty="quantiles", coverage=0.5).method.tail == 0.25
 
 
@@ -94,8 +94,8 @@ def test_scores_are_best_where_the_spread_is_true() -> None:
 
 def test_members_that_disagree_add_to_what_each_says() -> None:
     output = torch.tensor([[[[1.0], [0.5]], [[3.0], [0.5]]]])  # [m, K, W, T]
-    own = float(UNCERTAINTY_METHODS["variance"].variance(output)[0, 0])
-    assert float(UNCERTAINTY_METHODS["variance"].spread(output)[0]) == pytest.approx((own + 2) ** 0.5)
+    own = float(UNCERTAINTY_METHODS["variance"]().variance(output)[0, 0])
+    assert float(UNCERTAINTY_METHODS["variance"]().spread(output)[0]) == pytest.approx((own + 2) ** 0.5)
 
 
 def test_what_a_method_needs_is_said_before_training() -> None:
@@ -113,5 +113,5 @@ def test_options_that_contradict_are_refused() -> None:
 def test_a_spread_is_in_the_users_units() -> None:
     task = Regression("y", uncertainty="variance", scaler=TargetScaler.fit(torch.tensor([[1.0], [5.0]])))
     outputs = torch.randn(3, 1, 2)
-    own = UNCERTAINTY_METHODS["variance"].variance(outputs[:, 0, :, None]).sqrt()
+    own = UNCERTAINTY_METHODS["variance"]().variance(outputs[:, 0, :, None]).sqrt()
     np.testing.assert_allclose(task.answers.decode(outputs, store(["C"] * 3)).std, 2 * own.numpy())
