@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -402,20 +402,22 @@ class Task(ABC):
 
     def config(self) -> dict[str, Any]:
         """Return the user's choices as plain values, for `config.yaml`."""
-        values = {f.name: getattr(self, f.name) for f in option_fields(self)}
-        named = {name: getattr(value, "__name__", value) for name, value in values.items() if callable(value)}
-        return {"task": self.name, "targets": list(self.targets), **values, **named}
+        return {"task": self.name, "targets": list(self.targets)} | self._plain(option_fields(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings that predictions need, as plain values for JSON."""
-        names = [f.name for f in fields(self) if f.name not in ("targets", *self.unsaved)]
-        values = {name: getattr(self, name) for name in names}
+        saved = (each for each in fields(self) if each.name not in ("targets", *self.unsaved))
+        return {"name": type(self).name, "targets": list(self.targets)} | self._plain(saved)
+
+    def _plain(self, chosen: Iterable[Field[Any]]) -> dict[str, Any]:
+        """Return the values of some fields as plain values."""
+        values = {each.name: getattr(self, each.name) for each in chosen}
         for name, value in values.items():
             if hasattr(value, "to_dict"):
                 values[name] = value.to_dict()
             elif callable(value):
                 values[name] = getattr(value, "__name__", str(value))
-        return {"name": type(self).name, "targets": list(self.targets), **values}
+        return values
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
