@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -332,22 +332,6 @@ class BipartiteGraph(CompleteGraph):
     def __repr__(self) -> str:
         edges = f"num_edges={self.num_edges}" + ("" if self.mask is None else f" of {self.num_pairs}")
         return f"BipartiteGraph(num_graphs={self.num_graphs}, {self.num_senders} to {self.num_nodes} nodes, {edges})"
-
-
-def split_by_receivers(graph: CompleteGraph, most: int) -> Iterator[tuple[slice, slice, BipartiteGraph]]:
-    """Split a complete graph into blocks with some of the receivers and all senders of their graphs.
-
-    A block has at most `most` pairs, unless a single receiver has more. Yields the receivers and the pairs of a block,
-    and its graph.
-    """
-    ends = graph.ptr.diff()[graph.batch].cumsum(0)  # of each receiver's pairs
-    first, before = 0, 0
-    while first < graph.num_nodes:
-        stop = max(first + 1, int(torch.searchsorted(ends, before + most, right=True)))
-        pairs = slice(before, int(ends[stop - 1]))
-        block = BipartiteGraph.between(graph.ptr, graph.ptr.clamp(first, stop) - first, graph.max_buckets, pack=False)
-        yield slice(first, stop), pairs, block.masked(None if graph.mask is None else graph.mask[pairs])
-        first, before = stop, pairs.stop
 
 
 def list_bipartite_edges(source_ptr: Tensor, target_ptr: Tensor) -> Tensor:

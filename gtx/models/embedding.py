@@ -14,7 +14,7 @@ from gtx.graph import AllPairEdges, CompleteGraph, EdgeSelector
 from gtx.nn import AddBondNodes, AddVirtualNodes, CategoricalEmbedding, PairEmbedding
 from gtx.nn.bonds import LazyBondEmbedding, OriginalAndVirtualNodes
 from gtx.nn.compiled import can_sum
-from gtx.nn.embedding import CategoryVocabulary, ChunkedPairEmbedding, as_real, make_embedding
+from gtx.nn.embedding import CategoryVocabulary, as_real, make_embedding
 from gtx.nn.features import TrainingMolecules, UserFeatureProjection
 
 # --- Codes of atoms and bonds, of which training shows some.
@@ -46,7 +46,7 @@ class EmbeddedMolecules(NamedTuple):
 
     x: Tensor
     edges: CompleteGraph | Tensor
-    pairs: Tensor | ChunkedPairEmbedding | None
+    pairs: Tensor | None
     nodes: OriginalAndVirtualNodes
     bond_index: Tensor
     bonds: Tensor | LazyBondEmbedding | None
@@ -131,7 +131,6 @@ class MoleculeEmbedding(nn.Module):
         batch: Batch,
         graph: CompleteGraph,
         edge_list: bool = False,
-        chunked: bool = False,
         bond_codes: bool = False,
     ) -> EmbeddedMolecules:
         """Embed a batch.
@@ -140,15 +139,12 @@ class MoleculeEmbedding(nn.Module):
             batch: the molecules.
             graph: the edges between the atoms.
             edge_list: whether edges and pairs are those of an edge list.
-            chunked: whether the layers can read pairs that are embedded for some receivers at a time, which saves
-                memory where no gradient is wanted.
             bond_codes: whether the layers can read bonds as codes, which saves time.
         """
         x, features = self._features(batch, graph)
         at_once = edge_list and not self.more_nodes
         features = [as_real(graph.select(feature) if at_once else feature, x.dtype) for feature in features]
-        in_chunks = chunked and not (edge_list or self.more_nodes)
-        pairs = self.pairs.chunked(graph, features, x.dtype) if in_chunks else self.pairs(features)
+        pairs = self.pairs(features)
         nodes = OriginalAndVirtualNodes(torch.arange(graph.num_nodes, device=x.device), None)
         bonds: Tensor | LazyBondEmbedding | None = None
         if self.bonds is not None:
@@ -163,7 +159,7 @@ class MoleculeEmbedding(nn.Module):
         if self.virtual is not None:
             graph, (place, virtual), x, pairs = self.virtual(graph, x, pairs)
             nodes = OriginalAndVirtualNodes(place[nodes.atoms], virtual)
-        if self.more_nodes and edge_list and isinstance(pairs, Tensor):
+        if self.more_nodes and edge_list and pairs is not None:
             pairs = graph.select(pairs)
         edges = graph.edge_index if edge_list else graph
         return EmbeddedMolecules(x, edges, pairs, nodes, nodes.atoms[batch.edge_index], bonds)

@@ -15,10 +15,10 @@ from torch_geometric.data import Batch
 from gtx.base.errors import InputError
 from gtx.graph import CompleteGraph
 from gtx.models.embedding import EmbeddedMolecules, MoleculeEmbedding, Vocabularies
-from gtx.nn import BondMessagePassing, GraphTransformerLayer, MoleculeModel, Readout, SubstructureCountEmbedding
+from gtx.nn import BondMessagePassing, MoleculeModel, Readout, SubstructureCountEmbedding
+from gtx.nn.blocks import GELU
 from gtx.nn.bonds import BondVectorFromAtoms
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
-from gtx.nn.mlp import GELU
 
 # --- Readout and head: from nodes to a vector of each molecule, atom or bond, and to outputs.
 
@@ -305,9 +305,8 @@ class GraphTransformer(MoleculeModel):
         _check_batch(batch, self.embedding.vocabularies, bonds, self.readout.num_descriptors)
         graph = self.graph(batch) if graph is None else graph
         edge_list = self.edge_list or weights is not None
-        chunked = all(type(each) is GraphTransformerLayer and each.edge_update is None for each in self.layers)
         bond_codes = all(isinstance(getattr(each, "local", None), BondMessagePassing) for each in self.layers)
-        embedded = self.embedding(batch, graph, edge_list, chunked, bond_codes)
+        embedded = self.embedding(batch, graph, edge_list, bond_codes)
         x, edges, pairs, _, bond_index, bond_attr = embedded
         for layer in self.layers:
             x, pairs = layer(x, edges, pairs, bond_index, bond_attr, weights)

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
 from gtx.graph import CompleteGraph, add_virtual_nodes
+from gtx.nn.blocks import MLP
 from gtx.nn.compiled import sum_messages
 from gtx.nn.embedding import CategoricalEmbedding
-from gtx.nn.mlp import MLP
 
 # --- Message passing over the bonds, beside the attention.
 

@@ -12,8 +12,8 @@ from gtx.attention.definition import attend_receivers
 from gtx.attention.normalisers import CompleteGraphAggregator
 from gtx.encodings.positions import sinusoidal_encoding
 from gtx.graph import BipartiteGraph, CompleteGraph
+from gtx.nn.blocks import add_residual
 from gtx.nn.edge_attention import EdgeAttention
-from gtx.nn.mlp import add_residual
 
 # --- Tokens as vectors, and vectors as scores of tokens.
 

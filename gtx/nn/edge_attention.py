@@ -18,7 +18,6 @@ from gtx.attention import HeadMerge, Normaliser, ScaledDotScore, Score, Softmax,
 from gtx.attention.definition import AttentionRule, ProjectedEdgeFeatures, weigh_edges, weigh_values
 from gtx.attention.normalisers import EdgeListAggregator
 from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.nn.embedding import ChunkedPairEmbedding
 
 _LINEAR, _LOOPS = "add a torch.nn.Linear of x to the output", "add torch_geometric.utils.add_self_loops to the edges"
 _FOREIGN = {
@@ -218,30 +217,18 @@ class EdgeAttention(MessagePassing):
             ValueError: a shape or type is wrong; the message gives the expected and the actual one.
         """
         out, alpha, _ = self.attend(x, edge_index, edge_attr, weights=bool(return_attention_weights), size=size)
-        if not return_attention_weights:
-            return out
-        if alpha is None:
-            raise ValueError("expected edge features [E, edge_dim] for weights, got features in portions")
-        return out, (edge_index, alpha)
+        return (out, (edge_index, alpha)) if return_attention_weights and alpha is not None else out
 
     def attend(
         self,
         x: Tensor | tuple[Tensor, Tensor | None],
         edge_index: Tensor | CompleteGraph,
-        edge_attr: Tensor | ChunkedPairEmbedding | None = None,
+        edge_attr: Tensor | None = None,
         weights: bool = False,
         states: bool = False,
         size: tuple[int, int] | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Return the output of `forward` and, on request, the weights `[E, H]` and the states `[E, state_width]`.
-
-        With `ChunkedPairEmbedding` some receivers attend at a time, and there are neither weights nor states.
-        """
-        if isinstance(edge_attr, ChunkedPairEmbedding):
-            if not isinstance(x, Tensor):
-                raise ValueError("pairs in portions are of one set of nodes: expected x [N, C], got (source, target)")
-            parts = [self.attend((x, x[rows]), graph, pairs)[0] for rows, graph, pairs in edge_attr.portions()]
-            return torch.cat(parts), None, None
+        """Return the output of `forward` and, on request, the weights `[E, H]` and the states `[E, state_width]`."""
         source, target = x if isinstance(x, tuple) else (x, x)
         if target is None:
             target = self._without_features(source, edge_index, size)

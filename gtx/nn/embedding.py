@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +11,9 @@ from torch_geometric.data import Data
 
 from gtx.encodings import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.encodings.encoding import Feature
-from gtx.graph import BipartiteGraph, CompleteGraph
-from gtx.graph.complete import split_by_receivers
+from gtx.graph import CompleteGraph
+from gtx.nn.blocks import GELU
 from gtx.nn.compiled import embed_features
-from gtx.nn.mlp import GELU
 
 # --- Embeddings of codes and values.
 
@@ -115,9 +113,9 @@ def _offsets(sizes: Sequence[int]) -> Tensor:
 
 # --- From the pair features of several encodings to one vector per pair.
 
-PORTION, KEPT = 2**23, 2**26
-"""Bytes of pairs that are embedded at a time on a CPU, and that are kept for all layers, where no gradient is wanted;
-beyond, each layer embeds them anew. What embeds a portion and reads it takes some five times as much beside."""
+PORTION = 2**16
+"""Pairs that are embedded at a time in plain torch where no gradient is wanted, as that takes some five times as much
+memory as their embedding."""
 
 
 class PairEmbedding(nn.Module):
@@ -162,44 +160,16 @@ class PairEmbedding(nn.Module):
         embedded = embed_features(self.parts, self.mlp, features)
         if embedded is not None:
             return embedded
-        pairs = sum(part(feature) for part, feature in zip(self.parts, features, strict=True))
-        return pairs if self.mlp is None else self.mlp(pairs)
-
-    def chunked(
-        self, graph: CompleteGraph, features: Sequence[Tensor], dtype: torch.dtype
-    ) -> Tensor | ChunkedPairEmbedding | None:
-        """Embed the pairs of a graph; on a CPU, where they are many and no gradient is wanted, in portions."""
-        if torch.is_grad_enabled() or torch.compiler.is_compiling() or graph.ptr.device.type != "cpu":
-            return self(features)
-        size = dtype.itemsize * (self.width or 0)  # of a pair
-        if size * graph.num_pairs <= PORTION or type(graph) is not CompleteGraph:
-            return self(features)
-        chunks = ChunkedPairEmbedding(graph, self, features, dtype, PORTION // size)
-        return chunks.joined() if size * graph.num_pairs <= KEPT else chunks
-
-
-class ChunkedPairEmbedding(NamedTuple):
-    """Embedding of pairs of nodes that is computed for some receivers, at most `most` pairs, at a time."""
-
-    graph: CompleteGraph
-    embedding: PairEmbedding
-    features: Sequence[Tensor]
-    dtype: torch.dtype
-    most: int
-
-    def portions(self) -> Iterator[tuple[slice, BipartiteGraph, Tensor]]:
-        """Yield some receiving nodes at a time, their graph, and its embedded pairs."""
-        for nodes, pairs, graph in split_by_receivers(self.graph, self.most):
-            yield nodes, graph, self.embedding([feature[pairs] for feature in self.features])
-
-    def joined(self) -> Tensor:
-        """All pairs embedded; what the embedding needs beside is that of a portion."""
-        pairs = torch.empty(self.graph.num_pairs, self.embedding.width or 0, dtype=self.dtype)
-        stop = 0
-        for _, graph, embedded in self.portions():
-            start, stop = stop, stop + graph.num_pairs
-            pairs[start:stop] = embedded
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or features[0].shape[0] <= PORTION:
+            return self._embed(features)
+        pairs = next(self.parameters()).new_empty(features[0].shape[0], self.width or 0)
+        for rows, *portion in zip(*(each.split(PORTION) for each in (pairs, *features)), strict=True):
+            rows.copy_(self._embed(portion))
         return pairs
+
+    def _embed(self, features: Sequence[Tensor]) -> Tensor:
+        pairs = sum(part(feature) for part, feature in zip(self.parts or (), features, strict=True))
+        return pairs if self.mlp is None else self.mlp(pairs)
 
 
 # --- Encodings of the graph and of space side by side, of which either may be off for a molecule.

@@ -72,8 +72,7 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> lis
 
 BATCHES = {"cpu": (60_000, 256), "cuda": (2_000_000, 4_096)}
 """Maximum numbers of pairs and molecules of a batch by type of device. Larger batches are slower on a CPU, whose cache
-they leave (beyond 65,536 pairs of 32 channels, portions are embedded and copied); a GPU takes longer to launch kernels
-than to compute hundreds of molecules."""
+they leave; a GPU takes longer to launch kernels than to compute hundreds of molecules."""
 LARGE = 64
 """Molecules of more atoms are computed in float64: far outside most training sets, outputs can be so large that float32
 rounds them visibly, and differently for each order of the atoms."""

@@ -12,9 +12,9 @@ from torch_geometric.data import Batch
 from gtx.graph import BipartiteGraph, CausalEdges, CompleteGraph
 from gtx.models import Architecture, GraphTransformer, LevelReadout, standard
 from gtx.nn import DecoderLayer, EdgeAttention, MoleculeModel
+from gtx.nn.blocks import GELU
 from gtx.nn.decoder_layer import KeyValueCache, TokenEmbedding
 from gtx.nn.features import TrainingMolecules
-from gtx.nn.mlp import GELU
 from gtx.sequence.sequences import END_TOKEN, START_TOKEN, SequenceBatch
 
 

@@ -144,7 +144,7 @@ def test_attention_pooling_is_one_learned_query_for_all() -> None:
 
 PROGRAM = """
 import torch
-from gtx.nn.mlp import GELU
+from gtx.nn.blocks import GELU
 
 def resident():
     with open("/proc/self/statm") as file:

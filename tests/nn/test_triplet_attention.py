@@ -78,7 +78,7 @@ def test_blocks_change_nothing(monkeypatch) -> None:
     layer, e, graph = make(), states(), masked()
     outs = []
     for block in (1 << 22, 1):
-        monkeypatch.setattr("gtx.nn.triplet_attention._BLOCK", block)
+        monkeypatch.setattr("gtx.nn.edge_states._BLOCK", block)
         out = layer(e, graph)
         outs.append([out, *torch.autograd.grad(out.sin().sum(), [e, *layer.parameters()])])
     for one, other in zip(*outs, strict=True):

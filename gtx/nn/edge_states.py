@@ -1,4 +1,4 @@
-"""Attention between pairs of nodes: the state of a pair learns from those of the pairs that share a node with it."""
+"""States of edges: their update layer by layer, and attention between edges that share a node."""
 
 from __future__ import annotations
 
@@ -8,6 +8,71 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.utils import softmax
 
 from gtx.graph import CompleteGraph
+from gtx.nn.blocks import MLP, add_residual
+
+# --- The state of an edge, updated layer by layer.
+
+
+class EdgeStateUpdate(nn.Module):
+    r"""Residual update of the edge states from the state that the attention score has computed for each edge.
+
+    With norms first, \(e \leftarrow e + W \hat e\), then \(e \leftarrow e + \mathrm{MLP}(\mathrm{norm}(e))\); with
+    norms last, \(e \leftarrow \mathrm{norm}(e + W \hat e)\), then
+    \(e \leftarrow \mathrm{norm}(e + \mathrm{MLP}(e))\). The vector \(\hat e\) is the state from
+    `gtx.attention.Score.state`, with all heads concatenated: the score itself in EGT, a vector in GRIT. Between the two
+    updates, edges may attend to each other, with a residual connection of the same form.
+
+    Sources: Hussain et al. 2022, EGT (arXiv:2108.03348), eq. 6 to 9; Ma et al. 2023, GRIT (arXiv:2305.17589), eq. 3,
+    without the MLP; Hussain et al. 2024, TGT (arXiv:2402.04538), with triplets.
+
+    Args:
+        channels: number K of channels of the edge states.
+        state_width: channels of \(\hat e\), see `EdgeAttention.state_width`.
+        hidden: width of the hidden layer of the MLP; 0 for no MLP.
+        dropout: dropout rate on both branches, in training.
+        norm_first: whether norms come first (pre-norm) or last (post-norm) in each branch.
+        triplets: attention between edges, such as `gtx.nn.TripletAttention`, or None.
+
+    Shapes:
+        edge_attr `[E, K]` and states `[E, state_width]` to `[E, K]`; with triplets the edges too, an edge list or a
+        complete graph.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        state_width: int,
+        hidden: int = 0,
+        dropout: float = 0.0,
+        norm_first: bool = True,
+        triplets: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.lin_state: nn.Linear = nn.Linear(state_width, channels)
+        self.norm_first = norm_first
+        self.norm: nn.LayerNorm | nn.Identity = nn.LayerNorm(channels) if hidden or not norm_first else nn.Identity()
+        self.dropout: nn.Dropout = nn.Dropout(dropout)
+        self.triplets = triplets
+        self.norm_triplets: nn.Identity | nn.LayerNorm = nn.Identity() if triplets is None else nn.LayerNorm(channels)
+        self.mlp: MLP | None = MLP(channels, hidden) if hidden else None
+        self.norm_mlp: nn.LayerNorm | nn.Identity = (
+            nn.LayerNorm(channels) if hidden and not norm_first else nn.Identity()
+        )
+
+    def forward(self, edge_attr: Tensor, states: Tensor, edges: Tensor | CompleteGraph | None = None) -> Tensor:
+        e = edge_attr + self.dropout(self.lin_state(states))
+        e = e if self.norm_first else self.norm(e)
+        triplets = self.triplets
+        if triplets is not None:
+            if edges is None:
+                raise ValueError("triplets are made of edges: expected an edge list or a complete graph, got None")
+            e = add_residual(e, lambda e: triplets(e, edges), self.norm_triplets, self.dropout, self.norm_first)
+        if self.mlp is None:
+            return e
+        return add_residual(e, self.mlp, self.norm if self.norm_first else self.norm_mlp, self.dropout, self.norm_first)
+
+
+# --- Attention between edges: each learns from those that share a node with it.
 
 _BLOCK = 1 << 22  # numbers in one block of triplets
 
