@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numba import njit
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gtx.base.loops import run_in_threads
-from gtx.encodings import kernels
+from gtx.base.loops import compiled_loop, run_in_threads
 from gtx.encodings.encoding import CategoricalFeatureSpec, ContinuousFeatureSpec, Encoding
 from gtx.graph import CompleteGraph
 from gtx.graph.edge_selectors import adjacency, flatten
+from gtx.graph.packing import offsets
 
 # --- Rows of unequal length, and where compiled loops read them.
 
@@ -168,22 +169,21 @@ class SimplePathCounts(Encoding):
     @torch.no_grad()
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         sender, receiver = graph.pair_index[:, graph.pair_of(data.edge_index).unique()]  # each neighbour once
+        start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
         counts = torch.zeros(graph.num_pairs, self.longest, device=sender.device)
         count = self._search if compiled(data.edge_index, graph) else self._extend
-        count(receiver, sender, graph, counts)
+        count(start, sender, graph, counts)
         return None, counts.log1p()
 
-    def _search(self, receiver: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
+    def _search(self, start: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
         """Count by compiled loops, depth first."""
-        start = _starts(receiver, graph)
         ptr, pair_ptr, paths = graph.ptr.numpy(), graph.pair_ptr.numpy(), np.zeros(graph.num_graphs, np.int64)
         bonds, work = (start.numpy(), sender.numpy()), pair_ptr * 50
-        run_in_threads(kernels.simple_paths, work, ptr, pair_ptr, *bonds, MOST_PATHS, counts.numpy(), paths)
+        run_in_threads(count_simple_paths, work, ptr, pair_ptr, *bonds, MOST_PATHS, counts.numpy(), paths)
         self._check(int(paths.max(initial=0)))
 
-    def _extend(self, receiver: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
+    def _extend(self, start: Tensor, sender: Tensor, graph: CompleteGraph, counts: Tensor) -> None:
         """Count by extending all paths of the batch by a bond at a time."""
-        start = _starts(receiver, graph)
         bonds = start.diff()
         paths = torch.arange(graph.num_nodes, device=start.device).unsqueeze(1)  # from the receiver on
         for k in range(self.longest):
@@ -200,6 +200,42 @@ class SimplePathCounts(Encoding):
             raise ValueError(
                 f"more than {MOST_PATHS:,} simple paths of up to {self.longest} bonds: `longest` must be smaller"
             )
+
+
+@compiled_loop
+def count_simple_paths(first, last, ptr, pair_ptr, start, sender, most, counts, paths):
+    """Count the simple paths from each node, depth first, `gtx.encodings.SimplePathCounts`, molecule by molecule.
+
+    Args:
+        first, last: the molecules, `last` not included.
+        ptr, pair_ptr: `[B + 1]`, of the graph.
+        start, sender: as in `average_bonds_along_paths`, each pair of neighbours once.
+        most: number of paths of a molecule at which the count ends.
+        counts: `[num_pairs, K]`, zeros, the result.
+        paths: `[B]`, the number of paths of each molecule, at most `most + 1`.
+    """
+    longest = counts.shape[1]
+    node, place = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
+    for graph in range(first, last):
+        begin, number = ptr[graph], 0
+        n = ptr[graph + 1] - begin
+        on_path = np.zeros(n, np.bool_)
+        for r in range(n):
+            depth, node[0], place[0], on_path[r] = 0, r, start[begin + r], True
+            while depth >= 0 and number <= most:
+                at = place[depth]
+                if depth == longest or at == start[begin + node[depth] + 1]:
+                    on_path[node[depth]] = False
+                    depth -= 1
+                    continue
+                place[depth] += 1
+                s = sender[at] - begin
+                if not on_path[s]:
+                    depth += 1
+                    number += 1
+                    node[depth], place[depth], on_path[s] = s, start[begin + s], True
+                    counts[pair_ptr[graph] + r * n + s, depth - 1] += 1
+        paths[graph] = number
 
 
 # --- The bonds along the shortest path between two atoms.
@@ -257,23 +293,24 @@ class ShortestPathBonds(Encoding):
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         distance = self.distance(data, graph)[1].squeeze(1)
         counts = torch.zeros(graph.num_pairs, self.length, self.bond_size, device=distance.device)
-        way = self._counted if compiled(data.edge_index, graph) else self._summed
+        way = self._average if compiled(data.edge_index, graph) else self._sum
         return None, way(data, graph, distance, counts).flatten(1)
 
-    def _counted(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+    def _average(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
         """Compute the values by compiled loops."""
         (sender, receiver), bond = data.edge_index.long(), data.edge_attr[:, 0].long()
         if len(bond) != len(sender) or (len(bond) and not 0 <= bond.min() <= bond.max() < self.bond_size):
             raise ValueError(f"expected a bond type from 0 to {self.bond_size - 1} for each of {len(sender)} edges")
         order = receiver.argsort(stable=True)
-        edges = (each.numpy() for each in (_starts(receiver, graph), sender[order], bond[order]))
+        start = offsets(torch.bincount(receiver, minlength=graph.num_nodes))
+        edges = (each.numpy() for each in (start, sender[order], bond[order]))
         ptr, pair_ptr = graph.ptr.numpy(), graph.pair_ptr.numpy()
         work = pair_ptr * (10 + self.length * self.bond_size)
         flat, paths = counts.flatten(1).numpy(), (distance.numpy(), self.farthest)
-        run_in_threads(kernels.along, work, ptr, pair_ptr, *edges, self.bond_size, *paths, flat)
+        run_in_threads(average_bonds_along_paths, work, ptr, pair_ptr, *edges, self.bond_size, *paths, flat)
         return counts
 
-    def _summed(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
+    def _sum(self, data: Data, graph: CompleteGraph, distance: Tensor, counts: Tensor) -> Tensor:
         """Compute the values by sums over all steps that lead away from their receivers."""
         before, after, bond = _steps(data.edge_index, graph)
         on = (distance[after] == distance[before] + 1) & (distance[after] <= self.farthest)
@@ -293,10 +330,69 @@ class ShortestPathBonds(Encoding):
         return counts / bonds[:, None, None]
 
 
-def _starts(receiver: Tensor, graph: CompleteGraph) -> Tensor:
-    """Return int64 `[N + 1]`: bonds into node r, sorted by receiver, are number `start[r]` to `start[r + 1]`."""
-    bonds = torch.bincount(receiver, minlength=graph.num_nodes)
-    return torch.cat([bonds.new_zeros(1), bonds.cumsum(0)])
+@compiled_loop
+def average_bonds_along_paths(first, last, ptr, pair_ptr, start, sender, bond, types, distance, farthest, counts):
+    """Find the bonds along shortest paths, `gtx.encodings.ShortestPathBonds`, molecule by molecule.
+
+    Args:
+        first, last: the molecules, `last` not included.
+        ptr, pair_ptr: `[B + 1]`, of the graph.
+        start: `[N + 1]`; the bonds into node r are number `start[r]` to `start[r + 1]`.
+        sender: `[E]`, where each comes from.
+        bond: `[E]`, the type of each.
+        types: T, how many there are.
+        distance: `[num_pairs]`, codes of `ShortestPathLength`.
+        farthest: distance that counts.
+        counts: `[num_pairs, L * T]`, zeros, the result.
+    """
+    length = counts.shape[1] // types
+    most = 0
+    for graph in range(first, last):
+        most = max(most, ptr[graph + 1] - ptr[graph])
+    paths, order, place = np.empty(most, counts.dtype), np.empty(most, np.int64), np.empty(most + 2, np.int64)
+    for graph in range(first, last):
+        begin = ptr[graph]
+        n = ptr[graph + 1] - begin
+        for r in range(n):
+            pairs = pair_ptr[graph] + r * n
+            away = distance[pairs : pairs + n]
+            reached = order_by_distance(away, min(farthest, n), place, order)
+            paths[:n] = 0
+            paths[r] = 1
+            for i in range(reached):
+                s = order[i]
+                d, count = away[s], counts[pairs + s]
+                for at in range(start[begin + s], start[begin + s + 1]):
+                    before = sender[at] - begin
+                    if away[before] + 1 == d:
+                        paths[s] += paths[before]
+                        less = counts[pairs + before]
+                        for c in range(min(d - 1, length) * types):
+                            count[c] += less[c]
+                        if d <= length:
+                            count[(d - 1) * types + bond[at]] += paths[before]
+            for i in range(reached):
+                s = order[i]
+                d, count = min(away[s], length), counts[pairs + s]
+                bonds = counts.dtype.type(max(paths[s] * d, 1))
+                for c in range(d * types):
+                    count[c] /= bonds
+
+
+@njit
+def order_by_distance(distance, farthest, place, order):
+    """Put the nodes no farther than `farthest` into `order`, nearest first, and say how many they are."""
+    place[: farthest + 2] = 0
+    for d in distance:
+        if d <= farthest:
+            place[d + 1] += 1
+    for d in range(farthest + 1):
+        place[d + 1] += place[d]
+    for s in range(len(distance)):
+        if distance[s] <= farthest:
+            order[place[distance[s]]] = s
+            place[distance[s]] += 1
+    return place[farthest]
 
 
 def _steps(edge_index: Tensor, graph: CompleteGraph) -> tuple[Tensor, Tensor, Tensor]:

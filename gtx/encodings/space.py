@@ -111,13 +111,13 @@ class RadialBasis(Encoding):
         """Compute the K functions of distances `[num_pairs]`: `[num_pairs, K]`, finite also for a distance of 0."""
         raise TypeError(f"{type(self).__name__} does not say what its basis is")
 
-    def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
+    def rescale(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
         """Return the distance `[num_pairs]` as the basis takes it: unchanged, unless a subclass overrides this."""
         return distance
 
     def forward(self, data: Data, graph: CompleteGraph) -> tuple[None, Tensor]:
         distance, known = pair_distance(data, graph)
-        values = self.basis(self.adjusted(distance, data, graph)) * known[:, None]
+        values = self.basis(self.rescale(distance, data, graph)) * known[:, None]
         return None, torch.cat([values, known[:, None].to(values.dtype)], -1)
 
     def _constant(self, name: str, value: Tensor, learned: bool) -> None:
@@ -180,7 +180,7 @@ class GaussianDistance(RadialBasis):
             self.scale: nn.Parameter = nn.Parameter(torch.ones(pair_types, pair_types))
             self.shift: nn.Parameter = nn.Parameter(torch.zeros(pair_types, pair_types))
 
-    def adjusted(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
+    def rescale(self, distance: Tensor, data: Data, graph: CompleteGraph) -> Tensor:
         if self.pair_types is None:
             return distance
         sender, receiver = data.x[:, 0][graph.pair_index]

@@ -10,7 +10,7 @@ import torch
 import torch.utils._pytree as pytree  # torch.export knows other containers by it alone
 from torch import Tensor
 
-from gtx.graph.packing import Buckets, FlatToPaddedMap, MoleculesBySize, SizeBucket
+from gtx.graph.packing import Buckets, FlatToPaddedMap, MoleculesBySize, SizeBucket, offsets
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CompleteGraph:
                 f"after a node of graph {int(batch[at - 1])}"
             )
         counts = torch.bincount(batch, minlength=num_graphs or 0)
-        return cls.from_ptr(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), max_buckets, pack)
+        return cls.from_ptr(offsets(counts), max_buckets, pack)
 
     @property
     def num_graphs(self) -> int:
@@ -233,7 +233,7 @@ class CompleteGraph:
     def grown(self, count: int | Tensor) -> Self:
         """Add `count` nodes to each graph, or `count[b]` to graph b, after the existing nodes; all pairs are edges."""
         if isinstance(count, Tensor):
-            return type(self).from_ptr(self.ptr + torch.cat([count.new_zeros(1), count.cumsum(0)]))
+            return type(self).from_ptr(self.ptr + offsets(count))
         return type(self).from_ptr(self.ptr + count * torch.arange(self.num_graphs + 1, device=self.ptr.device))
 
     def to(self, device: torch.device | str) -> Self:

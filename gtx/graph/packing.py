@@ -11,6 +11,11 @@ import torch
 from torch import Tensor
 
 
+def offsets(lengths: Tensor) -> Tensor:
+    """Return the start of each list, and the end of the last, from the lengths of lists: int64 `[n]` to `[n + 1]`."""
+    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+
+
 class SizeBucket(NamedTuple):
     """Molecules of similar size: positions `first` to `stop` by size, with `least` <= n <= `most` atoms."""
 

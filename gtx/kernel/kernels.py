@@ -14,6 +14,7 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.base.loops import compiled_loop
+from gtx.graph.packing import offsets
 from gtx.graph.sides import UNCHANGED, label_environments
 from gtx.nn.features import ClippedStandardScaler, TrainingMolecules
 
@@ -81,11 +82,6 @@ class SubstructureCounts:
         return SubstructureCounts(
             offsets(torch.bincount(self.kind, minlength=kinds)), self.owner[order], self.count[order]
         )
-
-
-def offsets(lengths: Tensor) -> Tensor:
-    """Return the start of each list, and the end of the last, from the lengths of lists: int64 `[n]` to `[n + 1]`."""
-    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
 @compiled_loop

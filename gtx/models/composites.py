@@ -12,6 +12,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import subgraph
 
 from gtx.base.errors import InputError
+from gtx.graph.packing import offsets
 from gtx.models.graph_transformer import GraphTransformer
 from gtx.nn import MoleculeModel
 from gtx.nn.embedding import has_coordinates
@@ -118,8 +119,7 @@ def every_nth(batch: Batch, k: int, count: int) -> Batch:
 def _make_batch(contents: dict[str, Tensor], sizes: Tensor) -> Batch:
     """Make a batch of molecules of these numbers of atoms, int64 `[B]`."""
     batch = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes, output_size=len(contents["x"]))
-    ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    return Batch(_base_cls=Data, batch=batch, ptr=ptr, **contents)
+    return Batch(_base_cls=Data, batch=batch, ptr=offsets(sizes), **contents)
 
 
 # --- Several conformers of a molecule, pooled to one vector.

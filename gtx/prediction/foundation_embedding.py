@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore
+from gtx.graph.packing import offsets
 from gtx.graph.sides import split_sides
 from gtx.kernel import KernelRidge
 from gtx.models import GraphTransformer
@@ -152,7 +153,7 @@ def separate_molecules(side: Data, atom_sizes: Sequence[int]) -> tuple[Batch, Te
         "edge_index": new[edges],
         "edge_attr": side.edge_attr[bond],
         "batch": molecule[order],
-        "ptr": torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+        "ptr": offsets(sizes),
     }
     owner = side.batch[kept][order][contents["ptr"][:-1]]
     return Batch(_base_cls=Data, **contents), owner

@@ -15,6 +15,7 @@ from torch_geometric.data import Batch
 from gtx.base.errors import InputError
 from gtx.base.schema import Text, check, entries, list_of
 from gtx.data import MoleculeStore
+from gtx.graph.packing import offsets
 
 # --- Sequences of any lengths, end to end: no padding, hence nothing to mask.
 
@@ -41,7 +42,7 @@ class SequenceBatch:
         """Concatenate lists of tokens."""
         lists = list(sequences)
         items = torch.tensor([token for one in lists for token in one], dtype=torch.long)
-        return cls(items, _offsets(torch.tensor([len(one) for one in lists], dtype=torch.long)))
+        return cls(items, offsets(torch.tensor([len(one) for one in lists], dtype=torch.long)))
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -65,7 +66,7 @@ class SequenceBatch:
         """Select the sequences `index` (int64 `[b]`), in that order."""
         index = torch.as_tensor(index, device=self.ptr.device)
         sizes = self.sizes[index]
-        ptr = _offsets(sizes)
+        ptr = offsets(sizes)
         shift = torch.repeat_interleave(self.ptr[index] - ptr[:-1], sizes)
         return SequenceBatch(self.items[torch.arange(len(shift), device=shift.device) + shift], ptr)
 
@@ -91,10 +92,6 @@ class SequenceBatch:
     def to(self, device: torch.device | str) -> SequenceBatch:
         """Move the sequences to `device`."""
         return SequenceBatch(self.items.to(device), self.ptr.to(device))
-
-
-def _offsets(counts: Tensor) -> Tensor:
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 # --- Examples to learn from: sources, and the sequence to be written for each.
