@@ -22,6 +22,7 @@ examples:
   gtx explain run/model.gtx "CC(=O)Nc1ccc(O)cc1" --out paracetamol.svg
   gtx explain run/model.gtx "CCOC(C)=O" --method substructures --out p.svg
   gtx explain run/model.gtx "CCOC(C)=O" --layer 0 --head 2 --out page.html
+  gtx explain pairs/model.gtx "CCOC(C)=O" "ClCCl" --out solute-and-solvent.svg
 """
 NOTES = """
 The figure shows the attention of one layer and head, and two scores of the atoms: attention rollout and
@@ -47,7 +48,7 @@ class ExplainOptions:
     """Options of the command."""
 
     model: str = word("MODEL", "a model file, such as run/model.gtx")
-    smiles: list[str] = word("SMILES", "one molecule, or one reaction")
+    smiles: list[str] = word("SMILES", "one molecule or reaction, or a word for each molecule that a row has")
     out: str = option("explanation.svg", ".svg, or .html with the numbers as text", metavar="FILE")
     method: Literal["attention", "shapley", "substructures"] = option(
         "attention",
@@ -80,24 +81,24 @@ def run(arguments: Namespace) -> int:
     """Explain, print the numbers, write the figure, which a machine may be unable to draw."""
     from gtx.explain import compute_attribution, explain_prediction
     from gtx.explain.explanation import check_figure_name
-    from gtx.explain.subject import list_explainable_outputs
     from gtx.models.catalogue import CLOSED_FORM_MODELS
     from gtx.prediction import load_predictor
     from gtx.prediction.domain import neighbour_lines
 
-    smiles, *more = arguments.smiles
-    check_order(arguments.model, smiles)
+    check_order(arguments.model, arguments.smiles[0])
     check_figure_name(arguments.out)
-    if Path(smiles).is_file():
-        raise InputError(f"{smiles} is a file: gtx explain takes one SMILES; gtx predict takes tables")
+    if files := [text for text in arguments.smiles if Path(text).is_file()]:
+        raise InputError(f"{files[0]} is a file: gtx explain takes SMILES; gtx predict takes tables")
     predictor = load_predictor(arguments.model, "cpu")
+    names, count = predictor.header.featuriser.components, len(arguments.smiles)
+    if count != max(1, len(names)):
+        expected = f"a SMILES for each of {', '.join(names)}" if names else "one SMILES"
+        raise InputError(f"gtx explain takes {expected}, got {count}: {', '.join(arguments.smiles)}")
+    smiles = tuple(arguments.smiles) if names else arguments.smiles[0]
     if predictor.header.model["name"] in CLOSED_FORM_MODELS:
         for line in neighbour_lines(predictor, smiles):
             say(line)
         return 0
-    list_explainable_outputs(predictor)
-    if more:
-        raise InputError(f"gtx explain takes one SMILES, got {1 + len(more)}: {', '.join(arguments.smiles)}")
     options = {k: getattr(arguments, k) for k in ("target", "member", "draws", "seed", "features")}
     explanation: Attribution | Explanation
     if arguments.method == "attention":

@@ -18,6 +18,7 @@ from gtx.explain.explanation import ExplanationBase
 from gtx.explain.subject import copies, in_units, open_subject, outputs_without
 from gtx.kernel import KernelRidge
 from gtx.molecules.descriptors import assign_substructures
+from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 from gtx.prediction.foundation_embedding import FoundationEmbedding
 from gtx.prediction.model_file import blend_outputs
@@ -111,8 +112,8 @@ class Attribution(ExplanationBase):
         players: index of the atom or substructure (player) of each atom, int `[n]`, from 0.
         contributions: Shapley value of each atom or substructure.
         sums: description of the sums of the values for network and kernel model, and of the baseline.
-        smiles, mol, quantity, prediction, notes, neighbours: as of `ExplanationBase`; the prediction is that of the
-            whole model.
+        smiles, molecules, quantity, prediction, notes, neighbours: as of `ExplanationBase`; the prediction is that of
+            the whole model.
     """
 
     without: float
@@ -122,8 +123,8 @@ class Attribution(ExplanationBase):
 
     def names(self) -> list[str]:
         """Name the atoms of each player, as "C1 O2"."""
-        atoms = self.atoms
-        members = [np.flatnonzero(self.players == player) for player in range(len(self.contributions.values))]
+        atoms, players = self.atoms, range(len(self.contributions.values))
+        members = [np.flatnonzero(self.players == player) for player in players]
         return [" ".join(atoms[i] for i in player) for player in members]
 
     def text(self) -> str:
@@ -165,7 +166,7 @@ class Attribution(ExplanationBase):
 
 def compute_attribution(
     predictor: Predictor,
-    smiles: str,
+    smiles: Text,
     target: str | None = None,
     to: Literal["atoms", "substructures"] = "atoms",
     member: int = 0,
@@ -192,7 +193,8 @@ def compute_attribution(
 
     Args:
         predictor: a trained model.
-        smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
+        smiles: SMILES of one molecule, or a mol block for a model that needs coordinates; for a model of several
+            molecules a row, a tuple of their SMILES.
         target: name of the target; by default the first target.
         to: what the prediction is attributed to: single atoms, or substructures (`assign_substructures`).
         member: index of the network, from 0, in a model of several folds.
@@ -207,7 +209,7 @@ def compute_attribution(
         raise InputError(f"draws: expected 2 or more, got {draws}")
     subject = open_subject(predictor, smiles, target, member, features)
     store, task, column = subject.store, subject.task, subject.column
-    players = np.arange(subject.mol.GetNumAtoms()) if to == "atoms" else assign_substructures(subject.mol)
+    players = np.arange(int(store.sizes[0])) if to == "atoms" else assign_substructures(*subject.molecules)
     partner = subject.kernel_member
     outputs_of_kernel = None if partner is None else _outputs_of_kernel(partner.kernel, store)
 
@@ -239,7 +241,7 @@ def compute_attribution(
         sums += [f"baseline: the network without any attention, and the kernel's mean with its {inputs}"]
     return Attribution(
         smiles=subject.smiles,
-        mol=subject.mol,
+        molecules=subject.molecules,
         quantity=subject.header.quantity(column),
         prediction=whole,
         without=without,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -26,7 +26,9 @@ from gtx.explain.relevance import (
     shortest_path_lengths,
 )
 from gtx.explain.subject import Subject, copies, index, open_subject, predict_without
-from gtx.models import GraphTransformer, build_model
+from gtx.models import GraphTransformer, MultiComponentModel, build_model
+from gtx.models.composites import join_parts
+from gtx.molecules.perception import Text
 from gtx.prediction import Predictor
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ class ExplanationBase(ABC):
     """Explanation of a prediction, as lines of text and as a figure.
 
     Attributes:
-        smiles: SMILES of the molecule as given.
-        mol: RDKit molecule with the n atoms.
+        smiles: SMILES of the molecule, or of the molecules of the row, as given.
+        molecules: RDKit molecules of the row, with the n atoms, one after the other.
         quantity: name of the predicted quantity.
         prediction: prediction for the target, in its unit; for classes the probability of class 1.
         notes: notes on the model and the molecule, for the reader.
@@ -60,7 +62,7 @@ class ExplanationBase(ABC):
     """
 
     smiles: str
-    mol: Mol
+    molecules: tuple[Mol, ...]
     quantity: str
     prediction: float
     notes: list[str]
@@ -69,7 +71,8 @@ class ExplanationBase(ABC):
     @property
     def atoms(self) -> list[str]:
         """Symbol and number of each atom, as "O2"."""
-        return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in self.mol.GetAtoms()]
+        symbols = [atom.GetSymbol() for mol in self.molecules for atom in mol.GetAtoms()]
+        return [f"{symbol}{number}" for number, symbol in enumerate(symbols)]
 
     def headline(self, blend: str | None = None, beside: str = "") -> list[str]:
         """Name the molecule and its prediction; for a blend, the prediction of the whole model first."""
@@ -135,22 +138,32 @@ class AttentionAnalysis:
     without: float
 
 
-def analyse(subject: Subject, model: GraphTransformer, seed: int, draws: int) -> AttentionAnalysis:
-    """Run a network, in float64 on the CPU, on the molecule of a subject: its attention and the scores of its atoms."""
+def analyse(
+    subject: Subject, model: GraphTransformer | MultiComponentModel, seed: int, draws: int
+) -> AttentionAnalysis:
+    """Run a network, in float64 on the CPU, on the row of a subject: its attention and the scores of its atoms."""
     with torch.enable_grad():
-        maps = model.attention(copies(subject.store))
-        slopes = torch.autograd.grad(maps.out[0, subject.column], maps.weights)
-    atoms, nodes = maps.place, max(int(maps.edge_index.max()), int(maps.place.max())) + 1
+        parts = model.parts(copies(subject.store))
+        maps = [part.encoder.attention(part.batch) for part in parts]
+        output = model.head(join_parts([one.embedding for one in maps], model.width))[0, subject.column]
+        slopes = [torch.autograd.grad(output, one.weights, retain_graph=True) for one in maps]
+    starts = np.cumsum([0, *(one.num_nodes for one in maps)]).tolist()  # of the nodes of each part among all
+    atoms = torch.empty(int(subject.store.sizes[0]), dtype=torch.long)
+    for part, one, start in zip(parts, maps, starts, strict=False):
+        atoms[part.atoms] = one.place + start
 
-    def matrices(layers: tuple[Tensor, ...]) -> Tensor:
-        """Convert weights of edges to matrices `[L, H, n, n]`, receivers in rows."""
-        dense = [to_dense_adj(maps.edge_index, edge_attr=layer.detach(), max_num_nodes=nodes)[0] for layer in layers]
-        return torch.stack(dense).permute(0, 3, 2, 1)
+    def matrices(each: Sequence[Sequence[Tensor]]) -> Tensor:
+        """Convert weights of edges, of each part and layer, to matrices `[L, H, n, n]`, receivers in rows."""
+        dense = torch.zeros(len(each[0]), starts[-1], starts[-1], each[0][0].shape[1], dtype=torch.float64)
+        for one, layers, start in zip(maps, each, starts, strict=False):
+            own = slice(start, start + one.num_nodes)
+            for layer, edges in enumerate(layers):
+                found = to_dense_adj(one.edge_index, edge_attr=edges.detach(), max_num_nodes=one.num_nodes)
+                dense[layer, own, own] = found[0]
+        return dense.permute(0, 3, 2, 1)
 
-    weights, gradients = matrices(tuple(maps.weights)), matrices(slopes)
-    num_virtual = 0 if model.embedding.virtual is None else len(model.embedding.virtual.node)
-    virtual = torch.arange(nodes - num_virtual, nodes)  # the last nodes
-    readers = virtual if model.readout.pool is None else torch.cat([atoms, virtual])
+    weights, gradients = matrices([one.weights for one in maps]), matrices(slopes)
+    readers = torch.cat([one.readers + start for one, start in zip(maps, starts, strict=False)])
     relevance = {
         "rollout": attention_rollout(weights.mean(1)),
         "gradient": gradient_weighted_attention(weights, gradients),
@@ -170,7 +183,7 @@ def analyse(subject: Subject, model: GraphTransformer, seed: int, draws: int) ->
     )
 
 
-def random_model(subject: Subject, seed: int) -> GraphTransformer:
+def random_model(subject: Subject, seed: int) -> GraphTransformer | MultiComponentModel:
     """Build the same architecture with untrained weights, in float64; fixed tensors (known codes, scales) are copied.
 
     The untrained network is the control of Adebayo et al. 2018 (arXiv:1810.03292): scores that random weights also give
@@ -182,8 +195,8 @@ def random_model(subject: Subject, seed: int) -> GraphTransformer:
     learnt = dict(fresh.named_parameters())
     state = subject.model.state_dict()
     fresh.load_state_dict({name: learnt.get(name, value).detach().clone() for name, value in state.items()})
-    if not isinstance(fresh, GraphTransformer):
-        raise TypeError(f"expected a GraphTransformer, got {type(fresh).__name__}")
+    if not isinstance(fresh, GraphTransformer | MultiComponentModel):
+        raise TypeError(f"expected a graph transformer, got {type(fresh).__name__}")
     return fresh
 
 
@@ -206,7 +219,7 @@ class Explanation(AttentionAnalysis, ExplanationBase):
         seed: seed of the random weights and of the random removals.
         random: analysis of the network with random weights.
         blend: the prediction of the whole model in words, if a kernel is blended with the network.
-        smiles, mol, quantity, prediction, notes, neighbours: as of `ExplanationBase`.
+        smiles, molecules, quantity, prediction, notes, neighbours: as of `ExplanationBase`.
     """
 
     distance: np.ndarray
@@ -299,7 +312,7 @@ def select_attention(weights: np.ndarray, layer: int, head: int | None) -> np.nd
 
 def explain_prediction(
     predictor: Predictor,
-    smiles: str,
+    smiles: Text,
     target: str | None = None,
     layer: int = -1,
     head: int | None = None,
@@ -316,7 +329,8 @@ def explain_prediction(
 
     Args:
         predictor: a trained model.
-        smiles: SMILES of one molecule, or a mol block for a model that needs coordinates.
+        smiles: SMILES of one molecule, or a mol block for a model that needs coordinates; for a model of several
+            molecules a row, a tuple of their SMILES.
         target: name of the target; by default the first target.
         layer: layer whose attention is drawn, counted from 0; negative numbers count from the last layer.
         head: attention head that is drawn, counted from 0; by default the mean over heads.
@@ -343,7 +357,7 @@ def explain_prediction(
     return Explanation(
         **vars(trained),
         smiles=subject.smiles,
-        mol=subject.mol,
+        molecules=subject.molecules,
         distance=shortest_path_lengths(subject.store.bonds.numpy(), n),
         target=subject.task.answers.prediction_names[subject.column],
         quantity=subject.header.quantity(subject.column),

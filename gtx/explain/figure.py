@@ -217,7 +217,8 @@ def draw_attention_row(sheet: Sheet, e: Explanation, analysis: AttentionAnalysis
     both = [e.shown(of) for of in (e, e.random)]  # on one scale
     rows = [shown[e.receiver] for shown in both]
     ends = min(map(np.min, rows)), max(map(np.max, rows))
-    sheet.put(x, y + 8, draw_attention(e.mol, weights, e.receiver, size=size, numbers=n <= MOST_NUMBERS, ends=ends))
+    numbers = n <= MOST_NUMBERS
+    sheet.put(x, y + 8, draw_attention(e.molecules, weights, e.receiver, size=size, numbers=numbers, ends=ends))
 
     corner, side = (middle + 50, y + 16), 204
     axes, bar = sheet.axes(*corner, side, side), sheet.axes(corner[0] + side + 7, corner[1], 8, side)
@@ -245,7 +246,7 @@ def draw_scores_row(sheet: Sheet, e: Explanation, analysis: AttentionAnalysis, y
             sheet.write(x + CELL[0], y, f"ρ = {rho:.2f}", size=12, ha="right")
         scores, size = getattr(analysis, name), (CELL[0], CELL[1] - SCALE)
         ringed = highest(scores, min(3, len(scores) // 2)).tolist()
-        sheet.put(x, y + 8, draw_molecule(e.mol, scores, size=size, ringed=ringed, numbers=numbers))
+        sheet.put(x, y + 8, draw_molecule(e.molecules, scores, size=size, ringed=ringed, numbers=numbers))
     sheet.write(COLUMNS[2], y, "Removal test: attention of k atoms removed", size=13, weight="bold")
     removals(sheet.axes(COLUMNS[2] + 54, y + 16, CELL[0] - 62, 150), analysis.faithfulness, analysis.without)
 
@@ -279,7 +280,7 @@ SIZE, LEGEND_LETTERS = (520, 400), 66  # width and height of the molecule in pix
 def draw_attribution(a: Attribution) -> str:
     """Draw a molecule with its atoms coloured by their Shapley values, and below it the legend."""
     lines = [line for text in a.legend() for line in textwrap.wrap(text, LEGEND_LETTERS)]
-    drawing = draw_molecule(a.mol, a.contributions.values[a.players], a.smiles, SIZE, numbers=True)
+    drawing = draw_molecule(a.molecules, a.contributions.values[a.players], a.smiles, SIZE, numbers=True)
     width, end = SIZE[0], SIZE[1] + SCALE
     with rc_context(STYLE):
         sheet = Sheet(width, end + LINE * (len(lines) + 1))

@@ -1,4 +1,4 @@
-"""The subject of an explanation: one molecule, one target, one network of a model file, and its predictions."""
+"""The subject of an explanation: one molecule or row, one target, one network of a model file, its predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from torch_geometric.data import Batch
 
 from gtx.base.errors import InputError
 from gtx.data import MoleculeStore, featurise
-from gtx.models import GraphTransformer
+from gtx.models import GraphTransformer, MultiComponentModel
+from gtx.models.composites import join_parts
+from gtx.molecules.perception import Text
 from gtx.prediction import ModelFileHeader, Predictor
 from gtx.prediction.domain import neighbour_lines
 from gtx.prediction.foundation_embedding import reading_parts, with_embeddings
@@ -30,15 +32,15 @@ PAIRS = 50_000
 
 
 class Subject(NamedTuple):
-    """The molecule, target and network that an explanation is about."""
+    """The molecule (or row of several), target and network that an explanation is about."""
 
-    model: GraphTransformer  # on the CPU and in float64, as is the kernel
-    store: MoleculeStore  # of the one molecule
+    model: GraphTransformer | MultiComponentModel  # on the CPU and in float64, as is the kernel
+    store: MoleculeStore  # of the one row
     task: NumericTask
     column: int  # number of the target
     header: ModelFileHeader
-    mol: Mol  # whose atoms are those of the store
-    smiles: str  # the molecule as given, or for a mol block its SMILES
+    molecules: tuple[Mol, ...]  # of the row, whose atoms are those of the store
+    smiles: str  # the molecules as given, or for a mol block its SMILES
     kernel_member: KernelMember | None  # blended with the network
     blend: str | None  # the prediction of the whole model in words, if it is a blend
     notes: list[str]  # on the model and the molecule, for the reader
@@ -54,23 +56,20 @@ def list_explainable_outputs(predictor: Predictor) -> list[str]:
     return _explained(predictor)[0].answers.prediction_names
 
 
-def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, GraphTransformer]:
+def _explained(predictor: Predictor, member: int = 0) -> tuple[NumericTask, GraphTransformer | MultiComponentModel]:
     """Return the task and a network of a model, if its predictions can be explained."""
     header, network = predictor.header, predictor.members[member]
     task = require_numeric(header.task, "explanations, which are")
-    if names := header.featuriser.components:
-        raise InputError(
-            f"gtx explain takes models of one molecule or one reaction a row; this one reads {' and '.join(names)}"
-        )
-    if not isinstance(network, GraphTransformer):
+    encoder = network.encoders[0] if isinstance(network, MultiComponentModel) else network
+    if not isinstance(encoder, GraphTransformer) or not isinstance(network, GraphTransformer | MultiComponentModel):
         raise InputError(f"the model {header.model['name']} has no attention to explain; use Predictor.neighbours")
     return task, network
 
 
 def open_subject(
-    predictor: Predictor, smiles: str, target: str | None, member: int, features: Mapping[str, Any] | None
+    predictor: Predictor, smiles: Text, target: str | None, member: int, features: Mapping[str, Any] | None
 ) -> Subject:
-    """Read the molecule and find the target and the network, see `gtx.explain.explain_prediction`."""
+    """Read the molecules and find the target and the network, see `gtx.explain.explain_prediction`."""
     header, members = predictor.header, len(predictor.members)
     task, network = _explained(predictor, index("member", member, members))
     names = task.answers.prediction_names
@@ -81,7 +80,8 @@ def open_subject(
     if header.features:
         done = with_columns(header, done, [smiles], header.features.read_one(features or {}))
     if done.errors[0]:
-        raise InputError(f"{smiles!r} {done.errors[0]}")
+        raise InputError(done.errors[0] if header.featuriser.components else f"{smiles!r} {done.errors[0]}")
+    given = smiles if isinstance(smiles, str) else ", ".join(smiles)
     kernel_member, parts = predictor.kernel_member, reading_parts(model)
     return Subject(
         model=model,
@@ -89,8 +89,8 @@ def open_subject(
         task=task,
         column=column,
         header=header,
-        mol=header.featuriser.read(smiles),
-        smiles=(done.smiles[0] or smiles) if "\n" in smiles else smiles,
+        molecules=header.featuriser.read_row(smiles),
+        smiles=(done.smiles[0] or given) if "\n" in given else given,
         kernel_member=None if kernel_member is None else deepcopy(kernel_member).cpu().double(),
         blend=_blend(predictor, task, done.store, column),
         notes=[*header.warnings(done.store)[0], *_notes(model, done.store, member, members), *done.warnings[0]],
@@ -106,12 +106,15 @@ def index(name: str, number: int, count: int, negative: bool = True) -> int:
     return number % count
 
 
-def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: int) -> Iterator[str]:
-    batch = copies(store)
+def _notes(
+    model: GraphTransformer | MultiComponentModel, store: MoleculeStore, member: int, members: int
+) -> Iterator[str]:
+    parts = model.parts(copies(store))
+    encoder = parts[0].encoder
     if members > 1:
         yield f"network {member} of {members}; the attention of the others may differ"
     inputs = []
-    if any(getattr(layer, "local", None) is not None for layer in model.layers):
+    if any(getattr(layer, "local", None) is not None for layer in encoder.layers):
         inputs.append("bond messages")
     if store.descriptors.shape[1]:
         inputs.append("whole-molecule descriptors")
@@ -119,14 +122,17 @@ def _notes(model: GraphTransformer, store: MoleculeStore, member: int, members: 
         inputs.append("the embedding by the foundation")
     if inputs:
         yield f"{' and '.join(inputs)} also reach the prediction; they stay when attention is removed"
+    if store.component_sizes is not None:
+        yield "the network reads each molecule of the row alone: no atom attends to one of another"
     with torch.inference_mode():
-        graph = model.graph(batch)
-    if graph.num_edges < graph.num_pairs:
-        yield f"this model attends over {graph.num_edges} of {graph.num_pairs} pairs; all other weights are 0"
+        graphs = [part.encoder.graph(part.batch) for part in parts]
+    edges, pairs = (sum(getattr(graph, name) for graph in graphs) for name in ("num_edges", "num_pairs"))
+    if edges < pairs:
+        yield f"this model attends over {edges} of {pairs} pairs; all other weights are 0"
     nodes = []
-    if model.embedding.virtual is not None:
+    if encoder.embedding.virtual is not None:
         nodes.append("virtual nodes")
-    if model.embedding.tokens is not None:
+    if encoder.embedding.tokens is not None:
         nodes.append("bonds as nodes")
     if nodes:
         yield f"this model has {' and '.join(nodes)}: they carry attention between atoms and are not drawn"
@@ -151,20 +157,21 @@ def copies(store: MoleculeStore, count: int = 1) -> Batch:
 
 @torch.inference_mode()
 def outputs_without(
-    model: GraphTransformer, store: MoleculeStore, removed: np.ndarray, embeddings: bool = False
+    model: GraphTransformer | MultiComponentModel, store: MoleculeStore, removed: np.ndarray, embeddings: bool = False
 ) -> Tensor:
-    """Compute outputs `[m, C]`, or embeddings `[m, width]` (the inputs of the head), for one molecule of n atoms with
-    the attention into and out of sets of atoms removed, bool `[m, n]`.
+    """Compute outputs `[m, C]`, or embeddings `[m, width]` (the inputs of the head), for one row of n atoms with the
+    attention into and out of sets of atoms removed, bool `[m, n]`.
     """
-    forward = model.embed if embeddings else model
     sets = torch.from_numpy(removed)
     outputs = []
     for some in sets.split(max(1, PAIRS // sets.shape[1] ** 2)):
-        batch = copies(store, len(some))
-        graph = model.graph(batch)
-        sender, receiver = graph.pair_index
-        gone = some.flatten()
-        outputs.append(forward(batch, graph=graph.masked(~(gone[sender] | gone[receiver]))))
+        vectors = []
+        for encoder, batch, atoms in model.parts(copies(store, len(some))):
+            graph, gone = encoder.graph(batch), some.flatten()[atoms]
+            sender, receiver = graph.pair_index
+            vectors.append(encoder.embed(batch, graph.masked(~(gone[sender] | gone[receiver]))))
+        joined = join_parts(vectors, model.width)
+        outputs.append(joined if embeddings else model.head(joined))
     return torch.cat(outputs)
 
 
@@ -174,6 +181,6 @@ def in_units(outputs: Tensor, store: MoleculeStore, task: NumericTask, column: i
     return task.objective.unscale(outputs, molecules)[:, column].numpy()
 
 
-def predict_without(subject: Subject, model: GraphTransformer, removed: np.ndarray) -> np.ndarray:
+def predict_without(subject: Subject, model: GraphTransformer | MultiComponentModel, removed: np.ndarray) -> np.ndarray:
     """Predict the target, `[m]`, by a network alone, see `outputs_without`."""
     return in_units(outputs_without(model, subject.store, removed), subject.store, subject.task, subject.column)

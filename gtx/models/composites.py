@@ -13,7 +13,7 @@ from torch_geometric.utils import subgraph
 
 from gtx.base.errors import InputError
 from gtx.graph.packing import offsets
-from gtx.models.graph_transformer import GraphTransformer
+from gtx.models.graph_transformer import EncodedPart, GraphTransformer
 from gtx.nn import MoleculeModel
 from gtx.nn.embedding import has_coordinates
 from gtx.nn.features import TrainingMolecules
@@ -46,7 +46,8 @@ class MultiComponentModel(MoleculeModel):
         each; `u` `[B, K D + further]`), otherwise as for `GraphTransformer`, to `[B, out_channels]`.
     """
 
-    encoders: Sequence[MoleculeModel]
+    encoders: Sequence[GraphTransformer]
+    width: int
 
     def __init__(self, make: Callable[[], nn.Module], count: int, separate: bool = False, further: int = 0) -> None:
         super().__init__()
@@ -58,7 +59,7 @@ class MultiComponentModel(MoleculeModel):
         if not (embeds and isinstance(head, nn.Sequential) and isinstance(head[0], nn.Linear)):
             raise InputError(f"{type(made[0]).__name__} has no embedding of a molecule: it cannot encode components")
         first, rest = head[0], list(head)[1:]
-        self.width: int = count * first.in_features
+        self.width = count * first.in_features
         self.head: nn.Sequential = nn.Sequential(nn.Linear(self.width, first.out_features), *rest)
         for encoder in made:
             encoder.head = nn.Identity()
@@ -70,10 +71,17 @@ class MultiComponentModel(MoleculeModel):
 
     def embed(self, batch: Batch) -> Tensor:
         """Embed each row, `[B, width]`: the concatenated embeddings of its components."""
+        return join_parts([encoder.embed(part) for encoder, part, _ in self.parts(batch)], self.width)
+
+    def parts(self, batch: Batch) -> list[EncodedPart]:
+        """Divide a batch of rows by the encoders: into one part of all molecules, or one part for each component."""
         every = separate_components(batch, self.count, self.further)
         if len(self.encoders) == 1:
-            return self.encoders[0].embed(every).reshape(batch.num_graphs, self.width)
-        return torch.cat([f.embed(every_nth(every, k, self.count)) for k, f in enumerate(self.encoders)], -1)
+            return [EncodedPart(self.encoders[0], every, torch.arange(len(every.batch), device=every.batch.device))]
+        return [
+            EncodedPart(f, every_nth(every, k, self.count), (every.batch % self.count == k).nonzero().flatten())
+            for k, f in enumerate(self.encoders)
+        ]
 
     def observe(self, molecules: TrainingMolecules, more: bool = False) -> None:
         """Record the codes and scales of the TRAINING molecules, see `GraphTransformer.observe`."""
@@ -81,6 +89,11 @@ class MultiComponentModel(MoleculeModel):
         for k, encoder in enumerate(self.encoders):
             own = torch.arange(k, len(every), len(self.encoders))
             encoder.observe(every if len(self.encoders) == 1 else every.subset(own), more)
+
+
+def join_parts(vectors: Sequence[Tensor], width: int) -> Tensor:
+    """Concatenate the vectors of the molecules of each part, see `MultiComponentModel.parts`, to `[B, width]`."""
+    return torch.cat([each.reshape(-1, width // len(vectors)) for each in vectors], -1)
 
 
 def separate_components(batch: Batch, count: int, further: int = 0) -> Batch:

@@ -180,17 +180,35 @@ class AttentionMaps(NamedTuple):
     """Result of a forward pass with the attention weights of all layers and heads.
 
     Attributes:
-        out: predictions `[B, T]`.
+        embedding: embeddings `[B, width]`, the input of the head.
         edge_index: senders and receivers of the edges, int64 `[2, E]`.
-        weights: attention weights of each layer, `[E, H]`, before dropout; `out` can be differentiated with respect to
-            the weights.
+        weights: attention weights of each layer, `[E, H]`, before dropout; `embedding` can be differentiated with
+            respect to the weights.
         place: index of each atom among the nodes of `edge_index`, int64 `[N]`; other nodes are bonds or virtual nodes.
+        readers: indices of the nodes that the readout reads, int64.
+        num_nodes: number of nodes.
     """
 
-    out: Tensor
+    embedding: Tensor
     edge_index: Tensor
     weights: list[Tensor]
     place: Tensor
+    readers: Tensor
+    num_nodes: int
+
+
+class EncodedPart(NamedTuple):
+    """Some molecules of a batch, and the network that encodes them.
+
+    Attributes:
+        encoder: the network.
+        batch: batch of these molecules.
+        atoms: index of each of their atoms in the whole batch, int64.
+    """
+
+    encoder: GraphTransformer
+    batch: Batch
+    atoms: Tensor
 
 
 # --- The graph transformer.
@@ -222,6 +240,7 @@ class GraphTransformer(MoleculeModel):
     """
 
     also: Mapping[str, LevelOutput]
+    width: int
 
     def __init__(
         self,
@@ -282,19 +301,25 @@ class GraphTransformer(MoleculeModel):
         """
         return self._read(self.readout, *self._encode(batch, graph), batch)
 
+    def parts(self, batch: Batch) -> list[EncodedPart]:
+        """Return the batch as its one part, as `MultiComponentModel.parts`."""
+        return [EncodedPart(self, batch, torch.arange(len(batch.batch), device=batch.batch.device))]
+
     def nodes(self, batch: Batch, graph: CompleteGraph | None = None) -> Tensor:
         """Return the states of the atoms after the last layer, `[N, channels]`."""
         x, embedded = self._encode(batch, graph)
         return x[embedded.nodes.atoms]
 
     def attention(self, batch: Batch, graph: CompleteGraph | None = None) -> AttentionMaps:
-        """Predict, and return the attention weights of every layer, computed on an edge list."""
+        """Embed each molecule, and return the attention weights of every layer, computed on an edge list."""
         weights: list[Tensor] = []
         x, embedded = self._encode(batch, graph, weights)
         edges = embedded.edges
         edge_index = edges.edge_index if isinstance(edges, CompleteGraph) else edges
-        out = self.head(self._read(self.readout, x, embedded, batch))
-        return AttentionMaps(out, edge_index, weights, embedded.nodes.atoms)
+        vectors, nodes = self._read(self.readout, x, embedded, batch), embedded.nodes
+        readers = [] if self.readout.pool is None else [nodes.atoms]
+        readers += [] if nodes.virtual is None else [nodes.virtual]
+        return AttentionMaps(vectors, edge_index, weights, nodes.atoms, torch.cat(readers), len(x))
 
     def _encode(
         self, batch: Batch, graph: CompleteGraph | None, weights: list[Tensor] | None = None

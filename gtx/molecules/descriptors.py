@@ -269,11 +269,13 @@ def murcko_scaffold(molecule: str | Chem.Mol) -> str:
 # --- BRICS fragments: the substructures between bonds that synthesis makes.
 
 
-def assign_substructures(mol: Chem.Mol) -> np.ndarray:
-    """Divide a molecule at its BRICS bonds (Degen et al. 2008, 10.1002/cmdc.200800178).
+def assign_substructures(*molecules: Chem.Mol) -> np.ndarray:
+    """Divide molecules at their BRICS bonds (Degen et al. 2008, 10.1002/cmdc.200800178).
 
-    Returns the number of the substructure of each atom, int `[n]`, from 0.
+    Returns the number of the substructure of each atom of the molecules, one after the other, int `[n]`, from 0.
     """
+    mol = reduce(Chem.CombineMols, molecules)
+    Chem.GetSymmSSSR(mol)  # which several molecules lose
     cut = {frozenset(ends) for ends, _ in FindBRICSBonds(mol)}
     group = np.arange(mol.GetNumAtoms())
     for bond in mol.GetBonds():

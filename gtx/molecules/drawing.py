@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import accumulate
 from types import ModuleType
 from typing import NamedTuple
 
@@ -11,9 +12,10 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from gtx.base.errors import InputError
-from gtx.molecules.reactions import drawn_sides, read_graph
+from gtx.molecules.reactions import DrawnSides, drawn_sides, read_graph
 
 Colour = tuple[float, float, float]
+Drawable = str | Chem.Mol | Sequence[Chem.Mol]
 
 _BLUE, _RED = np.array([0.20, 0.47, 0.80]), np.array([0.84, 0.28, 0.22])
 SCALE = 36  # height of the colour scale, in pixels
@@ -24,7 +26,7 @@ _DARKER = {9: (0.0, 0.5, 0.5), 15: (0.7, 0.35, 0.0), 16: (0.5, 0.45, 0.0), 17: (
 
 
 def draw_molecule(
-    molecule: str | Chem.Mol,
+    molecule: Drawable,
     atom_values: Sequence[float] | np.ndarray | None = None,
     title: str | None = None,
     size: tuple[int, int] = (300, 220),
@@ -34,7 +36,8 @@ def draw_molecule(
     """Draw a molecule; atoms are shaded by their values, red above zero and blue below, if there are any.
 
     Args:
-        molecule: SMILES of the molecule, or an RDKit molecule, which is drawn with its atoms.
+        molecule: SMILES of the molecule, or an RDKit molecule, which is drawn with its atoms; or those of a row, which
+            are drawn beside each other, those beside a reaction over its arrow.
         atom_values: values of the atoms in the order of the SMILES, `[n]`, then of the hydrogens if they have values.
         title: line of text under the molecule.
         size: width and height in pixels; a colour scale is added below the molecule.
@@ -47,8 +50,7 @@ def draw_molecule(
         ValueError: the number of values differs from the number of atoms.
     """
     if atom_values is None:
-        mol = read_graph(molecule) if isinstance(molecule, str) else molecule
-        return _draw(mol, title, size, numbers=numbers).svg(ringed)
+        return _draw(_as_row(molecule), title, size, numbers=numbers).svg(ringed)
     values = np.nan_to_num(np.asarray(atom_values, dtype=float).ravel())
     span = float(abs(values).max(initial=0)) or 1.0
     colours = [_diverging(value / span) for value in values]
@@ -58,7 +60,7 @@ def draw_molecule(
 
 
 def draw_attention(
-    molecule: str | Chem.Mol,
+    molecule: Drawable,
     weights: np.ndarray,
     receiver: int,
     title: str | None = None,
@@ -71,7 +73,8 @@ def draw_attention(
     The colour scale is white to blue, or blue to red if a weight is negative (as without a softmax).
 
     Args:
-        molecule: SMILES of the molecule, or an RDKit molecule, which is drawn with its atoms.
+        molecule: SMILES of the molecule, or an RDKit molecule, which is drawn with its atoms; or those of a row, which
+            are drawn beside each other, those beside a reaction over its arrow.
         weights: attention weights `[n, n]`, with receivers in rows and senders in columns, for the atoms in the order
             of the SMILES, then for hydrogens if they are atoms of the graph.
         receiver: number of the receiving atom.
@@ -115,78 +118,115 @@ def drawing_library() -> ModuleType:
     return rdMolDraw2D
 
 
-class _Side(NamedTuple):
-    """Drawn molecule: the elements of its SVG, the places of its atoms and the radius of their discs, in pixels, and
-    the numbers of the atoms in the graph.
+class _Box(NamedTuple):
+    """Place of a drawn molecule in the picture, in pixels."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class _Part(NamedTuple):
+    """Drawn molecule: the elements of its SVG, the positions of its atoms and the radius of their discs, in pixels, the
+    numbers of the atoms in the row, and its place in the picture.
     """
 
     body: str
     positions: list[tuple[float, float]]
     radius: float
     atoms: Sequence[int]
+    box: _Box
 
-    def rings(self, atoms: Sequence[int]) -> str:
-        return "".join(
+    def svg(self, ringed: Sequence[int]) -> str:
+        """Write the elements, with a ring around some atoms."""
+        rings = "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:.1f}" fill="none" stroke="#111" '
             f'stroke-width="{min(2.5, 0.4 * self.radius):.1f}"/>'
-            for x, y in (self.positions[self.atoms.index(atom)] for atom in atoms if atom in self.atoms)
+            for x, y in (self.positions[self.atoms.index(atom)] for atom in ringed if atom in self.atoms)
         )
+        return f'<g transform="translate({self.box.x} {self.box.y})">{self.body}{rings}</g>'
 
 
 class _Drawing(NamedTuple):
-    """Drawn molecule, or both sides of a reaction with an arrow between them; and the size."""
+    """Drawn molecules of a row, the arrow and the texts between them, and the size."""
 
-    sides: Sequence[_Side]
-    arrow: str
+    parts: Sequence[_Part]
+    between: str
     size: tuple[int, int]
 
     def svg(self, ringed: Sequence[int], scale: str = "") -> str:
         """Write the picture, with a ring around some atoms."""
-        first, *others = (side.body + side.rings(ringed) for side in self.sides)
-        shift = f'transform="translate({0.55 * self.size[0]:.1f})"'
-        body = "".join([first, *(f"<g {shift}>{other}</g>" for other in others), self.arrow, scale])
+        body = "".join([*(part.svg(ringed) for part in self.parts), self.between, scale])
         width, height = self.size[0], self.size[1] + (SCALE if scale else 0)
         size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
         return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{body}</svg>'
 
 
 def _draw(
-    mol: Chem.Mol,
+    molecules: Sequence[Chem.Mol],
     title: str | None,
     size: tuple[int, int],
     colours: Sequence[Colour] | None = None,
     numbers: bool = False,
 ) -> _Drawing:
-    """Draw a molecule that `read_graph` has read, with colours of its atoms, and their numbers in the graph, from 0."""
-    drawn = drawn_sides(mol, None if colours is None else len(colours))
-    if len(drawn.molecules) == 1:
-        return _Drawing([_draw_side(mol, drawn.atoms[0], title, size, colours, numbers)], "", size)
-    width, height = size
-    own = int(0.45 * width), height
-    sides = [
-        _draw_side(side, atoms, None, own, None if colours is None else [colours[atom] for atom in atoms], numbers)
-        for side, atoms in zip(drawn.molecules, drawn.atoms, strict=True)
+    """Draw the molecules of a row, which `read_graph` has read, with colours of their atoms, and their numbers in the
+    row, from 0.
+    """
+    sides = [drawn_sides(mol, hydrogens=colours is not None) for mol in molecules]
+    starts = accumulate((mol.GetNumAtoms() for mol in molecules), initial=0)
+    drawn = [
+        (mol, [start + atom for atom in atoms])
+        for each, start in zip(sides, starts, strict=False)
+        for mol, atoms in zip(each.molecules, each.atoms, strict=True)
     ]
-    longest, text = width // 6, 'text-anchor="middle" font-family="sans-serif" fill="#111"'
-    agents = drawn.agents if len(drawn.agents) <= longest else f"{drawn.agents[: longest - 1]}…"
+    boxes, between = _lay_out(sides[0], len(molecules) - 1, title or "", size)
+    legend = title if len(drawn) == 1 else None
+    parts = [
+        _draw_part(mol, atoms, legend, box, colours and [colours[atom] for atom in atoms], numbers)
+        for (mol, atoms), box in zip(drawn, boxes, strict=True)
+    ]
+    return _Drawing(parts, between, size)
+
+
+def _lay_out(first: DrawnSides, others: int, title: str, size: tuple[int, int]) -> tuple[list[_Box], str]:
+    """Lay out a row: molecules beside each other; or the sides of a reaction, and an arrow with the others over it.
+
+    Returns the box of each part, and the elements between them: arrow, agents and title.
+    """
+    width, height = size
+    text = 'text-anchor="middle" font-family="sans-serif" fill="#111"'
+    below = f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{_shorten(title, width // 7)}</text>'
+    if len(first.molecules) == 1:
+        own = width // (1 + others)
+        return [_Box(k * own, 0, own, height) for k in range(1 + others)], below if others else ""
+    side = int((0.38 if others else 0.45) * width)
+    top = 14 if first.agents else 0  # below the agents
+    own = int(height / 2 - top) // max(1, others)
+    boxes = [_Box(0, 0, side, height), _Box(width - side, 0, side, height)]
+    boxes += [_Box(side, top + k * own, width - 2 * side, own) for k in range(others)]
+    gap, agents = 0.005 * width, _shorten(first.agents, width // 6)
     arrow = (
-        f'<path d="M{0.455 * width:.1f} {height / 2}H{0.545 * width:.1f}m-6 -4l6 4l-6 4" fill="none" stroke="#111" '
-        f'stroke-width="1.5"/><text x="{width / 2}" y="11" font-size="10" {text}>{escape(agents)}</text>'
-        f'<text x="{width / 2}" y="{height - 6}" font-size="12" {text}>{escape(title or "")}</text>'
+        f'<path d="M{side + gap:.1f} {height / 2}H{width - side - gap:.1f}m-6 -4l6 4l-6 4" fill="none" stroke="#111" '
+        f'stroke-width="1.5"/><text x="{width / 2}" y="11" font-size="10" {text}>{agents}</text>'
     )
-    return _Drawing(sides, arrow, size)
+    return boxes, arrow + below
 
 
-def _draw_side(
+def _shorten(text: str, letters: int) -> str:
+    return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")
+
+
+def _draw_part(
     mol: Chem.Mol,
     atoms: Sequence[int],
     title: str | None,
-    size: tuple[int, int],
+    box: _Box,
     colours: Sequence[Colour] | None,
     numbers: bool,
-) -> _Side:
+) -> _Part:
     library = drawing_library()
-    drawer = library.MolDraw2DSVG(*size)
+    drawer = library.MolDraw2DSVG(box.width, box.height)
     options = drawer.drawOptions()
     options.prepareMolsBeforeDrawing = False
     options.clearBackground = False
@@ -218,17 +258,24 @@ def _draw_side(
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     ends = [(positions[bond.GetBeginAtomIdx()], positions[bond.GetEndAtomIdx()]) for bond in mol.GetBonds()]
     lengths = [np.hypot(*np.subtract(begin, end)) for begin, end in ends]
-    return _Side(body, positions, 0.36 * float(np.median(lengths or [_BOND])), atoms)
+    return _Part(body, positions, 0.36 * float(np.median(lengths or [_BOND])), atoms, box)
 
 
-def _with_atoms(molecule: str | Chem.Mol, count: int) -> Chem.Mol:
-    mol = read_graph(molecule) if isinstance(molecule, str) else molecule
-    if mol.GetNumAtoms() == count:
-        return mol
-    full = Chem.AddHs(mol)
-    if full.GetNumAtoms() == count:
-        return full
-    raise ValueError(f"{count} values came for {mol.GetNumAtoms()} atoms ({full.GetNumAtoms()} with hydrogens)")
+def _as_row(molecule: Drawable) -> list[Chem.Mol]:
+    if isinstance(molecule, str):
+        return [read_graph(molecule)]
+    return [molecule] if isinstance(molecule, Chem.Mol) else list(molecule)
+
+
+def _with_atoms(molecule: Drawable, count: int) -> list[Chem.Mol]:
+    """Return the molecules of a row with so many atoms, with their hydrogens if need be."""
+    row = _as_row(molecule)
+    full = [Chem.AddHs(mol) for mol in row]
+    for each in (row, full):
+        if sum(mol.GetNumAtoms() for mol in each) == count:
+            return each
+    atoms, more = (sum(mol.GetNumAtoms() for mol in each) for each in (row, full))
+    raise ValueError(f"{count} values came for {atoms} atoms ({more} with hydrogens)")
 
 
 def _diverging(level: float) -> Colour:

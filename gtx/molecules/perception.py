@@ -79,6 +79,12 @@ NOT_OF_REACTIONS = ("standardise", "coordinates", "hydrogens", "molecule_feature
 Text = str | tuple[str, ...]
 """A molecule, or the components of a row: SMILES or mol blocks."""
 
+EXAMPLES = (
+    ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"],
+    [f"[CH3:1][Br:2].[{x}-:3]>>[CH3:1][{x}:3].[Br-:2]" for x in ("Cl", "F", "I", "OH", "SH")],
+)
+"""Molecules, of one side, and reactions, of two."""
+
 MOST = 10
 """Limit on the components of a row."""
 
@@ -166,6 +172,12 @@ class Featuriser:
             mol, _ = read_molecule(self, text, coordinates)
         return mol
 
+    def read_row(self, texts: Text) -> tuple[Chem.Mol, ...]:
+        """Return the RDKit molecules of a row, see `read`; raise `InputError` if it has more or fewer than the model
+        reads.
+        """
+        return tuple(map(self.read, flatten_components(self.components, [texts], None)[0]))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for JSON; without those of atom order and reactions unless set."""
         rare = ("atom_order", "reaction", "agents")
@@ -205,6 +217,12 @@ class Featuriser:
         """A text that can be read: methane, or a reaction in which it stays as it is."""
         first = ">>".join(["[CH4:1]"] * self.sides)
         return (first, *["C"] * (len(self.components) - 1)) if self.components else first
+
+    @property
+    def examples(self) -> list[tuple[str, ...]]:
+        """Rows of molecules or reactions to show how they are written, each a tuple of its components."""
+        first, others = EXAMPLES[self.sides - 1], range(1, len(self.components))
+        return list(zip(first, *(EXAMPLES[0][i:] + EXAMPLES[0][:i] for i in others), strict=True))
 
     @property
     def sides(self) -> int:

@@ -314,8 +314,8 @@ def write_reaction(reaction: Reaction, numbers: Sequence[int]) -> str:
 
 # --- An RDKit molecule with the atoms of the graph, for pictures and explanations.
 
-REACTION = "_reaction"
-"""Property of an RDKit molecule made from a reaction: the text of the reaction."""
+_TEXT, _WITH_AGENTS = "_reaction", "_reaction_with_agents"
+"""Properties of an RDKit molecule made from a reaction: its text, and whether the agents are part of the graph."""
 
 
 def read_graph(text: str, agents: bool = False) -> Chem.Mol:
@@ -341,7 +341,8 @@ def read_graph(text: str, agents: bool = False) -> Chem.Mol:
         graph = Chem.RenumberAtoms(mol.GetMol(), [at[atom] for atom in range(places.shape[1])])
         graph.UpdatePropertyCache(strict=False)
         Chem.GetSymmSSSR(graph)
-    graph.SetProp(REACTION, text)
+    graph.SetProp(_TEXT, text)
+    graph.SetBoolProp(_WITH_AGENTS, agents)
     return graph
 
 
@@ -355,22 +356,17 @@ class DrawnSides(NamedTuple):
     agents: str = ""
 
 
-def drawn_sides(graph: Chem.Mol, count: int | None = None) -> DrawnSides:
-    """Return what is drawn of a molecule that `read_graph` has read, of which `count` atoms have a value.
-
-    If None have, hydrogens of reactions are not drawn.
-    """
-    if not graph.HasProp(REACTION):
+def drawn_sides(graph: Chem.Mol, hydrogens: bool = True) -> DrawnSides:
+    """Return what is drawn of a molecule that `read_graph` has read; of a reaction with or without its hydrogens."""
+    if not graph.HasProp(_TEXT):
         return DrawnSides([graph], [range(graph.GetNumAtoms())])
     molecules: list[Chem.Mol] = []
     atoms: list[list[int]] = []
     with quietly():
-        reaction = read_reaction(graph.GetProp(REACTION))
-        if count is not None and count != reaction.places.shape[1]:
-            reaction = read_reaction(graph.GetProp(REACTION), agents=True)
+        reaction = read_reaction(graph.GetProp(_TEXT), graph.GetBoolProp(_WITH_AGENTS))
         for mol, place in zip(reaction.molecules, reaction.places, strict=True):
             own = place.argsort(kind="stable")[(place < 0).sum() :].tolist()
-            if count is None:
+            if not hydrogens:
                 mol, order = without_hydrogens(mol)
                 own = [own[i] for i in order]
             molecules.append(mol)

@@ -432,14 +432,14 @@ class NeighbourColumns:
         return columns
 
 
-def neighbour_lines(predictor: Any, smiles: str) -> list[str]:
-    """Describe the training molecules that are most similar to one molecule, in lines of text."""
+def neighbour_lines(predictor: Any, smiles: str | tuple[str, ...]) -> list[str]:
+    """Describe the training molecules that are most similar to one molecule, or row, in lines of text."""
     if predictor.header.training is None:
         return ["similar training molecules: the model file keeps no training rows"]
     nearest = predictor.neighbours([smiles])
     if not (nearest["similarity"] > 0).any():
         return ["similar training molecules: no training molecule shares a substructure with it"]
-    targets = [name for name in nearest if name not in ("smiles", "neighbour", "row", "similarity")]
+    targets = list(nearest)[list(nearest).index("similarity") + 1 :]
     table = ["most similar training molecules, by rows of the training table:"]
     for row in nearest.to_dict("records"):
         values = ", ".join(f"{name} {_shown(row[name])}" for name in targets)

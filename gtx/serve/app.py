@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from fastapi import Body, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -29,7 +29,7 @@ from gtx.base.errors import InputError, printable
 from gtx.data.rows import Table
 from gtx.explain.subject import list_explainable_outputs
 from gtx.molecules import MoleculeError, draw_molecule
-from gtx.molecules.reactions import is_reaction, read_graph
+from gtx.molecules.reactions import read_graph, read_sides
 from gtx.molecules.sketch import MOST_ATOMS, Sketch, sketch_to_smiles, smiles_to_sketch
 from gtx.prediction import Predictor
 from gtx.serve import ServiceLimits
@@ -201,7 +201,9 @@ class ExplainRequest(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    smiles: str = Field(examples=["CC(=O)Nc1ccc(O)cc1"])
+    smiles: str | list[str] = Field(
+        examples=["CC(=O)Nc1ccc(O)cc1"], description="for a model of several molecules a row, the SMILES of each"
+    )
     method: Method = "substructures"
     target: str | None = Field(None, description="default: the first target of the model")
     features: dict[str, float | str | list[float | None] | None] = Field(
@@ -303,8 +305,10 @@ def make_app(
         """Explain a prediction by one of the methods of `gtx explain`: a picture, `svg`, and lines of `text`."""
         if explaining.calls >= MOST_EXPLANATIONS:
             raise HTTPException(503, "too many explanations wait; try again in a moment", {"retry-after": "5"})
-        check_smiles(asked.smiles, limits.max_smiles)
-        words = (asked.smiles, asked.method, asked.target, asked.features, limits.max_explained)
+        smiles = asked.smiles if isinstance(asked.smiles, str) else tuple(asked.smiles)
+        for text in (smiles,) if isinstance(smiles, str) else smiles:
+            check_smiles(text, limits.max_smiles)
+        words = (smiles, asked.method, asked.target, asked.features, limits.max_explained)
         return await while_connected(request, explaining.call(explain, *words))
 
     # FastAPI calls these plain functions in threads
@@ -312,12 +316,15 @@ def make_app(
     smiles_in_url = Query("", max_length=limits.max_smiles)
 
     @app.get("/draw", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
-    def draw(smiles: str = smiles_in_url) -> Response:
-        """Draw a molecule, or a reaction, as SVG."""
-        mol = read_graph(smiles)
-        if mol.GetNumAtoms() > MOST_ATOMS:
-            raise MoleculeError(f"has {mol.GetNumAtoms()} atoms; a drawing may have {MOST_ATOMS}")
-        svg = draw_molecule(mol, size=(420 if is_reaction(smiles) else 240, 150))
+    def draw(smiles: Annotated[list[str], Query()]) -> Response:
+        """Draw a molecule, a reaction, or the molecules of a row, which repeat `smiles`, as SVG."""
+        for text in smiles:
+            check_smiles(text, limits.max_smiles)
+        molecules = [read_graph(text) for text in smiles]
+        if (atoms := sum(mol.GetNumAtoms() for mol in molecules)) > MOST_ATOMS:
+            raise MoleculeError(f"has {atoms} atoms; a drawing may have {MOST_ATOMS}")
+        pictures = sum(len(read_sides(text)) for text in smiles)
+        svg = draw_molecule(molecules, size=(60 + 180 * pictures, 150))
         return Response(svg, media_type="image/svg+xml", headers={"cache-control": "max-age=3600"})
 
     @app.post("/smiles")
@@ -349,7 +356,8 @@ def make_app(
             "units": header.units,
             "members": len(predictor.members),
             "reads": list(example),
-            "reaction": bool(header.featuriser.reaction),
+            "components": list(header.featuriser.components),
+            "reaction": header.featuriser.sides > 1,
             "features": list(header.features.columns) if header.features else [],
             "answers": list(answering.output_columns(example)),
             "notes": header.task.answers.notes(),

@@ -228,15 +228,15 @@ DRAWS = 20  # random sets of atoms, or orders of them: fewer than those of `gtx 
 
 
 def explain(
-    predictor: Predictor, smiles: str, method: str, target: str | None, features: dict[str, Any], most: int
+    predictor: Predictor, smiles: Text, method: str, target: str | None, features: dict[str, Any], most: int
 ) -> dict[str, str]:
-    """Explain a molecule of at most so many atoms by a picture, `svg`, and lines of `text`.
+    """Explain a molecule, or row of several, of at most so many atoms by a picture, `svg`, and lines of `text`.
 
     Raises:
         InputError: as `gtx.explain.explain_prediction`, or the molecule is too large.
         MoleculeError: the molecule cannot be read.
     """
-    atoms = predictor.header.featuriser.read(smiles).GetNumAtoms()
+    atoms = sum(mol.GetNumAtoms() for mol in predictor.header.featuriser.read_row(smiles))
     if atoms > most:
         raise InputError(f"expected a molecule of at most {most} atoms, got {atoms}; gtx explain has no limit")
     result: Explanation | Attribution

@@ -21,28 +21,27 @@ from gtx.prediction import ModelFileHeader
 from gtx.prediction.streaming import make_table, open_for_model, output_rows
 from gtx.serve.processes import Batcher
 
-_EXAMPLE = ["CC(=O)Nc1ccc(O)cc1", "CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CCO", "c1ccccc1"]
-
 
 def molecule_columns(header: ModelFileHeader) -> list[str]:
     """Name the columns of molecules that the model reads, as in the training table; of reactions maybe one a side."""
-    return list(header.featuriser.components or header.smiles_column.split(ARROW))
+    names = header.featuriser.components or (header.smiles_column,)
+    return [column for name in names for column in name.split(ARROW)]
 
 
 def make_example(header: ModelFileHeader) -> dict[str, list[Any]]:
     """Make columns, by name, of an example that the model can read; these are all columns that a request needs."""
-    names, features = molecule_columns(header), header.features
-    columns: dict[str, list[Any]] = {name: [*_EXAMPLE[i:], *_EXAMPLE[:i]] for i, name in enumerate(names)}
-    if header.featuriser.reaction:
-        reactions = [f"[CH3:1][Br:2].[{x}-:3]>>[CH3:1][{x}:3].[Br-:2]" for x in ("Cl", "F", "I", "OH", "SH")]
-        columns[names[0]] = reactions
-        if ARROW in header.smiles_column:
-            columns |= zip(names, map(list, zip(*(each.split(ARROW) for each in reactions), strict=True)), strict=True)
+    rows, features = header.featuriser.examples, header.features
+    columns: dict[str, list[Any]] = {}
+    names = header.featuriser.components or (header.smiles_column,)
+    for name, texts in zip(names, zip(*rows, strict=True), strict=True):
+        sides = name.split(ARROW)
+        cells = (text.split(ARROW, len(sides) - 1) for text in texts)
+        columns |= zip(sides, map(list, zip(*cells, strict=True)), strict=True)
     if features is None:
         return columns
-    mols = [header.featuriser.read(smiles) for smiles in _EXAMPLE]
+    mols = [header.featuriser.read(row[0]) for row in rows]
     for name in features.columns:
-        columns[name] = [1.0] * len(_EXAMPLE)
+        columns[name] = [1.0] * len(rows)
         if name in features.atoms:
             columns[name] = [[1.0] * mol.GetNumAtoms() for mol in mols]
         elif name in features.bonds:

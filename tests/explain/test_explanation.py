@@ -58,7 +58,8 @@ def test_a_removal_is_a_graph_without_these_edges(predictor: Predictor) -> None:
         for removal in table:
             gone = np.isin(np.arange(N), highest(getattr(e, name), removal.k))
             keep = [not (gone[s] or gone[r]) for s, r in graph.edge_index.T.tolist()]
-            out = model.attention(batch, graph.masked(torch.tensor(keep))).out  # the edge list, one set at a time
+            maps = model.attention(batch, graph.masked(torch.tensor(keep)))  # the edge list, one set at a time
+            out = model.head(maps.embedding)
             changed = float(predictor.task.scaler.unscale(out.detach())[0, 0])
             assert removal.change == pytest.approx(changed - e.prediction, abs=1e-9)
     assert [removal.k for removal in e.faithfulness["rollout"]] == [1, 2, 3, 5]

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import gtx
 from gtx.base.errors import InputError
 from gtx.cli import main
 from gtx.data import FeatureColumns
-from gtx.explain import explain_prediction
+from gtx.explain import compute_attribution, explain_prediction
 from gtx.models import build_model
 from gtx.molecules import Featuriser
 from gtx.prediction import Predictor, save_model
@@ -84,6 +85,26 @@ def test_a_table_is_answered_by_its_columns(table: Path, predictor: Predictor, t
     assert rows[-1]["error"] == 'row 8: solvent "": cannot be read: the text is empty'
 
 
+def explains(predictor: Predictor, row: tuple[str, str], **options: Any) -> None:
+    """Both explanations are of the prediction of a row, and no atom attends to one of another molecule."""
+    frame = pd.DataFrame([row], columns=NAMES).assign(**options.get("features", {}))
+    found = compute_attribution(predictor, row, draws=2, **options)
+    assert np.isclose(found.prediction, predictor.predict(frame)["y_pred"].item(), rtol=1e-5)
+    assert np.isclose(found.contributions.values.sum(), found.prediction - found.without)
+    first, second = (predictor.header.featuriser.read(smiles).GetNumAtoms() for smiles in row)
+    explanation = explain_prediction(predictor, row, draws=2, **options)
+    assert np.isclose(explanation.prediction, found.prediction) and explanation.atoms == found.atoms
+    weights = explanation.weights
+    assert weights.shape[-1] == first + second and not weights[..., :first, first:].any()
+    np.testing.assert_allclose(weights[..., first:, first:].sum(-1), 1, atol=1e-6)
+    assert (np.abs(found.contributions.values[[0, first]]) > 0).all()  # atoms of both molecules
+    assert found.svg().count("<g transform") == 2
+
+
+def test_a_row_is_explained(predictor: Predictor) -> None:
+    explains(predictor, ("CC(=O)O", "ClCCl"), features={"T": 300.0})
+
+
 def test_columns_that_lack_are_said(table: Path, predictor: Predictor, tmp_path, capsys) -> None:
     frame = pairs().head(2)
     with pytest.raises(InputError, match="there is no column 'solvent'"):
@@ -93,7 +114,7 @@ def test_columns_that_lack_are_said(table: Path, predictor: Predictor, tmp_path,
         predictor.predict_table("CCO", tmp_path / "out.csv")
     with pytest.raises(InputError, match=r"expected rows of 2 SMILES, solute, solvent, or a table .* number 0.*'CCO'"):
         predictor.predict(["CCO", "O"])
-    with pytest.raises(InputError, match="takes models of one molecule or one reaction a row"):
+    with pytest.raises(InputError, match=r"expected 2 molecules \(solute, solvent\) for row 0, got 'CCO'"):
         explain_prediction(predictor, "CCO")
     words = ["predict", str(table.parent / "run" / "model.gtx"), str(table)]
     for wrong, said in (
@@ -141,6 +162,7 @@ def test_estimators_read_rows_of_several_molecules(tmp_path) -> None:
     made = gtx.MoleculeRegressor(**options).fit(frame[[*NAMES]], frame["y"])
     said = made.predict(frame[[*NAMES]])
     assert len(made.predictor_.members[0].encoders) == 2
+    explains(made.predictor_, ("CC(=O)O", "ClCCl"))
     assert np.allclose(said, made.predict([tuple(row) for row in frame[[*NAMES]].values]))
     made.save(tmp_path / "m.gtx")
     assert np.allclose(said, gtx.load(tmp_path / "m.gtx", device="cpu").predict(frame)["y_pred"], rtol=1e-5)

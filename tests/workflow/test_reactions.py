@@ -11,7 +11,7 @@ from rdkit import Chem
 
 import gtx
 from gtx.cli import main
-from gtx.explain import explain_prediction
+from gtx.explain import compute_attribution, explain_prediction
 from gtx.molecules import Featuriser, murcko_scaffold
 from gtx.prediction import Predictor
 from gtx.prediction.folders import DataFramePredictor
@@ -122,6 +122,10 @@ def test_two_columns_agents_and_solvent(table: Path, tmp_path) -> None:
     np.testing.assert_allclose(answers[:3].to_numpy(float), values(model, reactions), atol=1e-5)
     np.testing.assert_allclose(model.predict(frame)["yield_pred"][:3], answers[:3].to_numpy(float), atol=1e-5)
     assert (model.neighbours(frame, 1).groupby("reactants>>products").similarity.max() == 1).sum() > 50
+    found = compute_attribution(model, reactions[1], draws=2)  # atoms of both sides and of the solvent
+    assert np.isclose(found.prediction, answers[1], atol=1e-5) and found.atoms[-3:] == ["C8", "C9", "O10"]
+    assert found.svg().count("<g transform") == 3
+    assert len(next(iter(read_columns(model.header, make_example(model.header)).rows)).others) == 1
     other = [(rxn, "O") for rxn, _ in reactions]
     assert np.abs(values(model, other) - answers[:3].to_numpy(float)).min() > 0
     parts = ["--kernel-parts", "substructures", "descriptors", "foundation"]

@@ -81,18 +81,21 @@ function remarks(row) {
 }
 
 function rowOf(row, shownGroups) {
-  const smiles = answer.smiles_column.split(">>").map((name) => row[answer.columns.indexOf(name)]).join(">>"); // sides of a reaction in two columns
+  const cell = (name) => row[answer.columns.indexOf(name)];
+  const smiles = (model.components.length ? model.components : [answer.smiles_column])
+    .map((name) => name.split(">>").map(cell).join(">>")); // sides of a reaction in two columns
   const others = answer.columns.slice(0, answer.columns.indexOf(answer.answers[0].name))
     .map((column, i) => [column, row[i]]).filter(([column, cell]) => column !== answer.smiles_column && cell !== "")
     .map(([column, cell]) => `${column}: ${cell}`).join(" · ");
   const picture = make("td", { className: "picture" });
-  if (!row.at(-2)) picture.append(make("img", { className: model.reaction ? "drawn sides" : "drawn", loading: "lazy", alt: "", src: `/draw?smiles=${encodeURIComponent(smiles)}` }));
+  const source = `/draw?${new URLSearchParams(smiles.map((one) => ["smiles", one]))}`;
+  if (!row.at(-2)) picture.append(make("img", { className: model.reaction || smiles.length > 1 ? "drawn sides" : "drawn", loading: "lazy", alt: "", src: source }));
   const look = make("button", { type: "button", textContent: "Look inside" }), line = make("tr");
   look.setAttribute("aria-expanded", "false");
   look.addEventListener("click", () => toggle(line, look, row, smiles));
   line.append(
     picture,
-    make("td", { className: "molecule" }, make("code", { textContent: smiles, title: smiles }), make("div", { className: "cells", textContent: others }), ...remarks(row),
+    make("td", { className: "molecule" }, make("code", { textContent: smiles[0], title: smiles[0] }), make("div", { className: "cells", textContent: others }), ...remarks(row),
       make("div", { className: "look" }, ...(row.at(-2) || !model.explained.length ? [] : [look]))),
     ...shownGroups.map((group) => valueCell(row, group)),
   );
@@ -118,7 +121,7 @@ function toggle(line, look, row, smiles) {
     said.className = "soft";
     said.textContent = method.value === "substructures" ? "Working …" : "Working; a large molecule takes a while …";
     place.replaceChildren();
-    const asked = { smiles, method: method.value, target: target.value };
+    const asked = { smiles: smiles.length > 1 ? smiles : smiles[0], method: method.value, target: target.value };
     if (model.features.length) asked.features = Object.fromEntries(model.features.map((one) => {
       const cell = row[answer.columns.indexOf(one)];
       return [one, cell === "" ? null : isNaN(cell) ? cell : Number(cell)];
